@@ -1,4 +1,4 @@
-"""Look up a corpus in a warehouse: its row, its word list, its deltas."""
+"""Look up a corpus in a warehouse (its row, word lists and deltas), or lock it for writing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
     """The word list that a corpus was counted with, given its row of ``corpus``.
 
-    It is the list as it was at counting; as it is now if older versions wrote no ``word_list``.
+    It is the list as it was at counting, or as it is now if an older version counted the corpus.
     """
     return corpus_lists(store, row)[0]
 
@@ -43,19 +43,19 @@ def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
     if not rows_of_list:
         return [wordlists.load(row["targets"])]
     lists = [wordlists.from_rows(rows) for _, rows in sorted(rows_of_list.items())]
-    # If the targets are `all`, only the hash identifies the list that gave the stop words.
+    # For targets `all`, only the hash identifies the list whose stop words were kept.
     return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
 
 def corpus_language(row: dict[str, Any]) -> languages.Language:
-    """The language of a corpus, from its row: its rules as they were when it was counted."""
+    """A corpus's language with the rules it was counted with, from its row of ``corpus``."""
     if row["language"] is None:
         return languages.load(languages.ENGLISH)
     return languages.parse(row["language"], row["language_file"])
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """``contrast``; for she/he in a corpus that isn't English, the first pair of its word list."""
+    """``contrast``, or the first pair of a non-English corpus's word list instead of she/he."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -65,7 +65,7 @@ def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     """The rows of ``word_delta`` of one contrast.
 
-    Raises ``UsageProblem`` for an unknown corpus or contrast, naming those that exist.
+    Raises ``UsageProblem`` for an unknown corpus or contrast; it names the known ones.
     """
     corpus_row(store, corpus)
     import pyarrow.dataset as ds  # loads pandas where it is installed: half a second

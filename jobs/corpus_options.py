@@ -1,4 +1,4 @@
-"""Options of commands on a corpus: of counting it, and of choosing its candidate seed words."""
+"""Options of the commands that count a corpus or choose its candidate seed words."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Copies: TypeAlias = Literal["keep", "once", "near-once"]
 LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
 MOST_MEMORY = 1 << 50
-#: Fewest co-occurrences on each side for MaxPMI to use a word's delta: the smallest that keeps the
-#: errors of ``tools/simulations/least_count.py`` within the limits in ``docs/methods.md``.
+#: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
+#: errors in ``tools/simulations/least_count.py`` exceed the limits in ``docs/methods.md``.
 LEAST_COUNT = 10
 
 
 def bytes_of(size: str) -> int:
-    """The bytes of a size of memory (m and g are powers of 1,024).
+    """Number of bytes of a memory size in m (1,024² bytes) or g (1,024³ bytes).
 
     Raises ``UsageProblem`` for a size that is not valid, too small or too large.
 
@@ -81,11 +81,11 @@ class RecordOptions:
 class CorpusOptions(RecordOptions):
     """Options of counting a corpus.
 
-    ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
-    a target (of the stop words only those of list ``gendered`` are kept). ``rule`` and ``window``:
-    see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its word lists
-    precede English ones of the same name. Counts don't depend on ``memory``. Changing ``min_count``
-    needs no ``replace``, since nothing is counted again; words of the word list are kept.
+    ``targets``: name of a word list, path of its TOML file, or ``all``. With ``all`` every kept
+    word is a target; of the stop words, only those of list ``gendered`` are kept. ``rule`` and
+    ``window``: see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its
+    word lists precede English lists of the same name. Counts don't depend on ``memory``. Changing
+    ``min_count`` needs no ``replace``, since nothing is counted again; listed words are kept.
 
     >>> CorpusOptions(memory="12")
     Traceback (most recent call last):
@@ -113,14 +113,14 @@ class CorpusOptions(RecordOptions):
         Field(
             ge=1,
             le=(1 << 63) - 1,
-            description="Leave out words counted fewer times in the whole corpus, but for listed "
-            "ones. A new value needs no --replace: no text is counted again.",
+            description="Leave out words counted fewer times in the whole corpus, except listed "
+            "words. A new value needs no --replace: no text is counted again.",
         ),
     ] = 1
     evidence: Annotated[
         bool,
         Field(
-            description="Keep the documents as numbers of their kept tokens, about 2 bytes each: "
+            description="Keep the documents as ids of their kept tokens, about 2 bytes per token: "
             "`plumbline why` and word lists added later need them."
         ),
     ] = True
@@ -133,29 +133,29 @@ class CorpusOptions(RecordOptions):
         Field(
             ge=0,
             le=10**9,
-            description="Sequences that a step of a training reads of .bin and .npy shards, to "
-            "count them by block of steps; 0: don't count by step.",
+            description="Sequences per training step, to count .bin and .npy shards by block of "
+            "steps; 0: don't count by step.",
         ),
     ] = 0
     block_steps: Annotated[
-        int, Field(ge=1, le=10**9, description="Steps of a block, with --step-sequences.")
+        int, Field(ge=1, le=10**9, description="Steps per block, with --step-sequences.")
     ] = 1000
     sequence_tokens: Annotated[
-        int, Field(ge=0, le=10**9, description="Tokens of a training's sequence in .npy shards.")
+        int, Field(ge=0, le=10**9, description="Tokens per training sequence in .npy shards.")
     ] = 0
     order: Annotated[
         str,
         AfterValidator(_checked_file),
         Field(
             description="File with the order in which a training reads the sequences of .npy "
-            "shards, such as OLMo's global_indices.npy; empty: as they lie."
+            "shards, such as OLMo's global_indices.npy; empty: the order of the files."
         ),
     ] = ""
     memory: Annotated[
         Memory, Field(description="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g"
     replace: Annotated[
-        bool, Field(description="Count a corpus anew that exists with other options.")
+        bool, Field(description="Replace a corpus that was counted with other options.")
     ] = False
 
     @property

@@ -1,4 +1,4 @@
-"""Counting a corpus on any engine: each shard to partial counts, their sums to tables."""
+"""Counting a corpus: an engine counts each shard and sums these partial counts into tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ DERIVED = (
     *ANSWERS,
 )
 
-
 #: Tables of two texts, each with its partition keys: dropped when either text is counted anew.
 OF_TWO_TEXTS = {
     "word_change": ("text_a", "text_b"),
@@ -73,7 +72,7 @@ class CountingEngine(Protocol):
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
         """Write the occurrences of each word, each part sorted; returns how many words.
 
-        Both merges show their progress.
+        Both merge methods show their progress.
         """
 
     def merge_pairs(
@@ -88,7 +87,7 @@ class CountingEngine(Protocol):
         """Write the co-occurrences of each word and target; returns how many pairs.
 
         With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
-        staged ``word_count``; ``pruned``: it lacks rare words, whose pairs are left out.
+        staged ``word_count``. If ``pruned``, it lacks rare words, and their pairs are left out.
         """
 
 
@@ -139,22 +138,16 @@ class CountRequest(CorpusOptions):
 
     @cached_property
     def decoder(self) -> bytes:
-        """Decoder of token files, empty without one. Raises ``BadInput`` for a bad tokenizer."""
+        """Decoder of token files, empty if they need none; ``BadInput`` for a bad tokenizer."""
         return token_files.decoder(self.tokenizer) if self.tokenizer else b""
 
     @cached_property
     def training_order(self) -> bytes:
-        """Training order of the shards, empty without one. Raises as ``training_order`` does."""
+        """Training order of the shards, empty without ``step_sequences``."""
         if not self.step_sequences:
             return b""
-        options = (
-            self.step_sequences,
-            self.block_steps,
-            self.decoder,
-            self.sequence_tokens,
-            self.order,
-        )
-        return training_order(self.shards, *options)
+        steps = self.step_sequences, self.block_steps
+        return training_order(self.shards, *steps, self.decoder, self.sequence_tokens, self.order)
 
 
 @dataclass(frozen=True)
@@ -173,10 +166,10 @@ class Counted:
 def count_corpus(store: Store, request: CountRequest, *, master: str | None = None) -> Counted:
     """Count a corpus; writes its counts, ``corpus_shard``, ``word_list``, ``reject``, ``corpus``.
 
-    Shards counted before under the same settings, by this or a killed command, are not counted
-    again; the corpus becomes exactly the shards given. Shards that cannot be read to their end are
-    failed in the ledger and in no count. When only ``min_count`` has changed, the partial counts
-    are merged again.
+    Shards that were counted before under the same settings, even by a killed command, are not
+    counted again. Afterwards the corpus has exactly the shards given. A shard that can't be read to
+    its end is ``failed`` in the ledger and adds nothing to the counts. If only ``min_count`` has
+    changed, the partial counts are merged again.
 
     Args:
         master: Spark master. Without one, Spark is used only under spark-submit or when
@@ -209,7 +202,7 @@ def count_corpus(store: Store, request: CountRequest, *, master: str | None = No
 
 
 def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> CountingEngine:
-    """Spark if there is a master, spark-submit or PLUMBLINE_SPARK_CONF; otherwise this machine.
+    """The engine of Spark if :func:`on_spark`, else the engine of this machine.
 
     ``memory_bytes`` is the memory limit of each process on this machine.
     """
@@ -221,8 +214,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Cou
 
 
 def on_spark(master: str | None) -> bool:
-    """True if a corpus is counted on Spark, see ``engine_of``."""
-    # The first names Spark's settings; spark-submit sets the second.
+    """True if there is a master, Spark's settings are given, or spark-submit runs this process."""
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
@@ -230,7 +222,7 @@ def on_spark(master: str | None) -> bool:
 def check_failed(
     ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
 ) -> None:
-    """Raise an error that names the first shard that can't be read, if any, and the ``effect``.
+    """If a shard has failed, raise an error with the first failed shard and the ``effect``.
 
     ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
     """
@@ -241,7 +233,7 @@ def check_failed(
 
 
 def refuse_other_settings(store: Store, request: CountRequest) -> None:
-    """Raise ``UsageProblem`` where the corpus exists with other settings, without ``replace``."""
+    """Raise ``UsageProblem`` if the corpus exists with other settings and is not replaced."""
     rows = store.read("corpus", corpus=request.corpus).to_pylist()
     if not rows or request.replace:
         return
@@ -317,7 +309,7 @@ class _Merge:
         return {"corpus": self.request.corpus}
 
     def write(self) -> Counted:
-        """Write the tables; without ``replace`` only if they don't hold these counts already."""
+        """Write the tables, unless they hold these counts already and ``replace`` is false."""
         store, request, ledgers = self.store, self.request, tuple(self.ledgers)
         shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
         state = request.min_count, _source_field(request), shards
@@ -354,7 +346,7 @@ class _Merge:
         return Counted(row, ledgers, True, dropped)
 
     def _words(self) -> tuple[Staged, Pruned, int]:
-        """The staged ``word_count`` of the kept words, what was pruned, and the number kept."""
+        """The staged ``word_count`` of the kept words, what was pruned, and how many were kept."""
         words = self.store.stage("word_count", self.partition, self.run_id)
         partials, output = self._partials("words"), Output(words, self.partition)
         n_words = self.engine.merge_words(partials, output) if partials else 0
@@ -373,7 +365,7 @@ class _Merge:
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=pruned)
 
     def _by_step(self, words: Staged) -> list[Staged]:
-        """The tables BY_STEP, staged: sums for each block of steps; none without an order."""
+        """Staged tables ``BY_STEP``: sums of each block of steps; none without a training order."""
         if not self.request.training_order:
             return []
         by_word, by_pair = (self.store.stage(t, self.partition, self.run_id) for t in BY_STEP)

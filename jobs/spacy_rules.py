@@ -92,7 +92,7 @@ def tokenizer_of(rules: TokenRules) -> Any:
         tokenizer.suffix_search = compile_suffix_regex(suffixes).search
     for parts in rules.exceptions:
         tokenizer.add_special_case("".join(parts), [{ORTH: part} for part in parts])
-    # Callers tokenize each chunk once and use only where its pieces end: turn off spaCy's cache,
+    # Callers tokenize each chunk once and use only the ends of its pieces: turn off spaCy's cache,
     # and the attributes that it computes for each word.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
@@ -108,7 +108,7 @@ def language_shapes(rules: TokenRules) -> Shapes:
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split chunks by a spaCy tokenizer: int64[chunk] numbers of pieces, int64[piece] their ends.
+    """Split chunks by a spaCy tokenizer: number of pieces int64[chunk], their ends int64[piece].
 
     An end is in characters from the start of the piece's chunk.
 

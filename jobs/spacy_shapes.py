@@ -3,8 +3,8 @@
 The rules are regular expressions. For chunks of an alphabet such as letters, comma and full stop,
 most branches of the rules can't match, since they need a digit or a bracket. The other branches
 test characters by class (*a lowercase letter*). Letters that pass the same of these tests are
-interchangeable: spaCy cuts *Haus,* where it cuts *qqqq,*. So spaCy is asked about shapes, and about
-chunks without one: those with other characters, or with a run of letters of a spaCy exception.
+interchangeable: spaCy cuts *Haus,* where it cuts *qqqq,*. So spaCy cuts only one chunk per shape,
+and each chunk without a shape: with other characters, or a run of letters of a spaCy exception.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Python's own parser of regular expressions; letters that it can't compare count as different.
+# Python's own parser of regular expressions.
 _PARSER: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 #: Code points that may have a shape.
@@ -30,7 +30,7 @@ N_SHAPED = 0x3000
 #: Punctuation that may stand in a shape, in the order in which it is tried.
 _PUNCTUATION = ",.;:!?()«»“”„\"…’'-–—"
 _LOWER, _UPPER = 1, 2
-#: A long character class that is not inside another; code point that replaces the first of them.
+#: A long character class outside another class; code point that replaces the first such class.
 _LONG_CLASS = re.compile(r"(?<![\\\[])\[(?:[^\[\]\\]|\\[uU][0-9a-fA-F]{4}){200,}\]")
 _PRIVATE = 0xE000
 #: A set of code points: bit c is 1 if code point c is in it.
@@ -40,12 +40,12 @@ _ALL: _Set = (1 << N_SHAPED) - 1
 
 @dataclass(frozen=True)
 class Shapes:
-    """The rules by which a chunk has a shape: a stand-in for each letter, other characters as is.
+    """Rules for a chunk's shape: a stand-in for each letter, other characters unchanged.
 
     Attributes:
         kinds: uint8[N_SHAPED], of each code point: 1 for a lowercase and 2 for an uppercase letter
             with a stand-in, 3 for a character that stands for itself, 0 if no shape can hold it.
-        stand_ins: the letters that stand for those of kind 1 and 2.
+        stand_ins: the letters that stand for letters of kind 1 and of kind 2.
         exceptions: runs of letters of kind 1 and 2, some with the character after them, from the
             language's exceptions; a chunk that has one of these runs has no shape.
     """
@@ -130,7 +130,8 @@ def _kinds(trees: Sequence[_Pattern]) -> NDArray[np.uint8]:
         for tree in trees:
             tests |= _reached(tree, wider)[1]
         alike = _alike(tests, lower, "a"), _alike(tests, upper, "A")
-        if all(_n_of(letters & usual) >= 20 for letters, usual in zip(alike, _ASCII, strict=True)):
+        n_usual = ((a & usual).bit_count() for a, usual in zip(alike, _ASCII, strict=True))
+        if min(n_usual) >= 20:
             alphabet, chosen = wider, alike
     kinds = np.zeros(N_SHAPED, np.uint8)
     if any(chosen):
@@ -151,7 +152,7 @@ def _alike(tests: Iterable[_Set], letters: _Set, first: str) -> _Set:
 
 
 def _reached(part: _Pattern, alphabet: _Set) -> tuple[bool, set[_Set]]:
-    """True if a part can match text of an alphabet, and the tests of characters it then makes."""
+    """True if a part can match text of an alphabet; the character tests that it then makes."""
     if part.kind == "test":
         return bool(part.test & alphabet), {part.test}
     tests: set[_Set] = set()
@@ -241,7 +242,7 @@ def _class(items: tuple[tuple[str, Any], ...], fold: bool) -> _Set:
 
 
 def _other_cases(characters: _Set) -> _Set:
-    """The same letters in the other case; too many letters only make fewer of them alike."""
+    """The same letters in the other case; an extra letter only makes fewer alike."""
     others = 0
     for code in _codes(characters):
         for other in (chr(code).lower(), chr(code).upper()):
@@ -267,10 +268,6 @@ def _set(passes: Callable[[str], bool]) -> _Set:
 def _codes(characters: _Set) -> list[int]:
     bits = bin(characters)[:1:-1]
     return [code for code, bit in enumerate(bits) if bit == "1"]
-
-
-def _n_of(characters: _Set) -> int:
-    return bin(characters).count("1")
 
 
 #: a to z, and A to Z.

@@ -272,7 +272,7 @@ def test_a_pair_is_of_two_words_also_of_an_added_list(store: Store, tmp_path: Pa
     for contrast in ("she/she", "rose/ship"):
         with pytest.raises(UsageProblem, match="is not a pair of a"):
             compare(store, "a", "b", "r", contrast)
-        with pytest.raises(UsageProblem, match="is not such a pair"):
+        with pytest.raises(UsageProblem, match="is not a pair of counted words"):
             survey(store, "a", 5, contrast)
     done = compare(store, "a", "b", "r", "rose/king", min_pairs=1)
     assert set(done.rows["contrast"].to_pylist()) == {"rose/king"}

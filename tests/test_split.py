@@ -194,8 +194,9 @@ def test_a_killed_split_goes_on(tmp_path: Path) -> None:
         path.write_bytes(b'{"text": "shard %d"}\n' % n + BODY * 60)
     code = (
         "import sys; from pathlib import Path\n"
-        "from plumbline.jobs.ingest.split import split_shards\n"
-        "split_shards([Path(p) for p in sys.argv[2:]], Path(sys.argv[1]), 20000, workers=1)"
+        "from plumbline.jobs.ingest import split\n"
+        "split.n_cores = lambda: 1\n"
+        "split.split_shards([Path(p) for p in sys.argv[2:]], Path(sys.argv[1]), 20000)"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(out), *map(str, shards)])
     deadline = time.monotonic() + 60

@@ -107,7 +107,11 @@ def test_a_survey_that_is_cut_short_leaves_nothing(
     ("arguments", "status", "message"),
     [
         (["tea", "--top", "5"], 2, "--top: prints no answers"),
-        (["--top", "5", "--contrast", "gendered"], 2, "contrast 'gendered': is not such a pair"),
+        (
+            ["--top", "5", "--contrast", "gendered"],
+            2,
+            "contrast 'gendered': is not a pair of counted words",
+        ),
         (["--top", "5", "--clusters", "word"], 2, "source"),
         (["--top", "5", "--corpus", "no"], 2, "corpus 'no'"),
         (["--top", "5", "--sentences-for", "2"], 0, "leans of 5 words and sentences with 2"),

@@ -47,7 +47,7 @@ from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
-#: Tables made from a corpus's deltas, each with the columns that name a unit of it.
+#: Tables computed from deltas, with the columns that have one value in each published unit.
 _FROM_DELTAS = {"pair_association": ("benchmark", "contrast"), "seed_word": ("contrast", "seed")}
 
 
@@ -56,9 +56,9 @@ class Associated:
     """Numbers of rows written to ``word_association``, ``word_delta`` and ``word_bound``.
 
     ``dropped``: numbers of rows dropped because their deltas changed, by table and contrast.
-    ``gone``: contrasts that had deltas and are not among ``contrasts``. ``rare``: words of the
-    added list that don't occur, or were pruned as too rare. ``n_weighted``: number of the corpus's
-    words with a weight in the file of weights, ``None`` without such a file.
+    ``gone``: contrasts that had deltas but are no longer computed. ``rare``: words of the added
+    list that don't occur or were pruned. ``n_weighted``: words of the corpus that have a weight in
+    the file of weights; ``None`` without a file.
     """
 
     n_associations: int
@@ -86,12 +86,12 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 
 def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
-    """A corpus's contrasts, those of its :func:`usable_lists`, given its row of ``corpus``."""
+    """The contrasts of a corpus's :func:`usable_lists`; ``row`` is its row of ``corpus``."""
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
 def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
-    """Names of the two sides of a corpus's contrast, given the corpus's row of ``corpus``."""
+    """Names of the two sides of a contrast; ``row`` is the corpus's row of ``corpus``."""
     is_listed = row["targets"] and "/" not in contrast
     lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
     return wordlists.side_names(contrast, lists)
@@ -102,30 +102,30 @@ def associate(
     store: Store,
     corpus: str,
     targets: str = "",
-    how: Recounting | None = None,
+    recounting: Recounting | None = None,
     word_weights: Path | None = None,
 ) -> Associated:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
-    Contrasts are the pairs of the word lists whose words were counted. Each such list of several
-    pairs adds two more: the mean over its pairs, under the list's name, and their sum ``NAME-sum``
-    (UnStereoEval, App. A, Eq. 4). PMI and delta have rows only where every count needed is above 0.
-    ``word_bound``, see ``bound_rows``, has none of sums. A contrast whose deltas changed loses its
-    MaxPMI and seed words; a contrast whose pairs changed, its answers of `why`.
+    Each pair of the corpus's :func:`usable_lists` is a contrast. A list with ``has_mean`` adds two:
+    the mean over its pairs, under the list's name, and their sum ``NAME-sum`` (UnStereoEval,
+    App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0.
+    ``word_bound`` has no sums, see ``bound_rows``. A contrast whose deltas changed loses its MaxPMI
+    and seed words. A contrast whose pairs changed loses its answers of `why`.
 
     Args:
-        targets: name or path of a word list to add to the corpus; the pairs of its words are
-            counted from the documents that counting kept.
-        how: Spark's master and the memory for counting these pairs.
-        word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). The sums with them
-            are further contrasts ``NAME-sum-STEM``, STEM the file's name without its suffix; a word
-            without a weight has no such sum.
+        targets: name or path of a word list to add to the corpus; co-occurrences with its words are
+            counted in the documents that counting kept.
+        recounting: Spark's master and the memory for this counting.
+        word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
+            a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
+            Words without a weight have no weighted sum.
 
     Raises:
         UsageProblem: the corpus is unknown, or was imported and so has no counts; or the list can't
             be added, see :mod:`plumbline.jobs.association.target_lists`.
         MissingComponent: the kept documents are not on this machine.
-        BadInput: they are damaged; or the file of weights can't be used.
+        BadInput: the kept documents are damaged, or the file of weights can't be used.
         Interrupted: stopped by a signal; the same command resumes.
     """
     row = corpus_row(store, corpus)
@@ -139,10 +139,10 @@ def associate(
     config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
     with recorded(store, "corpus associate", config) as run_id:
         try:
-            staged = stage_pairs(store, row, words, run_id, how or Recounting())
+            staged = stage_pairs(store, row, words, run_id, recounting or Recounting())
         except KeyboardInterrupt:
             raise Interrupted("interrupted; run the same command again to resume") from None
-        # A corpus counted with all pairs has many more targets than its lists.
+        # A corpus counted with targets `all` has many more targets than its lists hold.
         pairs = (
             rows_of(staged)
             if staged
@@ -210,7 +210,7 @@ def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: s
 
 
 def _is_unchanged(store: Store, corpus: str, contrast: str, rows: pa.Table) -> bool:
-    """True if these rows equal the corpus's present deltas of a contrast."""
+    """True if these rows equal the stored deltas of a contrast."""
     present = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
     present = present.select(rows.column_names).cast(rows.schema)
     is_same: bool = rows.sort_by("word").equals(present.sort_by("word"))
@@ -220,7 +220,7 @@ def _is_unchanged(store: Store, corpus: str, contrast: str, rows: pa.Table) -> b
 def _drop_made(
     store: Store, table: str, corpus: str, contrasts: Sequence[str], run_id: str
 ) -> None:
-    """Drop a corpus's rows of a table that were made from the deltas of these contrasts."""
+    """Drop a corpus's rows of these contrasts from a table of ``_FROM_DELTAS``."""
     rows = store.read(table, corpus=corpus)
     rows = rows.filter(pc.invert(pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))))
     store.drop(table, {"corpus": corpus})
@@ -234,7 +234,6 @@ def _drop_made(
 
 
 def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:
-    """Number of a corpus's rows in a table, by contrast."""
     text = (
         f"SELECT contrast, count(*) AS n FROM {table} WHERE corpus = $corpus GROUP BY 1 ORDER BY 1"
     )
@@ -252,14 +251,14 @@ def _write(
     run_id: str,
     corpus: str,
     table: str,
-    what: str,
+    label: str,
     tables: Iterable[pa.Table],
     n_tables: int,
     unit: str,
 ) -> int:
-    """Write rows as parts of a corpus's partition, with progress; returns how many."""
+    """Write each table as a part of the corpus's partition; returns the number of rows."""
     staged, n_rows = store.stage(table, {"corpus": corpus}, run_id), 0
-    with progress(f"{what} of {corpus}", unit) as update:
+    with progress(f"{label} of {corpus}", unit) as update:
         update(0, n_tables)
         for k, rows in enumerate(tables):
             rows = rows.append_column("corpus", pa.array([corpus] * rows.num_rows, pa.string()))
@@ -271,14 +270,14 @@ def _write(
 
 @dataclass(frozen=True)
 class WordWeights:
-    """A weight by word, such as its toxicity; ``name``: their file's, without its suffix."""
+    """Weights of words, such as toxicities; ``name``: name of their file without its suffix."""
 
     name: str
     weights: dict[str, float]
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits that change with a word or weight, not with their order."""
+        """Twelve hex digits of a SHA-256 of the words and weights, in any order."""
         content = json.dumps(sorted(self.weights.items()))
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
@@ -286,8 +285,8 @@ class WordWeights:
     def read(cls, path: Path) -> WordWeights:
         """Read a CSV file with columns ``word`` and ``weight``.
 
-        Raises ``BadInput`` for a file that can't be read or has no rows and, naming the row, for a
-        weight that is not a finite number and a word that is not one lowercase word or repeats.
+        Raises ``BadInput`` for a file that can't be read or has no rows. It names the row of a
+        weight that is not a finite number, or of a word that repeats or is not one lowercase word.
         """
         weights: dict[str, float] = {}
         for record in records(path, ("word", "weight")):

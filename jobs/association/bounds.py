@@ -1,6 +1,6 @@
-"""Exact bounds of a word's lean from its co-occurrences with two sides. Pure numpy.
+"""Exact intervals for a word's lean, from its co-occurrences with two sides.
 
-An odds ratio of two counts has no standard error where one of them is 0, but an exact interval.
+If one of two counts is 0, their log odds ratio has no standard error, but an exact interval.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: Most probability that an interval lies wholly above the true value; the same for below.
+#: Largest probability of an interval above the true value, and of an interval below it.
 _TAIL = 0.025
 
 
@@ -26,13 +26,13 @@ class Bounds(NamedTuple):
 def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     """The interval of Clopper and Pearson (1934) for the share of n_f in n_f + n_m, as a lean.
 
-    A share s is the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf where n_f is 0, the
-    high end inf where n_m is 0. p is twice the smaller tail of the exact test, at most 1: it is
+    A share s has the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf where n_f is 0, the
+    high end inf where n_m is 0. p is twice the smaller tail of the exact test, at most 1. It is
     below 0.05 where the interval excludes 0.
 
     Args:
         n_f, n_m: counts on either side, each divided by its dispersion, float64[n]; not negative.
-        log_odds: log odds of the share for no lean: ln of female over male occurrences.
+        log_odds: log odds of the share of a word without a lean.
 
     >>> low, high, p = lean_bounds(np.array([0.0, 10.0]), np.array([55.0, 10.0]), np.log(0.7))
     >>> low.round(2).tolist(), high.round(2).tolist(), p.round(3).tolist()
@@ -58,7 +58,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
 
 def chance_clear(n: Floats, log_odds: float) -> Floats:
-    """Probability that the interval of ``lean_bounds`` excludes 0 though a word has no lean.
+    """Probability that the interval of ``lean_bounds`` excludes 0 for a word without a lean.
 
     At most 5%; 0 for words so rare that no split of their count excludes 0.
 

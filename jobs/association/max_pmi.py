@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 
-#: Number of pairs that got a MaxPMI, by contrast.
+#: Number of pairs with a new row of ``pair_association``, by contrast.
 Constrained: TypeAlias = dict[str, int]
 
 
@@ -40,7 +40,7 @@ class TemplateLean:
 
 
 def without_placeholders(template: str) -> str:
-    """A template with every placeholder removed whole, `{pronoun2}self` and `{differs}` too.
+    """A template with a space for each placeholder; `{pronoun2}self` is one placeholder.
 
     >>> without_placeholders("She told {pronoun2}self that {pronoun1} nurse left.").split()
     ['She', 'told', 'that', 'nurse', 'left.']
@@ -51,8 +51,9 @@ def without_placeholders(template: str) -> str:
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
     """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 2).
 
-    Words without a delta do not count; MaxPMI is None if no word has one. Of equal magnitudes the
-    earlier word decides. In the sum and in ``n_words`` a repeated word counts each time.
+    Words without a delta count in ``n_words`` only; if all lack one, MaxPMI is None. If two
+    magnitudes are equal, the earlier word decides. A repeated word counts each time in the sum and
+    in ``n_words``.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.sum_delta_nats
@@ -80,13 +81,13 @@ def constrain(
     """Write ``pair_association`` of one benchmark; returns the number of pairs by contrast.
 
     A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta is
-    not used. Since it could lean more than the known words, its pair is undecided at every eta that
-    no known delta exceeds. Imported statistics have no counts: there every delta is used, and words
-    without one are passed over.
+    not used. An unknown word could lean more than the known words, so its pair is undecided at
+    every eta that no known delta exceeds. Imported statistics have no counts: every delta is used,
+    and words without a delta are skipped.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
     female and male). In a corpus of another language, the first pair of its list replaces she/he.
-    Rows of other contrasts stay.
+    Rows of other contrasts stay in the table.
 
     Raises:
         UsageProblem: the corpus, benchmark or contrast is unknown; the message says what to do.
@@ -127,7 +128,7 @@ def constrain(
 
 
 def contrast_of(pair: Mapping[str, Any]) -> str:
-    """The contrast that a pair's groups suggest.
+    """The contrast of a pair's groups.
 
     >>> contrast_of({"group_a": "she", "group_b": "they"})
     'she/they'
@@ -141,7 +142,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """The deltas of known words, and ``least_count``, or ``None`` for statistics without counts."""
+    """The deltas of known words, and ``least_count`` (``None`` if the corpus has no counts)."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count if n_least.null_count < rows.num_rows else None
@@ -149,7 +150,7 @@ def _deltas(
     return dict(zip(rows["word"].to_pylist(), rows["delta_nats"].to_pylist(), strict=True)), used
 
 
-#: Limits on |MaxPMI| in nats, those of UnStereoEval.
+#: Limits on |MaxPMI| in nats, from UnStereoEval.
 ETAS = (0.5, 0.65)
 _VERDICTS = """
 SELECT
@@ -175,7 +176,7 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Numbers of pairs, but for unnatural ones, by contrast, eta of ETAS and verdict."""
+    """Numbers of pairs by contrast, eta of ``ETAS`` and verdict, without unnatural pairs."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)
 

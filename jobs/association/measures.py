@@ -1,17 +1,16 @@
-"""Association measures from counts: PMI and delta with their standard errors. Pure numpy.
+"""Association measures from counts: PMI and delta with their standard errors.
 
-Standard errors are the delta method on counts: Var ln c = D_g / c for the count c of a word with
-target g. Counts of different targets are assumed independent; totals, n_word and n_target are
-treated as exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is above 1
-because co-occurrences come in bursts; it follows from the counting rule and the target's own
-counts, without a fit.
+Standard errors use the delta method: Var ln c = D_g / c for a word's c co-occurrences with target
+g. Counts of different targets are assumed independent. Totals, n_word and n_target are treated as
+exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is mostly above 1, because
+co-occurrences come in bursts. It is computed from the counting rule and the target's own counts.
 
 A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``).
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
 The error holds for new text of the same sources, and is a lower bound for other text.
 
 A delta needs co-occurrences with both sides. :func:`bound_rows` gives an interval for every word
-that co-occurs with a side, but the pairs' own, from the counts divided by their dispersion.
+that co-occurs with at least one side, from the counts divided by their dispersion.
 """
 
 from __future__ import annotations
@@ -61,13 +60,13 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
 
 
 def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
-    """D_g: variance over mean of a word's co-occurrences with target g, no unit, at least 1.
+    """D_g: variance of a word's co-occurrences with target g divided by their mean, at least 1.
 
-    ``pairs``: a position near a target tends to be near several of them, each a co-occurrence. A
-    target has 2 n_self / n_target others in its window, at 2 (window - 1) positions of which a word
-    takes one: D = 1 + (2 window - 3) / (window - 1) n_self / n_target; 1 when the target never
-    occurs. ``windows``: a pair at distance d lies in window - d windows at once, with d uniform on
-    1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
+    Rule ``pairs``: a word near one occurrence of g is often near several, and each of them is a
+    co-occurrence. An occurrence of g has 2 n_self / n_target others at the 2 (window - 1) positions
+    around it, of which the word takes one: D = 1 + (2 window - 3) / (window - 1) n_self / n_target;
+    1 if g never occurs. Rule ``windows``: a pair at distance d lies in window - d windows, with d
+    uniform on 1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
     Args:
         n_self: co-occurrences of the target with itself.
@@ -86,12 +85,12 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
 
 
 class CorpusCounts:
-    """Counts of a corpus, by word index, ready for the formulas.
+    """Counts of a corpus as arrays by word index.
 
     Args:
         words: Arrow table word, n_word.
         pairs: Arrow table word, target, n_pair.
-        n_kept, n_pairs: the corpus's totals before any filtering.
+        n_kept, n_pairs: the corpus's totals, pruned words included.
         rule, window: how co-occurrences were counted; they affect standard errors only.
     """
 
@@ -130,7 +129,7 @@ class CorpusCounts:
         return int(self.n_word[at]) if at >= 0 else 0
 
     def n_pair(self, target: str) -> Ints:
-        """Co-occurrences of every word with a target, int64[words], 0 for none."""
+        """Co-occurrences of every word with a target, int64[words]."""
         out = np.zeros(len(self.n_word), np.int64)
         first, last = self._range.get(target, (0, 0))
         out[self._index[first:last]] = self._n_pair[first:last]
@@ -141,7 +140,7 @@ class CorpusCounts:
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A position near a target is near further occurrences, of it and of the other targets.
+        # A word near one target is often near more occurrences, of this target or another.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
@@ -202,7 +201,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 
 
 def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
-    """The list whose pairs a contrast sums, or None. ``by_name``: names of :func:`contrasts`.
+    """Name of the list whose pairs a contrast sums, or None. ``by_name``: see :func:`contrasts`.
 
     >>> known = ["she/he", "my", "my-summary"]
     >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
@@ -213,31 +212,31 @@ def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
     return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
-#: A target of a pair, the pair's weight (negative: male), and bool[words]: both counts above 0.
+#: A target of a pair; the pair's weight, negative for male; bool[words]: both counts above 0.
 _Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
 
 
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
-    """Lean of each word for one contrast: of a pair (UnStereoEval, Eq. 1), or of a list's pairs.
+    """Lean of each word for one contrast: a pair (UnStereoEval, Eq. 1), or the pairs of a list.
 
-    Without ``v`` the mean over the pairs i for which both counts of w are above 0:
-    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i, u the weights of the pairs. With
-    ``v``, weights of the scored words, App. A's Eq. 4 over the same pairs:
-    delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)), whose scale grows with the number of pairs. A
-    word has no row if it has no such pair, if its pairs' weights sum to 0, or if its v is NaN.
+    A pair i is defined for a word w that co-occurs with both f_i and m_i. Without ``v``, delta is
+    the mean over the defined pairs, with their weights u_i:
+    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i. With ``v``, the words' weights, it
+    is their sum (App. A, Eq. 4), whose scale grows with the number of pairs:
+    delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)). A word has no row if it has no defined pair,
+    if its pairs' weights sum to 0, or if its v is NaN.
 
-    Both are weighted sums of ln c over the targets, with a weight a_g for target g: the variance is
-    sum_g a_g^2 D_g / c_g.
+    Either delta is a sum of a_g ln c_g over the targets g; its variance is sum_g a_g^2 D_g / c_g.
 
     Args:
         v: float64[words], in the order of the counts' words, no unit.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (co-occurrences with the targets of each side
-        that delta uses, each target once), n_defined (pairs with both counts), delta_nats (above 0
-        leans female), delta_nats_se.
+        that delta uses, each target once), n_defined (defined pairs), delta_nats (above 0 for a
+        female lean), delta_nats_se.
     """
     n = len(counts.n_word)
     n_defined = np.zeros(n, np.int64)
@@ -272,7 +271,7 @@ def delta_rows(
 
 
 def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
-    """Co-occurrences of every word with those targets of a side, each once, that delta uses."""
+    """Co-occurrences of every word with the targets of a side that delta uses, each once."""
     n_used = np.zeros(len(counts.n_word), np.int64)
     for target in dict.fromkeys(target for target, _, _ in side):
         used = [both for name, weight, both in side if name == target and weight != 0]
@@ -281,13 +280,13 @@ def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Interval of the lean of each word but the pairs' own that co-occurs with at least one side.
+    """Intervals for the leans of the words that co-occur with at least one side.
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
-    ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval is that of
-    :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g and contains
-    the lean. N_g is taken as exact. Pairs of weight 0 don't count. The words of all pairs have no
-    rows; if a side never occurs, there are no rows.
+    ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval contains the lean;
+    it is :func:`~plumbline.jobs.association.bounds.lean_bounds` of the counts c_g / D_g, with N_g
+    as exact. Pairs without a positive weight don't count. The words of all pairs have no rows, and
+    no word has a row if a side never occurs.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
@@ -298,9 +297,9 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
     is_defined = f.n_target > 0 and m.n_target > 0
     is_target = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.a, p.b)]))
-    is_met = (f.n_pair + m.n_pair > 0) & ~is_target.to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(is_met & is_defined)
-    # Most words are rare, and thousands share their two counts: compute each combination once.
+    has_row = (f.n_pair + m.n_pair > 0) & ~is_target.to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(has_row & is_defined)
+    # Thousands of rare words have the same two counts: compute each combination once.
     both = np.stack([f.n_pair[rows], m.n_pair[rows]])
     (n_f, n_m), at = np.unique(both, axis=1, return_inverse=True)
     odds = np.log(f.n_target / m.n_target) if is_defined else 0.0

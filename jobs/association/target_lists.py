@@ -1,4 +1,4 @@
-"""Word lists added to a counted corpus: their pairs are counted from the kept documents."""
+"""Adding word lists to a counted corpus: new pairs are counted in the kept documents."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from plumbline.warehouse.wordlists import WordList
 
 @dataclass(frozen=True)
 class Recounting:
-    """Options of counting pairs again: Spark's master, memory of each process in bytes."""
+    """Options for counting new pairs: Spark's master, memory of each process in bytes."""
 
     master: str | None = None
     memory_bytes: int = 2 << 30
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """A corpus's word lists, the one it was counted with first, and one more by name or path.
+    """A corpus's word lists, first the list it was counted with, and a new list by name or path.
 
     The new list replaces an added list of the same name.
 
     Raises:
-        UsageProblem: there is no such list; the corpus was counted with another list of its name;
-            or one of its words is not one token, or is a stop word that counting dropped.
+        UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
+            a word of the list is not one token, or is a stop word that counting dropped.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)
@@ -64,12 +64,12 @@ def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
 
 
 def stage_pairs(
-    store: Store, row: dict[str, Any], targets: Sequence[str], run_id: str, how: Recounting
+    store: Store, row: dict[str, Any], targets: Sequence[str], run_id: str, recounting: Recounting
 ) -> Staged | None:
     """Stage a ``pair_count`` with the corpus's pairs of ``targets``; None if nothing changes.
 
-    Pairs of new targets are counted shard by shard into partial counts, which the next command
-    uses if this one is interrupted.
+    Pairs of new targets are counted shard by shard into partial counts. If this command is
+    interrupted, the next one uses them.
 
     Raises:
         UsageProblem, MissingComponent: see ``evidence_of``.
@@ -83,7 +83,7 @@ def stage_pairs(
     # Words without a row of `word_count` have no pairs: they were pruned, or don't occur.
     counted_words = set(words["word"].to_pylist())
     new = tuple(word for word in targets if word not in counted and word in counted_words)
-    merge = _count(store, evidence_of(store, corpus), new, how) if new else None
+    merge = _count(store, evidence_of(store, corpus), new, recounting) if new else None
     staged = store.stage("pair_count", {"corpus": corpus}, run_id)
     if merge:
         staged_words = store.stage("word_count", {"corpus": corpus}, run_id)
@@ -102,7 +102,7 @@ def stage_pairs(
 def _count(
     store: Store, evidence: Evidence, new: tuple[str, ...], recounting: Recounting
 ) -> Callable[..., int] | None:
-    """Count the pairs with new targets; returns a function that merges them, None without any."""
+    """Count the pairs with new targets; returns a function that merges them, None without pairs."""
     options = replace(evidence.options, targets=new, evidence=False, source_field="")
     name = config_hash({"kept": evidence.directory.name, "targets": new})
     where = store.work_directory("recount", name).resolve()

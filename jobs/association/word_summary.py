@@ -120,8 +120,8 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     occurs = store.read("word_count", ds.field("word").isin(targets), corpus=corpus)
     for name, words in zip(side_names, sides, strict=True):
         if not {*words} & {*occurs["word"].to_pylist()}:
-            who = words[0] if len(words) == 1 else f"none of its {name}"
-            return f"{who} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
+            subject = words[0] if len(words) == 1 else f"none of its {name}"
+            return f"{subject} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
     if word in targets:
         return f"`{word}` is a word of the contrast"
     return "no pair has both counts" if list_name else "it co-occurs with neither side"

@@ -1,4 +1,4 @@
-"""Kept words of a counted corpus's documents, read from the files that counting left."""
+"""The kept words of a corpus's documents, read from the files that counting wrote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import RecordForm
 from plumbline.warehouse.storage.store import Store
 
-#: Fewest sources for intervals over sources by default; with fewer, they are over documents.
+#: With at least this many sources, intervals are over sources by default, else over documents.
 FEWEST_SOURCES = 10
 #: A function that gives a value for each word of an array.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
@@ -45,7 +45,7 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of values among the kept words of their documents, from 0."""
+        """Positions, from 0, of the values at indices ``at`` among their documents' kept words."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     @property
@@ -56,7 +56,7 @@ class Documents(NamedTuple):
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of a corpus: its name as given, and the fingerprint of what was counted."""
+    """A shard of a corpus: its name as given, and the fingerprint of the counted content."""
 
     name: str
     fingerprint: str
@@ -85,7 +85,7 @@ class Evidence:
         return RecordForm(self.options.text_field, decoder)
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
-        """Yield the documents of a shard, some at a time, with a value for each kept word.
+        """Yield the documents of a shard in batches, with a value for each kept word.
 
         Args:
             value_of: called with the words of a file, returns their values; always of one dtype.
@@ -124,7 +124,7 @@ class Evidence:
 
 @contextmanager
 def _readable(tokens: Path) -> Iterator[None]:
-    """Raise ``BadInput`` where a kept file can't be read."""
+    """Raise ``BadInput`` if the block can't read a kept file."""
     try:
         yield
     except (OSError, pa.ArrowInvalid) as e:
@@ -170,14 +170,14 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
 
 
 class _Pieces(NamedTuple):
-    """Documents, numbered from 0 in their shard; the last may continue in the next pieces."""
+    """Documents and their numbers in the shard, from 0; the last one may be incomplete."""
 
     documents: Documents
     number: NDArray[np.int64]
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """The value of each word of a file of words, by word_id."""
+    """The value of each word in a table of words, by word_id."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -195,7 +195,7 @@ def _pieces(table: pa.Table, value: NDArray[Any]) -> _Pieces:
 
 
 def _joined(left: _Pieces, right: _Pieces) -> _Pieces:
-    """The documents of both; the last of ``left`` may continue as the first of ``right``."""
+    """The documents of both; the first of ``right`` may continue the last of ``left``."""
     a, b = left.documents, right.documents
     same = int(len(left.number) > 0 and left.number[-1] == right.number[0])
     offsets = np.concatenate([a.offsets[: len(a.row)], b.offsets[same:] + a.values.size])
@@ -209,7 +209,7 @@ def _joined(left: _Pieces, right: _Pieces) -> _Pieces:
 
 
 def _split(pieces: _Pieces) -> tuple[Documents, _Pieces]:
-    """All documents but the last, and the last, which may continue."""
+    """All documents except the last, and the last, which may be incomplete."""
     d, n = pieces.documents, len(pieces.number) - 1
     cut = int(d.offsets[n])
     whole = Documents(d.values[:cut], d.offsets[: n + 1], d.row[:n], d.source.slice(0, n))

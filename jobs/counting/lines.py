@@ -17,7 +17,7 @@ from plumbline.warehouse.input.remote_files import ByteStream
 
 #: Bytes per block: large, since decompressing and counting evict each other's data from the cache.
 _BLOCK = 1 << 23
-#: A line longer than this goes through a temporary file, not through memory.
+#: A line of more bytes than this goes through a temporary file, not through memory.
 LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
@@ -29,11 +29,11 @@ _spare: list[NDArray[np.uint8]] = []
 def line_blocks(
     path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
 ) -> Iterator[Block]:
-    """Yield blocks of whole lines of a shard: a buffer, which is reused, and the end of its lines.
+    """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
 
-    At least SLACK bytes follow that end. A line of more than ``long_line`` bytes is a block of its
-    own, mapped from a temporary file, so that memory holds no more of it than is being read.
-    ``read_ahead``: a thread reads the next block while the last one is used, which needs a core.
+    At least SLACK bytes follow the lines. A line of more than ``long_line`` bytes is a block of its
+    own, mapped from a temporary file to save memory. With ``read_ahead`` a thread reads the next
+    block while the caller uses this one, which takes a core.
 
     Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.
     """
@@ -65,7 +65,7 @@ def line_blocks(
 
 
 class _ReadAhead:
-    """A stream whose next block another thread reads and decompresses while this one is used."""
+    """A stream that reads and decompresses its next block in another thread."""
 
     def __init__(self, stream: ByteStream, n_bytes: int, reader: ThreadPoolExecutor) -> None:
         self._stream, self._reader = stream, reader
@@ -101,15 +101,15 @@ def _long_line(
             problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
             fix = "set TMPDIR to a directory with more room"
             raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
-        # Private, so it is writable like the other blocks; nothing is written.
+        # Writable like the other blocks; the file does not change.
         mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
         yield np.frombuffer(mapped, np.uint8), size
     return rest
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
-    """The offset after the last newline of buf[start:end], 0 without any."""
-    # It is nearly always in the last few kilobytes: search them first, and copy little.
+    """The offset after the last newline of buf[start:end], 0 without a newline."""
+    # The newline is nearly always in the last kilobytes: search them first, and copy little.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
         if at >= 0:

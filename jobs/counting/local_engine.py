@@ -36,19 +36,19 @@ from plumbline.warehouse.text.progress import Update, progress
 if TYPE_CHECKING:
     import duckdb
 
-#: Code that a helper runs: it imports from this process's path, not from its working directory.
+#: Code of a helper; it imports from the parent's ``sys.path``, not from the working directory.
 _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
 #: Bytes of shards that a process counts in about a second, the time that a helper takes to start.
 BYTES_PER_HELPER = 32 << 20
-#: Bytes that take as long to count as it takes to open any shard and to write its counts.
+#: Bytes that are counted in the time it takes to open a shard and write its counts.
 _LEAST_BYTES = 1 << 18
 
 
 class LocalEngine:
-    """Counts and sums on this machine; up to one process per core counts, this one first.
+    """Counts and sums on this machine; up to one process per core counts shards.
 
     Args:
         work: directory for data that does not fit in memory.
@@ -157,7 +157,7 @@ def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[N
     import duckdb
 
     ended = threading.Event()
-    with suppress(duckdb.InvalidInputException):  # in notebooks it needs ipywidgets
+    with suppress(duckdb.InvalidInputException):  # in notebooks the bar needs ipywidgets
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             connection.execute(f"SET {setting}")
 
@@ -255,7 +255,7 @@ def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
 
 
 def _listen(requests: SimpleQueue[str]) -> None:
-    """Queue the lines of stdin; at its end the parent has ended, so end this process at once."""
+    """Queue the lines of stdin; end this process at their end, which means the parent has ended."""
     for line in sys.stdin:
         requests.put(line)
     os._exit(0)

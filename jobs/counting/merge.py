@@ -13,7 +13,7 @@ from plumbline.warehouse.storage.store import Staged
 
 #: Rows of a batch, which becomes a row group of the table's file.
 BATCH_ROWS = 200_000
-#: The occurrences of each word, for DuckDB and Spark.
+#: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"
 
 
@@ -54,7 +54,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Pruned:
-    """The words left out: how many, and their occurrences (tokens)."""
+    """Numbers of words left out and of their occurrences (tokens)."""
 
     n_words: int = 0
     n_tokens: int = 0
@@ -63,7 +63,7 @@ class Pruned:
 def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str]) -> Pruned:
     """Copy a staged ``word_count`` without the words counted fewer than ``min_count`` times.
 
-    It takes the counts of the whole corpus to know which words are rare. ``targets`` stay even if
+    Only the counts of the whole corpus show which words are rare. ``targets`` stay even if they are
     rare: PMI needs their counts, and standard errors their co-occurrences with themselves.
     """
     n_words = n_tokens = 0

@@ -1,4 +1,4 @@
-"""Sums of the co-occurrences of partial counts on one machine, in bounded memory.
+"""Summing the co-occurrences of partial counts on one machine, in bounded memory.
 
 A pair becomes one 64-bit key: the rank of its word among the sorted words in the upper half, the
 rank of its target in the lower. This is an external merge sort: as many rows as fit in memory are
@@ -37,10 +37,10 @@ class PairSum(NamedTuple):
 
     Attributes:
         files: Parquet files with word, target and n_pair; a file named twice counts twice.
-        words: all words to keep, sorted; rows with any other are left out.
-        both_ways: count a row of two different words also with these exchanged.
-        work: directory for the runs: at most 16 bytes per row of ``files``, 32 both ways.
-        memory_bytes: memory that sorting may use, besides that of ``words``.
+        words: all words to keep, sorted; rows with any other word are left out.
+        both_ways: count a row of two different words also with word and target exchanged.
+        work: directory for the runs: at most 16 bytes per row of ``files``, 32 if ``both_ways``.
+        memory_bytes: memory that sorting may use, besides the memory of ``words``.
     """
 
     files: Sequence[Path]
@@ -139,7 +139,7 @@ class PairSum(NamedTuple):
             yield _together(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> _Ints:
-        """Rank of each word, -1 for one that is not among the words."""
+        """Rank of each word, -1 for a word that is not in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
@@ -148,14 +148,14 @@ class PairSum(NamedTuple):
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.Table:
-    """The rows of batches as one chunk; empties the list."""
+    """The rows of all batches in one chunk; empties the list."""
     table = pa.Table.from_batches(batches)
     batches.clear()
     return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def _sum(parts: list[_Columns]) -> _Columns:
-    """The keys of all parts, sorted and each once, and the sums of their counts; empties parts."""
+    """The distinct keys of all parts, sorted, and each key's sum of counts; empties ``parts``."""
     keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     parts.clear()
     order = np.argsort(keys)

@@ -1,9 +1,9 @@
-"""Counts of single shards, kept after the merge so that no shard is counted twice.
+"""Partial counts: files with the counts of one shard, kept so that no shard is counted twice.
 
-A partial is named by what it depends on: the shard's bytes, the counting options and the version of
-the tokeniser. Its ledger is written last and appears whole, so a partial with a ledger is complete.
-The ledger has the hash of each file, and a file is checked against its hash before it is used: it
-may have decayed, since partials are merged again even years later.
+Their path depends on the shard's bytes, the counting options and the version of the tokeniser. The
+shard's ledger is written last and appears whole, so partial counts with a ledger are complete. The
+ledger has the hash of each file, which is checked before the file is used: files may decay, and
+partial counts may be merged again years later.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
-#: File in the directory of the partials: the decoder of token files, see ``input.token_files``.
+#: Name of the file with the decoder of token files, see ``warehouse.input.token_files``.
 DECODER = "decoder"
-#: File in the same directory: the order of training, see ``warehouse.input.training_order``.
+#: Name of the file with the training order, see ``warehouse.input.training_order``.
 ORDER = "order"
-#: Numbers of a shard's ledger that come from its counts.
+#: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
 #: Kinds of two successive files: tokens, which are ids, and the words with these ids.
-_ORDER = ("tokens", "words")
+_TOKENS_AND_WORDS = ("tokens", "words")
 
 
 @dataclass(frozen=True)
 class ShardLedger:
-    """Outcome of counting one shard; all fields but ``away`` are columns of ``corpus_shard``.
+    """Outcome of counting one shard; all fields except ``away`` are columns of ``corpus_shard``.
 
     ``away``: True if the shard failed because its server could not be reached.
     """
@@ -81,7 +81,7 @@ def partials_directory(store: Store, options: CountOptions, *, create: bool = Tr
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """True if a shard of this content was counted; reads the shard only if the directory exists.
+    """True if this shard's content was counted; reads the shard only if the directory exists.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -91,8 +91,8 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
     """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
 
-    A count by block of steps, or at its memory limit, has several files of a kind, in order; counts
-    of a word or pair must be summed over them. Raises ``BadInput`` for a damaged file or no ledger.
+    A count by block of steps, or one that met its memory limit, has several files of a kind, in
+    order: sum a word's counts over them. Raises ``BadInput`` for a damaged file or missing ledger.
     """
     ledger = directory / f"{mark}.json"
     files = []
@@ -110,7 +110,7 @@ def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
 
 
 def step_of(file: Path) -> int:
-    """The last step of the block that a file counts; 0 where a count has no order of training.
+    """The last step of the block that a file counts; 0 in a count without a training order.
 
     >>> step_of(Path("mark.attempt-00003.1000.words.parquet")), step_of(Path("m.a-0.words.parquet"))
     (1000, 0)
@@ -124,8 +124,8 @@ def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
 
     Raises ``BadInput`` as ``partial_files``.
     """
-    files = partial_files(directory, mark, *_ORDER)
-    return [(a, b) for a, b in pairwise(files) if (_kind(a.name), _kind(b.name)) == _ORDER]
+    files = pairwise(partial_files(directory, mark, *_TOKENS_AND_WORDS))
+    return [(a, b) for a, b in files if (_kind(a.name), _kind(b.name)) == _TOKENS_AND_WORDS]
 
 
 def _kind(name: str) -> str:
@@ -133,13 +133,13 @@ def _kind(name: str) -> str:
 
 
 def _read(path: Path) -> tuple[ShardLedger, dict[str, str]]:
-    """A shard's ledger, and its files' SHA-256 by name; an empty text in older ledgers."""
+    """A shard's ledger, and the SHA-256 of its files by name, empty texts in older ledgers."""
     try:
         values = json_object(path)
         names = list(map(str, values.pop("files")))
         hashes = values.pop("sha256", [""] * len(names))
         if any(Path(name).name != name or name.count(".") < 2 for name in names):
-            raise ValueError("a name is not that of a file of counts")
+            raise ValueError("it lists a file that counting does not write")
         return ShardLedger(**values), dict(zip(names, map(str, hashes), strict=True))
     except (OSError, ValueError, KeyError, TypeError) as e:
         fix = f"remove {path} to count its shard again"
@@ -152,7 +152,7 @@ class ShardJob:
 
     Attributes:
         directory: directory of the partials.
-        memory_bytes: most memory that the counting process may use; ``None`` for no limit.
+        memory_bytes: memory limit of the counting process; ``None`` for no limit.
         is_recount: count only pairs, from the kept words of an earlier count; a shard is then named
             by the path of its first file of tokens.
         read_ahead: true if a core is free for a thread that decompresses.
@@ -198,7 +198,6 @@ class ShardJob:
         return _ledger(ledger, shard)
 
     def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> ShardLedger:
-        """Count the text of a shard."""
         decoder = (Path(self.directory) / DECODER).read_bytes() if self.options.decoder else b""
         order = (Path(self.directory) / ORDER).read_bytes() if self.options.order else b""
         counts = count_shard(
@@ -239,7 +238,7 @@ def _ledger(path: Path, shard: str) -> ShardLedger:
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of tokens; ids are split into planes of bytes, since most high bytes are 0."""
+    """A writer of token ids. It splits ids into planes of bytes, since most high bytes are 0."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -252,7 +251,7 @@ def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _Writer:
-    """The files of one attempt at a shard; the ledger that names them makes them valid.
+    """Writes the files of one attempt at a shard, which are valid once a ledger names them.
 
     File names are unique to the attempt, so two tasks on shards of equal content, or a killed task
     and its retry, never mix their files.

@@ -46,9 +46,9 @@ def count_shard(
     Args:
         limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
         decoder: decoder of token files, see ``token_files.decoder``.
-        order: order of training, see :mod:`plumbline.warehouse.input.training_order`.
-        begin: called with the last step of each block before its counts go to the spill.
-        read_ahead: decompress JSON lines in a thread of its own, where a core is free.
+        order: training order, see :mod:`plumbline.warehouse.input.training_order`.
+        begin: called with the last step of each block before its counts go to ``spill``.
+        read_ahead: decompress JSON lines in another thread, which takes a core.
 
     Raises:
         BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
@@ -108,7 +108,7 @@ def _sources(path: Path, field: str) -> Iterator[str | None]:
 
 
 def _decoded(name: bytes | None) -> str | None:
-    """A source's name; ``None`` for one that is not UTF-8, which Parquet does not check.
+    """A source's name; ``None`` if it is not UTF-8, which Parquet does not check.
 
     >>> _decoded(b"tea"), _decoded(b"caf\\xe9"), _decoded(None)
     ('tea', None, None)
@@ -126,10 +126,10 @@ Segments: TypeAlias = Sequence[tuple[Path, Path]]
 def recount_shard(
     segments: Segments, options: CountOptions, limits: Limits, spill: Callable[[pa.Table], None]
 ) -> tuple[int, int, int]:
-    """Give ``spill`` the pairs of a shard's kept words; a pass counts as many targets as fit.
+    """Count the pairs of a shard's kept words, in passes over as many targets as fit in memory.
 
-    Returns the numbers of its documents, kept words and co-occurrences. Raises ``BadInput`` for
-    damaged files.
+    ``spill`` gets the pairs. Returns the shard's numbers of documents, kept words and
+    co-occurrences. Raises ``BadInput`` for damaged files.
     """
     step = max(limits.n_bytes // 2 // TARGET_BYTES, 1)
     totals = 0, 0, 0
@@ -158,7 +158,7 @@ def _documents(segments: Segments, recount: Recount) -> Iterator[NDArray[np.int3
                 lists, document = rows["tokens"].combine_chunks(), rows["document"].to_numpy()
                 offsets = lists.offsets.to_numpy()
                 ids = new[lists.values.to_numpy()[offsets[0] : offsets[-1]]]
-                # A document that continues has another row.
+                # A document may continue in the next row, which then has the same number.
                 begins = np.flatnonzero(np.diff(document, prepend=last))
                 yield np.insert(ids, offsets[begins] - offsets[0], recount.end)
                 last = document[-1]

@@ -29,7 +29,7 @@ _NAMED = 8
 class ShardState:
     """One shard: its name and state, its documents and seconds when counted, and a note.
 
-    ``state`` is ``counted``, ``failed``, ``changed`` (other content on disk than was counted),
+    ``state`` is ``counted``, ``failed``, ``changed`` (the file differs from the counted one),
     ``gone`` (no file), ``new`` (given, not in the ledger) or ``left out`` (counted, not given).
     """
 
@@ -47,7 +47,7 @@ def shard_states(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[ShardState]:
-    """States of the shards in the ledger and of those given, compared with the present files.
+    """States of the shards in the ledger and of ``given``, compared with the files on disk.
 
     Files are compared by content; a file of another size, or left out of ``given``, is not read.
 
@@ -74,7 +74,7 @@ def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
         if file is None:
             return ShardState(row["shard"], "gone", *numbers, "no such file")
         if given and path.resolve() not in given:
-            return ShardState(row["shard"], "left out", *numbers, "counted, not among those given")
+            return ShardState(row["shard"], "left out", *numbers, "counted, but not given")
         same = file.n_bytes == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
     except BadInput as e:
         return ShardState(row["shard"], "failed", *numbers, str(e))
@@ -95,8 +95,8 @@ def update_command(
 ) -> str | None:
     """The command that counts the corpus again, or None if all shards are as they were counted.
 
-    It names ``patterns``, the shards as the user gave them; without them those of ``states`` that
-    aren't gone, more than ``_NAMED`` by patterns if these match just them.
+    It names ``patterns``, the shards as the user gave them. Without patterns it names the shards of
+    ``states`` that aren't gone. More than ``_NAMED`` become glob patterns if these match no others.
     """
     if all(s.state not in STALE for s in states):
         return None
@@ -111,11 +111,11 @@ def update_command(
 
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the user gave them to the corpus's run; its row of ``corpus`` lacks paths."""
-    listed = store.read("run").select(["run_id", "config"])  # Arrow's times would load pandas
+    """Options that the user gave to the corpus's run; the row of ``corpus`` lacks paths."""
+    listed = store.read("run").select(["run_id", "config"])  # converting times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(stored_object(runs[0], "config"), row) if runs else row
-    # In the corpus's row, ``tokenizer`` is the version of the token rules.
+    # In the row of ``corpus``, ``tokenizer`` is the version of the token rules.
     tokenizer = config.get("tokenizer", "") if runs else ""
     language = str(config.get("language") or "en")
     order = {name: config[name] for name in _ORDER if row["training_order"] and name in config}
@@ -140,7 +140,7 @@ def _named(shards: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class TableCheck:
-    """Outcome of a check: its name, what violates it, the number of violations, the first row."""
+    """Outcome of a check: its name, what it finds, how many such rows, and the first of them."""
 
     name: str
     violation: str
@@ -149,9 +149,9 @@ class TableCheck:
 
 
 def run_checks(store: Store, corpus: str) -> list[TableCheck]:
-    """Compare the tables of a counted corpus with its ledger, by every ``sql/checks/*.sql``.
+    """Compare the tables of a counted corpus with its ledger, by the queries ``sql/checks/*.sql``.
 
-    Each query returns the rows that violate it.
+    Each query returns the violating rows.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.

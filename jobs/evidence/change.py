@@ -1,4 +1,4 @@
-"""Changes of words' leans between two texts (corpora or their sources), sampled by document."""
+"""Changes of words' leans between two texts: corpora, or sources of corpora."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from plumbline.warehouse.storage.store import Store
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
-#: float64[2, word] each: weights of co-occurrences with the first and the second target, and of
-#: occurrences of these targets.
+#: Two arrays float64[2, word]: the weights of a word's co-occurrences with the first and the second
+#: target, and the weights of these targets' occurrences.
 Weights = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
 class ComparedText:
-    """A text to compare: a corpus, or the documents of one source of it."""
+    """A text to compare: a corpus, or one source of a corpus."""
 
     label: str
     evidence: Evidence
@@ -45,7 +45,7 @@ class ComparedText:
 
 
 def subject(store: Store, label: str) -> ComparedText:
-    """The text that ``CORPUS`` or ``CORPUS:SOURCE`` names; a corpus if ``label`` is one.
+    """The text that ``label`` names, ``CORPUS`` or ``CORPUS:SOURCE``; ``CORPUS`` may hold a ``:``.
 
     Raises:
         UsageProblem: there is no such corpus, or its documents were not kept.
@@ -58,7 +58,7 @@ def subject(store: Store, label: str) -> ComparedText:
 
 
 def influence_weights(c: Floats, n: Floats) -> Weights:
-    """Weights of co-occurrences c[2, word] and occurrences n[2] in their influence on delta."""
+    """Weights of co-occurrences c[2, word] and target occurrences n[2] in influences on delta."""
     signs = np.array([1.0, -1.0])
     weights = signs[:, None] / np.where(c > 0, c, np.nan)
     return weights, np.repeat((signs / n)[:, None], c.shape[1], axis=1)
@@ -66,15 +66,15 @@ def influence_weights(c: Floats, n: Floats) -> Weights:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over documents for every word, from which errors of its lean follow.
+    """Sums over documents for every word; the standard error of its lean follows from them.
 
     Attributes:
-        sums: float64[9, word]: of c_f, c_m, c_f^2, c_f c_m, c_m^2, c_f n_f, c_f n_m, c_m n_f and
-            c_m n_m, with c_f and c_m a document's co-occurrences of the word with the first and
-            the second target and n_f and n_m its occurrences of these.
+        sums: float64[9, word], sums of c_f, c_m, c_f^2, c_f c_m, c_m^2, c_f n_f, c_f n_m, c_m n_f
+            and c_m n_m. c_f and c_m are a document's co-occurrences of the word with the first and
+            the second target, n_f and n_m the document's occurrences of these targets.
         n_documents: int64[word], documents with a co-occurrence.
         n: float64[2], sums of n_f and n_m.
-        squares: float64[2, 2], sums of their products.
+        squares: float64[2, 2], sums of the products of n_f and n_m.
     """
 
     sums: Floats
@@ -91,9 +91,9 @@ class Moments:
         return influence_weights(self.sums[:2], self.n)
 
     def covariance(self, a: Weights, b: Weights) -> Floats:
-        """Sums over these documents of the influences u_a u_b, float64[word].
+        """Sums of u_a u_b over these documents, float64[word].
 
-        u is what a document adds to delta: the weighted sum of its co-occurrences minus the
+        u is a document's influence on delta: the weighted sum of its co-occurrences minus the
         weighted sum of its occurrences of the targets, as in ``evidence.lean``.
         """
         cc, cn = self.sums[[[2, 3], [3, 4]]], self.sums[[[5, 6], [7, 8]]]
@@ -108,9 +108,9 @@ class Moments:
 
 @dataclass(frozen=True)
 class WordChanges:
-    """Outcome: documents of each text and of both, words, and the rows of ``word_change``.
+    """Outcome: numbers of documents in each text and in both, numbers of words, and rows.
 
-    ``n_words``: words of either text's corpus. ``n_near``: words with a co-occurrence on each
+    ``n_words``: words of the two corpora. ``n_near``: words with a co-occurrence on each
     side in both texts. Neither counts the two words of the contrast.
     """
 
@@ -133,12 +133,12 @@ def compare(
 ) -> WordChanges:
     """Compare the leans of all words in two texts; writes and returns ``word_change``.
 
-    change = delta in b - delta in a for every word with ``min_pairs`` co-occurrences on each side
-    and two documents in both, except the two of the contrast. The sampling units are documents (see
-    ``evidence.lean``). A document with the same kept words in both texts is one unit: what it adds
-    to both deltas cancels, so a corpus and a filtered copy of it differ by what was left out. The
-    interval uses Student's t; q is the p-value of no change, adjusted for all words compared
-    (Benjamini and Hochberg 1995).
+    The change is delta in b minus delta in a. A word has a row if, in both texts, it has
+    ``min_pairs`` co-occurrences on each side, and co-occurs in two documents. The contrast's own
+    words have no row. The sampling units are documents (see ``evidence.lean``). A document with the
+    same kept words in both texts is one unit, whose influences on the two deltas cancel: a corpus
+    and its filtered copy differ only by what was left out. The interval uses Student's t; q is the
+    p-value of no change, adjusted for all words compared (Benjamini and Hochberg 1995).
 
     Raises:
         UsageProblem: no such corpus or source, a contrast that is not a pair of both word lists,
@@ -213,7 +213,7 @@ def _of_source(text: ComparedText, table: DocumentTable) -> Bools:
 
 
 def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bools]:
-    """Masks of each text's documents that are also in the other, matched one for one."""
+    """Masks of each text's documents that the other text has too, matched one to one."""
     masks = [is_chosen.copy() for is_chosen in chosen]
     marks = (table.mark[is_chosen] for table, is_chosen in zip(tables, chosen, strict=True))
     for mask, both in zip(masks, matched(*marks), strict=True):
@@ -222,7 +222,7 @@ def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bo
 
 
 def matched(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[Bools, Bools]:
-    """Masks of the marks in each array that are in the other too, matched one for one in order.
+    """Masks of the marks in each array that the other has too, matched one to one in order.
 
     >>> matched(np.array([7, 7, 5], np.uint64), np.array([7, 9], np.uint64))[0].tolist()
     [True, False, False]
@@ -243,12 +243,12 @@ def matched(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[Bools, Bools]
 
 
 class MomentSums:
-    """Moments of some words by group of documents, added up by several threads.
+    """Sums of ``Moments`` for some words by group of documents; several threads add to them.
 
     Attributes:
         table, group: all documents of a corpus, and the group of each by index, such as its source;
             -1 for documents left out.
-        sums, n_documents: as of ``Moments``, [9, group, word] and [group, word].
+        sums, n_documents: as in ``Moments``, but [9, group, word] and [group, word].
     """
 
     def __init__(
@@ -289,7 +289,7 @@ class MomentSums:
 
 
 def near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
-    """Document, word and int64[n, 2] co-occurrences, for words with any in a document."""
+    """Indices of document and word, and their co-occurrences int64[n, 2] if there are any."""
     document, word, target, n = near_targets(question, documents)
     cell = document * len(question.vocabulary) + word
     both, place = np.unique(cell, return_inverse=True)
@@ -313,16 +313,16 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
         inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
         here, there = at[inside], at[inside] + step
         # A pair of two occurrences of one target counts once, a word outside the vocabulary never.
-        good = (ids[there] >= 0) & ((step < 0) | (ids[there] != ids[here]))
+        counts = (ids[there] >= 0) & ((step < 0) | (ids[there] != ids[here]))
         cell = document[inside].astype(np.int64) * size + ids[there]
-        cells.append((cell * n_targets + target[here])[good])
+        cells.append((cell * n_targets + target[here])[counts])
     cell, n = np.unique(np.concatenate(cells), return_counts=True)
     both, of_target = np.divmod(cell, n_targets)
     return *np.divmod(both, size), of_target, n
 
 
 def tested(change: Floats, variance: Floats, df: Ints) -> dict[str, Floats]:
-    """Columns of changes: error, interval and p (of no change) by Student's t, and adjusted p.
+    """Columns of changes: standard error, interval, p (no change, Student's t), adjusted p.
 
     All are NaN where the change and its variance are.
     """

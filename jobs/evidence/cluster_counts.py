@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,10 +36,7 @@ class ClusterCounts(NamedTuple):
 
 
 def cluster_counts(
-    evidence: Evidence,
-    vocabulary: pa.StringArray,
-    targets: Sequence[str],
-    progress: Callable[[int, int], None] = lambda *_: None,
+    evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
 ) -> ClusterCounts:
     """Count co-occurrences under the rule ``pairs`` for each cluster of a corpus's documents.
 
@@ -48,16 +45,15 @@ def cluster_counts(
     Args:
         vocabulary: all words of the corpus, sorted.
         targets: words, each once.
-        progress: called with (shards done, shards).
     """
-    # Counts don't depend on sides, so all targets are put on one.
+    # Counts don't depend on the sides, so all targets go to one side.
     question = Inquiry((), tuple(targets), (), (), "pairs", evidence.options.window, vocabulary)
     sources = pa.array(sorted(evidence.sources(), key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     shape = MOST_CLUSTERS, len(vocabulary), len(targets)
     n_before = 0
     pending = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    for k, shard in enumerate(evidence.shards, 1):
+    for shard in evidence.shards:
         for documents in evidence.documents(shard, question.ids):
             n_documents = len(documents.row)
             cluster = np.arange(n_before, n_before + n_documents)
@@ -69,7 +65,6 @@ def cluster_counts(
             if sum(len(n) for _, n in pending[1:]) > _MOST_PENDING:
                 pending = [_sum_by_cell(pending)]
             n_before += n_documents
-        progress(k, len(evidence.shards))
     cells, counts = _sum_by_cell(pending)
     n_clusters = min(len(sources) if by_source else n_before, MOST_CLUSTERS)
     cluster, word, target = np.unravel_index(cells, shape)

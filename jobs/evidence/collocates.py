@@ -1,4 +1,4 @@
-"""Collocates: words around a word that are more frequent there near one side of a contrast."""
+"""Collocates: words more frequent around a word when one side of a contrast is near it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pyarrow as pa
 from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, neighbours
 
-#: Weight of the prior: so many more words near each side, with the corpus's frequencies.
+#: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.
 PRIOR_WORDS = 1000.0
 
 
 class Contexts(NamedTuple):
-    """Counts of words in the windows around the words asked about.
+    """Counts of words in the windows around the words of an inquiry.
 
     Attributes:
-        cell: int64[n], (word * 2 + side) * vocabulary + other word, distinct and sorted.
-        n: int64[n], how often.
+        cell: int64[n], (word * 2 + side) * vocabulary size + other word, distinct and sorted.
+        n: int64[n], count of each cell.
     """
 
     cell: Ints
@@ -28,7 +28,7 @@ class Contexts(NamedTuple):
 
 
 def contexts(question: Inquiry, met: Meetings) -> Contexts:
-    """Count the ``neighbours`` of the occurrences that have a target of a side nearby."""
+    """Count the ``neighbours`` of the occurrences near a target of each side."""
     size = len(question.vocabulary)
     cells = [np.empty(0, np.int64)]
     for side, names in enumerate(question.sides):
@@ -52,13 +52,14 @@ def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) ->
     """Words around a word, with the log odds of each near the first side against the second.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
-    with f_v and m_v its counts on the two sides, F and M their sums, p_v = P n_v / sum n the prior
-    from the corpus's counts ``n_word``; its variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v)
-    (Monroe, Colaresi and Quinn 2008, with an informative Dirichlet prior).
+    where f_v and m_v are the counts of v on the two sides, F and M their sums over v, P is
+    ``PRIOR_WORDS``, and p_v = P n_v / sum n the prior from the corpus's counts ``n_word``. The
+    variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008,
+    with an informative Dirichlet prior).
 
     Returns:
-        collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (the false
-        discovery rate among those with at least its |z|, Benjamini and Hochberg), by falling |z|.
+        collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (p adjusted as by
+        Benjamini and Hochberg); rows with the largest |z| come first.
     """
     from scipy.special import erfc
 

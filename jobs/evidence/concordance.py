@@ -26,7 +26,7 @@ from plumbline.warehouse.input.shards import field_value, kind_of, lines
 from plumbline.warehouse.input.training_order import blocks
 from plumbline.warehouse.text.escape import is_unicode
 
-#: A chunk of text: the tokenizer splits each into words independently of the others.
+#: Pattern of a chunk of text. The tokenizer splits each chunk into words independently.
 _CHUNK = re.compile(r"[^\s\x00]+")
 #: Chunks of text shown before and after an occurrence and its target.
 _N_CONTEXT = 8
@@ -51,7 +51,7 @@ class Occurrence:
     """An occurrence of a word near a target.
 
     Attributes:
-        rank: hash of the document's words, the position and the seed; a sample has the lowest.
+        rank: hash of the document's words, the position and the seed.
         word: index of the word.
         side: side of the target, 0 or 1.
         shard, row: index of the document's shard, and its row there.
@@ -71,11 +71,11 @@ class Occurrence:
 
 
 class OccurrenceSample:
-    """The offered occurrences with the lowest ranks, per word and side.
+    """The ``n`` offered occurrences with the lowest ranks per word and side.
 
-    Each occurrence has the same chance, however documents are ordered and divided among shards,
-    since its rank depends on the text alone. Copies of a document have equal ranks and count as
-    one.
+    Each occurrence has the same chance, whatever the order of documents and shards, since its rank
+    depends on the text and the seed alone. Copies of a document have equal ranks and count as one.
+    If ``targets`` are given, only occurrences near them count.
     """
 
     def __init__(self, question: Inquiry, n: int, seed: int, targets: Sequence[str] = ()) -> None:
@@ -92,7 +92,7 @@ class OccurrenceSample:
         self._most_held, self._lock = self._n_pending, Lock()
 
     def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
-        """Take the occurrences in some documents into the draw. Thread-safe."""
+        """Offer the occurrences in some documents to the sample. Thread-safe."""
         offered = []
         for side, is_target in enumerate(self._is_target_of_side):
             meeting = np.flatnonzero(is_target[met.target])
@@ -120,7 +120,7 @@ class OccurrenceSample:
                 self._most_held = len(self.occurrences()) + self._n_pending
 
     def _lowest(self, word: Ints, side: int, rank: NDArray[np.uint64]) -> Ints:
-        """Indices of the occurrences with each word's lowest ranks; of copies only the first."""
+        """Indices of each word's occurrences with the lowest ranks, without later copies."""
         within = np.flatnonzero(rank <= self._limit[word, side])
         order = within[np.lexsort((rank[within], word[within]))]
         word, rank = word[order], rank[order]
@@ -133,7 +133,7 @@ class OccurrenceSample:
         return chosen
 
     def occurrences(self) -> list[Occurrence]:
-        """The sample, sorted by word, side and rank; it holds only the first of copies."""
+        """The sample, sorted by word, side and rank, without later copies."""
         order = sorted(self._held, key=lambda o: (o.word, o.side, o.rank, o.shard, o.row))
         self._held = []
         for (word, side), group in groupby(order, key=lambda o: (o.word, o.side)):
@@ -230,7 +230,7 @@ def _from_texts(
     by_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Snippet]]:
-    """Snippets of the occurrences in texts, but for texts that changed since they were counted."""
+    """Snippets of the occurrences in those texts that haven't changed since they were counted."""
     kept_words = [tokenizer.tokens(text) for _, text, _ in texts]
     ids = question.ids(pa.array([word for words in kept_words for word in words], pa.string()))
     ends = np.cumsum([0, *map(len, kept_words)])

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.kept_documents import Documents
-from plumbline.jobs.evidence.sightings import Ints, Sightings, mixed
+from plumbline.jobs.evidence.sightings import DocumentTable, Ints, Sightings, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
-#: Least estimated Jaccard similarity of the shingles of near copies. Two texts have 0.63 if one
-#: word in twenty differs, and a third if half of the text is the same.
+#: Least estimated Jaccard similarity of the shingles of near copies. It is 0.63 if one word in
+#: twenty differs, and 1/3 if half of the text is the same.
 NEAR = 0.5
-#: Documents in more copies than this also have a count of their own.
+#: Documents with more copies than this are also counted separately.
 OFTEN = 10
 
 
@@ -35,7 +35,7 @@ class Signatures(NamedTuple):
 def signatures(
     shard: int, documents: Documents, chosen: Ints, keys: NDArray[np.uint64]
 ) -> Signatures:
-    """The signatures of some documents of a shard, by the library rensa."""
+    """The signatures of the documents with indices ``chosen``; ``keys``: hash of each word."""
     from rensa import RMinHash
 
     shingles = [
@@ -59,16 +59,16 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def first_copies(seen: Sightings, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Mask of each text's first copy, among all documents or only those in ``among``."""
+    """Mask of the first copy of each text, among all documents or those in mask ``among``."""
     every = np.arange(seen.documents.mark.size)
     chosen = every if among is None else every[among]
     _, first = np.unique(seen.documents.mark[chosen], return_index=True)
     return np.isin(every, chosen[first])
 
 
-def number_of_copies(seen: Sightings) -> Ints:
-    """Number of each document's copies, itself among them."""
-    _, inverse, n = np.unique(seen.documents.mark, return_inverse=True, return_counts=True)
+def number_of_copies(documents: DocumentTable) -> Ints:
+    """Number of copies of each document, including itself."""
+    _, inverse, n = np.unique(documents.mark, return_inverse=True, return_counts=True)
     return n[inverse]
 
 
@@ -80,10 +80,10 @@ def first_of_near(
 ) -> NDArray[np.bool_]:
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
-    Documents with a signature are compared: if ``among`` is given, only those; if ``word`` (an
-    index) is given, only those where it co-occurs. A document is a near copy of the first one with
-    an equal band if at least a share ``NEAR`` of their signatures' values is equal; chains of
-    copies join.
+    Only documents with a signature are compared; with mask ``among`` only its documents, with
+    ``word`` (an index) only documents where it co-occurs. A document is compared with the first one
+    that has an equal band, and is its near copy if a share ``NEAR`` of their signatures is equal.
+    Of documents linked by near copies only the first remains.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -1,4 +1,4 @@
-"""Explanations of words' leans: tables made in one pass over a corpus's documents."""
+"""Explanations of words' leans: tables computed from a corpus's documents."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def explain(
 
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence_tables.py``.
 
-    The sampling units of intervals are documents or, with ``clusters`` "source", whole sources:
-    pieces of one book are not independent. By default they are sources if the corpus has ten or
-    more. Rows of other words stay. Words that don't occur near the contrast have a row without a
-    delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase. It gets a pass of its
-    own, in which each of its occurrences is one word, as if the text were written so. The same goes
-    for a word or phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
+    The sampling units of intervals are documents or, with ``clusters`` "source", whole sources,
+    since pieces of one book are not independent. The default is sources if the corpus has ten or
+    more. Rows of other words stay. A word that doesn't occur near the contrast has a row without a
+    delta. An entry of several words (at most ``LONGEST_PHRASE``) is a phrase. It gets its own pass
+    over the documents, in which each of its occurrences is one word. So does a word or phrase near
+    other words, as in ``nurse NEAR doctor`` (``phrases.parsed``).
 
     Raises:
         UsageProblem: unknown corpus, contrast or target, or a corpus without words; a phrase is too
@@ -212,12 +212,9 @@ def _clusters(seen: Sightings, clusters: str) -> Ints | None:
 
 def _lean_rows(seen: Sightings, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
     """The rows of ``word_evidence`` and ``word_source`` of all words, without their key."""
-    table, n_words, n_sources = (
-        seen.documents,
-        len(seen.question.words),
-        len(seen.documents.sources),
-    )
-    n_copies = number_of_copies(seen)
+    table, n_words = seen.documents, len(seen.question.words)
+    n_sources = len(table.sources)
+    n_copies = number_of_copies(table)
     near, copies = seen.n_near.sum(axis=1), n_copies[seen.document]
     n_all, n_copied, n_often = (
         np.bincount(seen.word, near * (copies > least), n_words) for least in (0, 1, OFTEN)
@@ -267,7 +264,7 @@ def add_association(
     n_word: NDArray[np.int64],
     rows: Sequence[Row],
 ) -> None:
-    """Add to rows the word's frequency, results of ``corpus associate``, and names of the sides."""
+    """Add each word's frequency, results of ``corpus associate`` and the sides' names to rows."""
     corpus, targets = evidence.corpus["corpus"], contrast.split("/")
     sides = sides_of(store, evidence.corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
@@ -294,7 +291,7 @@ def snippet_rows(
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[tuple[Occurrence, Row]]:
-    """Pairs of an occurrence and its row of ``word_snippet`` without the key."""
+    """Each occurrence with its row of ``word_snippet``, without the key."""
     marks, n_copies = np.unique(documents.mark, return_counts=True)
     copies = n_copies[np.searchsorted(marks, np.array([o.mark for o in sample], np.uint64))]
     sampled = {(o.shard, o.row) for o in sample}

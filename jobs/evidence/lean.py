@@ -16,25 +16,26 @@ from plumbline.warehouse.wordlists import WordPair
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Row = dict[str, Any]
-#: Columns of the lean of a word in a part of the documents.
+#: Columns of a word's lean in a part of the documents.
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
 
 
 class Leans(NamedTuple):
-    """Leans in some documents, named as the columns: arrays over words; from ``lean``, numbers.
+    """Columns of leans in some documents: arrays over words, or numbers if made by ``lean``.
 
     Attributes:
         n_word: occurrences of the word.
-        n_documents: documents with a co-occurrence that counts.
-        n_clusters: clusters (documents, or whole sources) with a co-occurrence that counts.
+        n_documents: documents with a co-occurrence that delta uses; with any if no pair is defined.
+        n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
             have a weight, each word once; with all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
-        delta_nats: mean delta of the defined pairs; NaN if there is none with a weight.
-        delta_nats_se: its standard error over clusters; NaN with fewer than two of them.
-        delta_nats_low, delta_nats_high: the 95% interval; NaN if the error is. A word without a
-            defined pair has the interval of ``cluster_bounds``, which may be infinite at an end.
-        p: p-value of no lean; NaN without an interval, and if the error is 0.
+        delta_nats: weighted mean delta of the defined pairs; NaN if none of them has a weight.
+        delta_nats_se: its standard error over clusters; NaN with fewer than two clusters.
+        delta_nats_low, delta_nats_high: the 95% interval; NaN without a standard error. A word
+            without a defined pair has the interval of ``cluster_bounds``, whose ends may be
+            infinite.
+        p: p-value of no lean; NaN without an interval, and if the standard error is 0.
     """
 
     n_word: Any
@@ -56,8 +57,8 @@ class CoOccurrences(Protocol):
     Attributes:
         n_word: int64[word], occurrences.
         n_near: int64[word, target], co-occurrences.
-        n_target: int64[target], occurrences in all documents drawn.
-        n_drawn: how many clusters were drawn.
+        n_target: int64[target], occurrences in all drawn documents.
+        n_drawn: number of drawn clusters.
     """
 
     n_word: Ints
@@ -78,20 +79,20 @@ class CoOccurrences(Protocol):
 def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) -> Leans:
     """Leans of words for the pairs of a contrast.
 
-    delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g: c_g co-occurrences of the word with
-    g, n_g occurrences of g, a_g the sum of the weights of the defined pairs with g, negative for
-    male ones, V the sum of these pairs' weights (Eqs. 1 and 4, see ``association.measures``).
+    delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g (Eqs. 1 and 4, see
+    ``association.measures``). c_g is the word's co-occurrences with g, n_g the occurrences of g,
+    a_g the sum of the weights of the defined pairs with g, negative if g is male, and V the sum of
+    the weights of all defined pairs.
 
     The sampling units are documents or clusters of documents, not words. The influence of a cluster
     is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
     documents u_d sums to 0. The variance of delta is D / (D - 1) times the sum of the squared
     influences of all D clusters (the linearised, cluster-robust estimate). The interval uses
-    Student's t with one degree of freedom fewer than clusters with a co-occurrence: with few of
-    them it is wide.
+    Student's t with one degree of freedom fewer than clusters with a co-occurrence.
 
-    Where no pair is defined each cluster counts as one co-occurrence, divided between the sides as
-    all co-occurrences are, with the exact interval of ``association.bounds``: a word that is near
-    *he* in forty documents and near *she* in none has a lean of at least that interval's bound.
+    If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
+    all the word's co-occurrences. The interval is the exact one of ``association.bounds``: a word
+    near *he* in forty documents and near *she* in none has a lean of at least its bound.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -164,7 +165,7 @@ def lean(
     keep: Bools | None = None,
     cluster: Ints | None = None,
 ) -> Leans:
-    """The lean of a word (by index) over all documents, or those of a mask, as numbers.
+    """The lean of a word (by index) over all documents or the ones in ``keep``, as numbers.
 
     ``cluster``: index of each document's cluster; by default each document is its own cluster.
     """
@@ -176,9 +177,10 @@ def lean(
 
 
 def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bools) -> Floats:
-    """Influence of each document of a mask on delta of a word (by index), u_d of ``leans``.
+    """Influence u_d (see ``leans``) of each document in ``keep`` on a word's delta, 0 for others.
 
-    It is 0 for other documents, and everywhere if no pair is defined."""
+    It is 0 everywhere if no pair is defined. ``word`` is an index.
+    """
     index = {target: k for k, target in enumerate(seen.question.targets)}
     rows = (seen.word == word) & keep[seen.document]
     near = np.zeros((len(keep), len(index)))
@@ -195,7 +197,7 @@ def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bool
     return total / weight if weight > 0 else np.zeros(len(keep))
 
 
-#: A function of words (indices), a mask of sources and a kind of clusters: the words' leans there.
+#: Function of word indices, a mask of sources and a kind of clusters; it returns leans.
 LeansOf = Callable[[Ints, Bools, str], Leans]
 
 
@@ -233,7 +235,7 @@ def lean_tables(
 
 
 def word_rows(question: Inquiry, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """A row per word (by index) from columns; NaN becomes ``None``."""
+    """One row per word (by index) from columns; NaN becomes ``None``."""
     return as_rows({"word": np.array(question.words, object)[words]} | columns)
 
 
@@ -247,12 +249,12 @@ def as_rows(columns: dict[str, NDArray[Any]]) -> list[Row]:
 def cluster_bounds(
     n_f: ArrayLike, n_m: ArrayLike, n_clusters: ArrayLike, n_sides: Sequence[float] | Floats
 ) -> Bounds:
-    """Bounds of leans without a delta, from the clusters that have the word near either side.
+    """Bounds of leans without a delta, from the clusters with a co-occurrence.
 
     Args:
-        n_f, n_m: co-occurrences with the female and the male words; all is NaN where both are 0.
+        n_f, n_m: co-occurrences with female and male words; the result is NaN where both are 0.
         n_clusters: documents or sources with a co-occurrence, at most n_f + n_m.
-        n_sides: occurrences of the female and of the male words; all is NaN if one is 0.
+        n_sides: occurrences of female and of male words; the result is NaN if one is 0.
 
     >>> cluster_bounds(0, 55, 12, (204, 1227)).high_nats.round(2).tolist()
     0.77

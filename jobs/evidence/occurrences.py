@@ -50,8 +50,8 @@ def occurrences(
 
     ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
     other words; a group's name in capitals (``FEMALE``) stands for its listed words.
-    ``n_pair`` follows the corpus's counting rule, with the other words taken as one: under `pairs`
-    it counts pairs of WORD with any of them, under `windows` the windows that hold both.
+    ``n_pair`` follows the corpus's counting rule: under `pairs` it counts pairs of WORD with any of
+    the other words, under `windows` the windows that hold WORD and any of them.
 
     Raises:
         UsageProblem: unknown corpus, a word that isn't in it, or nothing on a side of ``NEAR``.
@@ -108,7 +108,7 @@ def occurrences(
 
 
 class _BatchCounts(NamedTuple):
-    """Documents' columns of ``DocumentTable``; occurrences, those near (``n``), and ``n_pair``."""
+    """Columns of ``DocumentTable``; for each document ``n_word``, ``n`` (near) and ``n_pair``."""
 
     shard: Ints
     row: Ints
@@ -128,14 +128,14 @@ def ratio(
     *,
     is_share: bool = False,
 ) -> Row:
-    """``name``: r = sum(n) / sum(of) over documents; its 95% interval over their clusters.
+    """The ratio ``name``, r = sum(n) / sum(of) over documents, and its 95% interval over clusters.
 
-    The error is linearised and cluster-robust, as that of a lean (``evidence.lean``): cluster k
-    has the influence (n_k - r of_k) / sum(of), and the variance is D / (D - 1) times the sum of
-    squares over all D clusters that have any ``of``. The interval is Student's t on log r (of a
-    share, on its log odds) with one degree of freedom fewer than clusters that have ``n``. A share
-    of 0 or 1 has the exact interval of D trials. All values are ``None`` if ``of`` sums to 0; other
-    intervals are ``None`` if fewer than two clusters have ``n``.
+    The standard error is linearised and cluster-robust (see ``evidence.lean``): cluster k has the
+    influence (n_k - r of_k) / sum(of), and the variance is D / (D - 1) times the sum of their
+    squares over the D clusters where ``of`` is above 0. The interval is Student's t on log r, or on
+    the log odds of a share, with one degree of freedom fewer than clusters where ``n`` is above 0.
+    A share of 0 or 1 has the exact interval of D trials. All values are ``None`` if ``of`` sums to
+    0; other intervals are ``None`` if fewer than two clusters have an ``n`` above 0.
 
     >>> row = ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)
     >>> round(row["share_low"], 6)

@@ -32,7 +32,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
     groups: dict[str, list[str]] = {}
     kept = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
     for words in corpus_lists(store, corpus):
-        kept.update(words.targets)  # kept wherever they occur
+        kept.update(words.targets)  # counting never drops targets
         for name, side in zip(words.groups or (), "ab", strict=False):
             groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in words.pairs)
     if unknown := [x for x in others if x not in groups and x.lower() not in kept]:
@@ -44,7 +44,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
 
 
 def normalised(query: str) -> str:
-    """A query in lower case with single spaces, but for ``NEAR`` and what is after it.
+    """A query with single spaces, in lower case before ``NEAR``.
 
     >>> normalised("Old  Nurse NEAR  FEMALE")
     'old nurse NEAR FEMALE'
@@ -56,7 +56,7 @@ def normalised(query: str) -> str:
 def of_phrase(
     question: Inquiry, corpus: str, text: str, near: tuple[str, ...] = (), name: str = ""
 ) -> Inquiry:
-    """The question about a phrase or word, only near the words ``near`` if there are any.
+    """The question about a phrase or word; if words ``near`` are given, only near them.
 
     ``name`` stands for the phrase in results, by default ``text``.
 

@@ -28,7 +28,7 @@ MOST_SOURCES = 1000
 #: More sources than any corpus has, so that each has its row.
 ALL_SOURCES = 1 << 62
 OTHER = "other"
-#: Documents that name no source.
+#: Source name of documents that name none.
 UNNAMED = "(none)"
 
 
@@ -37,13 +37,13 @@ class Inquiry:
     """Words and targets to look for in a corpus.
 
     Attributes:
-        words: the words asked about, distinct.
+        words: distinct words to find.
         female, male: the targets of each side; no word is on both.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
-        vocabulary: the words of the corpus by id, sorted; a phrase asked about is the last.
-        phrase: the words of that phrase, the only one in ``words``; each time they stand in a row
-            they count as one word, as if the text were written so.
+        vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
+        phrase: the words of a phrase, which is then the only item of ``words``; each of its
+            occurrences counts as one word.
         near: if given, an occurrence of the phrase counts only with one of these words less than
             a window before its first or after its last word.
     """
@@ -70,23 +70,23 @@ class Inquiry:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Distances less than a window, to the left and to the right."""
+        """Distances less than a window: negative to the left, positive to the right."""
         return (*range(1 - self.window, 0), *range(1, self.window))
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """A hash of each word's letters, by id; the last one stands for words left out."""
+        """A hash of each word's letters, by id; the last hash is for words left out (id -1)."""
         digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
     def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
-        """Ids of words, -1 for those that the corpus left out."""
+        """Ids of words, -1 for words that the corpus left out."""
         indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
         ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """Index among ``words`` by id, -1 for other words; the last item is for id -1."""
+        """Array from id to index in ``words``, -1 for other words; the last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -124,7 +124,7 @@ def joined(question: Inquiry, documents: Documents) -> Documents:
 
 
 def _have_near(question: Inquiry, documents: Documents, start: Ints) -> NDArray[np.bool_]:
-    """Mask of the phrase's occurrences, given their starts, that have a ``near`` word nearby."""
+    """Mask of the phrase's occurrences (by their starts) with a ``near`` word in the window."""
     offsets, end = documents.offsets, start + len(question.phrase)
     document = np.searchsorted(offsets, start, side="right") - 1
     first = np.maximum(start - question.window + 1, offsets[document])
@@ -140,11 +140,11 @@ class DocumentTable:
     """Every document of a corpus, shard after shard.
 
     Attributes:
-        shard, row: index of its shard, and its line or row there from 1.
-        source: index of its source in ``sources``.
-        n_kept: its kept words.
-        n_target: int64[n, target], occurrences of each target in it.
-        mark: hash of its kept words in order: equal for copies of one document.
+        shard, row: index of the document's shard, and the line or row there from 1.
+        source: index of the document's source in ``sources``.
+        n_kept: number of kept words.
+        n_target: int64[n, target], occurrences of each target.
+        mark: hash of the kept words in order, equal for copies of one document.
         sources: names of the sources.
     """
 
@@ -159,7 +159,7 @@ class DocumentTable:
 
 @dataclass(frozen=True)
 class Sightings:
-    """Documents that hold the words asked about: one row per document and word.
+    """Documents that hold words of an inquiry: one row per document and word.
 
     Attributes:
         question: the words and targets.
@@ -179,14 +179,14 @@ class Sightings:
 
 @dataclass(frozen=True)
 class Meetings:
-    """Occurrences of the words asked about in some documents, and the targets near them.
+    """Occurrences of an inquiry's words in some documents, and the targets near them.
 
     Attributes:
         documents: the documents, with ids as values.
-        at: index of each occurrence among their values.
+        at: index of each occurrence in ``documents.values``.
         document, word: indices of each occurrence's document and word.
         occurrence, target, target_at: for each meeting of an occurrence with a target less than a
-            window away: indices of the occurrence and the target, and the target's place in values.
+            window away: indices of the occurrence, the target, and the target's place in values.
     """
 
     documents: Documents
@@ -199,7 +199,7 @@ class Meetings:
 
 
 def meetings(question: Inquiry, documents: Documents) -> Meetings:
-    """Find the words asked about, and the targets near them."""
+    """Find the words of an inquiry, and the targets near them."""
     ids = documents.values
     words, targets = question.table(question.words), question.table(question.targets)
     word = words[ids]
@@ -240,7 +240,7 @@ def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) ->
     """Co-occurrences of each group of occurrences with each target, int64[group, target].
 
     ``group`` has the group of each occurrence; a group is one word in one document. Under ``pairs``
-    two occurrences of a word that is itself a target count once.
+    two occurrences of one target near each other are one co-occurrence.
     """
     n = len(question.targets)
     if question.rule == "pairs":
@@ -277,19 +277,16 @@ def look(
     *,
     most_sources: int | None = None,
 ) -> Sightings:
-    """Look at every document of a corpus once, at several shards in parallel.
+    """Find the words of an inquiry in all documents of a corpus; shards are read in parallel.
 
     Args:
         progress: called with (shards done, shards).
         most_sources: sources with a row of their own, ``MOST_SOURCES`` by default.
     """
-    keys = question.keys
 
     def look_at(shard: int, _: int, documents: Documents) -> _BatchColumns:
-        met, marks = (
-            meetings(question, joined(question, documents)),
-            document_marks(documents, keys),
-        )
+        met = meetings(question, joined(question, documents))
+        marks = document_marks(documents, question.keys)
         if watch:
             watch(shard, met, marks)
         return _part(question, met, shard, marks)

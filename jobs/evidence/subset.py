@@ -1,4 +1,4 @@
-"""A corpus's documents filtered by a rule, as shards of their own."""
+"""Writing the documents of a corpus that a rule keeps as new shards."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ LEDGER = "filter.json"
 
 @dataclass(frozen=True)
 class SubsetRule:
-    """Rule of which documents stay.
+    """A rule that selects the documents to keep.
 
     Attributes:
-        copies: ``once`` leaves out all copies but the first among the sources that stay;
-            ``near-once`` leaves out near copies too.
+        copies: ``once`` keeps only the first copy among the sources that stay; ``near-once``
+            leaves out near copies too.
         sources: the only sources that stay; empty for all.
         without: sources left out.
     """
@@ -52,7 +52,7 @@ class SubsetRule:
 
 @dataclass(frozen=True)
 class Subset:
-    """Outcome: documents of the corpus, those that stayed, and the shards written."""
+    """Outcome: numbers of the corpus's documents and of kept ones; the shards written."""
 
     n_documents: int
     n_kept: int
@@ -68,13 +68,13 @@ def write_subset(
 ) -> Subset:
     """Write the kept documents of a counted corpus: a new shard for each shard that has any.
 
-    Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
+    Lines of JSON stay as they are; documents of other shards become ``{"text": ...}`` with their
     source, if they name one, in the field that counting read. Documents that counting rejected are
     left out. A shard appears whole; after an interruption the same call writes all shards again.
 
     Raises:
-        UsageProblem: no such corpus or source, a corpus without evidence, or ``out`` holds files of
-            something else than the same call.
+        UsageProblem: no such corpus or source, a corpus without evidence, or ``out`` holds files
+            that the same call did not write.
         MissingComponent: its kept documents are not on this machine.
         BadInput: a shard is gone or has changed since it was counted, or ``out`` can't be written.
     """

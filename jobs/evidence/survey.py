@@ -20,7 +20,7 @@ from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_c
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.change import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.concordance import OccurrenceSample
-from plumbline.jobs.evidence.copies import OFTEN
+from plumbline.jobs.evidence.copies import OFTEN, number_of_copies
 from plumbline.jobs.evidence.explanation import (
     Sampling,
     add_association,
@@ -44,7 +44,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
-#: Most words times sources: their sums take a hundred bytes each.
+#: Most cells (word, source); the sums take a hundred bytes per cell.
 MOST_CELLS = 4_000_000
 
 
@@ -68,15 +68,15 @@ def survey(
     n_with_sentences: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Surveyed:
-    """Write how the most frequent words of a corpus lean, and sentences with them.
+    """Write the leans of a corpus's most frequent words, and sentences with them.
 
-    The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of
-    ``explanation.explain``; there are none of ``word_copies`` and ``word_collocate``. A word with
-    a lean over these clusters gets no new one, a word with sentences of this sampling no new ones.
+    The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are computed as in
+    ``explanation.explain``; ``word_copies`` and ``word_collocate`` get none. A word keeps its lean
+    over these clusters and its sentences of this sampling, if it has them.
 
     Args:
-        top: number of most frequent words; equally frequent ones are taken in alphabetical order.
-        n_with_sentences: how many of these get sentences; all by default.
+        top: number of words; equally frequent words are taken in alphabetical order.
+        n_with_sentences: number of these words that get sentences; all by default.
         progress: called with (shards done, shards); a shard counts twice, once for its words and
             once for its sentences.
 
@@ -144,7 +144,7 @@ def _question(
     first, _, second = contrast.partition("/")
     if first == second or not {first, second} <= set(targets):
         fix = "give a pair of words that the corpus was counted with, such as she/he"
-        raise UsageProblem(f"contrast {contrast!r}", "is not such a pair", fix)
+        raise UsageProblem(f"contrast {contrast!r}", "is not a pair of counted words", fix)
     if options.rule != "pairs":
         fix = "name the words, or count it with --rule pairs"
         raise UsageProblem(f"corpus {evidence.corpus['corpus']!r}", "was counted by windows", fix)
@@ -196,8 +196,7 @@ class _SourceSums(MomentSums):
         columns = (np.bincount(table.source, n, n_sources) for n in table.n_target.T)
         self.n_target = np.stack(list(columns), axis=1)
         self.n_copied = np.zeros((2, n_words), np.int64)
-        _, inverse, n = np.unique(table.mark, return_inverse=True, return_counts=True)
-        self._n_copies = n[inverse]
+        self._n_copies = number_of_copies(table)
 
     def add(self, shard: int, n_before: int, documents: Documents) -> tuple[Ints, Ints, Ints]:
         """Add some documents, see ``read_shards``."""
@@ -214,7 +213,7 @@ class _SourceSums(MomentSums):
         return document, word, c
 
     def rows(self, clusters: str) -> dict[str, list[Row]]:
-        """The rows of ``word_evidence`` and ``word_source``, without the columns that all share."""
+        """The rows of ``word_evidence`` and ``word_source``, without constant columns."""
         sources, question = self.table.sources, self._question
         contrast = [WordPair(question.female[0], question.male[0])]
 

@@ -23,16 +23,16 @@ _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
 #: Most bytes of a quoted path in the name of a table's folder; file systems allow 255.
 _LONGEST_SUBJECT = 200
-#: Most files of one folder that are sources of their own: tables hold a row per word and source.
+#: Most files in one folder for each to be a source; tables have a row per word and source.
 _MOST_FILE_SOURCES = 100
 
 
 @dataclass
 class Packed:
-    """Numbers of files packed and of their bytes as UTF-8; other files as rows of ``reject``.
+    """Numbers of packed files and of their bytes as UTF-8; rows of ``reject`` for the other files.
 
-    ``n_recoded``: files packed that are not UTF-8. A reject's ``source_row`` is the file's position
-    among all, from 1.
+    ``n_recoded``: packed files that are not UTF-8. A reject's ``source_row`` is the file's position
+    among all files, from 1.
     """
 
     n_packed: int = 0
@@ -42,10 +42,10 @@ class Packed:
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Files as given, and the ``.txt`` files, sorted, in and below each directory given; each once.
+    """Names of the files given and of all ``.txt`` files, sorted, in and below directories given.
 
-    The value is the file's path, starting with the name of the directory given (of a file given,
-    its own directory): ``letters/1850/anna.txt``. It starts further up if two would be equal.
+    Each file occurs once. Its name is its path from the directory given (of a file given, its own
+    directory): ``letters/1850/anna.txt``. It starts further up if two names would be equal.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
@@ -71,7 +71,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:
-    """The values of :func:`text_files`, for pairs of a file and the directory it was found in."""
+    """The names of :func:`text_files`; each file comes with the directory where it was found."""
     above = {top: top.parent for _, top in files}
     while True:
         names = {path: terminal(os.path.relpath(path, above[top])) for path, top in files}
@@ -111,13 +111,12 @@ def pack_files(
 ) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
-    ``files`` are those of ``text_files``. The record holds the file's name as ``meta.file``, and
-    that name or its folder as the source (see ``source_kind``), in ``meta.pile_set_name``.
+    ``files`` is the result of ``text_files``. The record holds the file's name as ``meta.file``,
+    and as its source that name or the folder (see ``source_kind``), in ``meta.pile_set_name``.
 
-    A file that can't be read, is neither UTF-8 (a byte order mark is dropped) nor of ``encoding``,
-    or holds only white space is rejected, and recorded in table ``reject``. The shard appears
-    complete or not at all, and replaces an earlier one. Each file is held in memory while it is
-    packed.
+    A file is rejected, and recorded in table ``reject``, if it can't be read, holds only white
+    space, or is neither UTF-8 (a byte order mark is dropped) nor in ``encoding``. The shard appears
+    whole or not at all, and replaces an earlier one. A file is in memory while it is packed.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be

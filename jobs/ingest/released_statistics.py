@@ -1,8 +1,8 @@
 """Importing published word statistics as a corpus: each word's occurrences and lean.
 
-The table that UnStereoEval released holds the words of the Pile with their she/he delta (nats),
-their occurrences and their share of all kept tokens, but not the counts behind the deltas. So an
-imported corpus has no PMI, no standard errors and no total except that of its kept tokens.
+The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
+occurrences and share of all kept tokens, but not the counts behind the deltas. So an imported
+corpus has no PMI, no standard errors and no total except the number of kept tokens.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ _INT64_MAX = 2**63 - 1
 class ImportedStatistics:
     """Outcome of an import: rows in the file = ``n_words`` + ``n_rejected``.
 
-    ``n_tokens`` is the number of kept tokens of the corpus, including those of words not in the
-    file.
+    ``n_tokens`` is the corpus's number of kept tokens, also of words that the file lacks.
     """
 
     corpus: str
@@ -45,7 +44,7 @@ class ImportedStatistics:
 class _Row:
     """A row of the file; ``total`` is the number of kept tokens that its frequency implies.
 
-    A rejected row has a ``reason`` instead of figures.
+    A rejected row has a ``reason`` instead of numbers.
     """
 
     number: int
@@ -62,8 +61,8 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
 
     The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
     that more than half of the usable rows share. Rows that imply another total, or can't be used
-    for another reason, are rejected. Importing the same file again changes only the run; if a delta
-    or count changes, MaxPMI, vocabulary and seed words computed from the old ones are dropped.
+    for another reason, are rejected. Importing the same file again changes only the run. If a delta
+    or count changes, the old MaxPMI, vocabulary and seed words are dropped.
 
     Args:
         path: the table, plain or gzipped, or a directory that holds it or holds ``data/`` with it.

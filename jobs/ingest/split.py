@@ -1,7 +1,7 @@
-"""Cutting shards into blocks, so that more cores than there are shards can count them.
+"""Cutting shards into blocks, so that more cores than shards can count them.
 
-Blocks are `.jsonl.zst`. Joined in order, the decompressed blocks of a source are its decompressed
-bytes, so every line keeps its place, even a blank one or one that counting rejects.
+Blocks are `.jsonl.zst`. A source's decompressed blocks, joined in order, are its decompressed
+bytes: every line keeps its place, even a blank line or a line that counting rejects.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import fingerprint, kind_of
@@ -75,7 +76,6 @@ def split_shards(
     out: Path,
     block_bytes: int,
     *,
-    workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SplitDone:
     """Cut each shard into blocks of about ``block_bytes`` decompressed bytes.
@@ -87,10 +87,10 @@ def split_shards(
     otherwise its new blocks replace the old ones. Other sources' blocks in ``out`` stay.
 
     Raises:
-        UsageProblem: a size below 1, a shard of another kind, a shard that lies in ``out``, or
-            another command that cuts into ``out``.
+        UsageProblem: a size below 1, a shard that isn't JSON lines or lies in ``out``, or another
+            command that cuts into ``out``.
         BadInput: shards that can't be read to their end, raised after the others are cut; ``out``
-            can't be written, or its ledger isn't one.
+            can't be written, or its ledger isn't valid.
         Interrupted: stopped from the keyboard.
 
     >>> import tempfile
@@ -108,21 +108,19 @@ def split_shards(
     with ExitStack() as locks:
         with suppress(NoLocks):  # without locks another command goes unnoticed
             locks.enter_context(sole(out / _LOCK, f"--out {out}"))
-        return _split(shards, out, block_bytes, workers, progress)
+        return _split(shards, out, block_bytes, progress)
 
 
 def _split(
     shards: Sequence[Path],
     out: Path,
     block_bytes: int,
-    workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> SplitDone:
     """Cut shards into a directory that no other process cuts into."""
     shutil.rmtree(out / _STAGING, ignore_errors=True)
     job = _Job(out, block_bytes, read_ledger(out))
-    n_workers = min(len(shards), workers or len(os.sched_getaffinity(0)))
-    with ThreadPoolExecutor(n_workers) as pool:
+    with ThreadPoolExecutor(min(len(shards), n_cores())) as pool:
         try:
             marks = [pool.submit(fingerprint, path) for path in shards]
             wait(marks)
@@ -288,7 +286,7 @@ _Piece = tuple[memoryview, bool]
 
 
 def _cut(stream: ByteStream, block_bytes: int, stop: threading.Event) -> Iterator[_Piece]:
-    """The stream in pieces; a piece ends where the chunk that was read, or the block, ends."""
+    """The stream in pieces; each ends at the end of a block or of a chunk that was read."""
     chunk = bytearray(_CHUNK_BYTES)
     size = 0
     while (n := stream.readinto(chunk)) and not stop.is_set():
@@ -303,7 +301,7 @@ def _cut(stream: ByteStream, block_bytes: int, stop: threading.Event) -> Iterato
 
 
 def _write_block(path: Path, pieces: Iterator[_Piece]) -> tuple[Block | None, bool]:
-    """Write one block; returns it (None when nothing was left) and whether the stream has ended."""
+    """Write one block; returns it (None if nothing was left) and whether the stream has ended."""
     n_lines = n_bytes = 0
     last, ended = b"\n", True
     with pa.OSFile(str(path), "wb") as raw, pa.CompressedOutputStream(raw, "zstd") as out:

@@ -10,22 +10,22 @@ from itertools import islice
 
 from plumbline.warehouse.text.escape import terminal
 
-#: Western first: of encodings that fit equally well the first is the guess.
+#: Western first: if several encodings fit equally well, the first is the guess.
 _CANDIDATES = ("cp1252", "cp1250", "iso8859-2", "mac-roman", "cp850", "cp1251", "koi8-r", "cp1253")
 #: Words around bytes that are not ASCII.
 _WORD = re.compile(rb"[!-\x7e]{0,30}[\x80-\xff][!-\xff]{0,60}")
 _MOST_WORDS, _SHOWN = 1000, 3
 _OPENING, _CLOSING = frozenset("“‘«„¿¡£§"), frozenset("”»“…€°²³½®©™")
 _BETWEEN = frozenset("’–—\xa0")
-#: Least share of characters that have to be in place.
+#: Least share of non-ASCII characters in place for a guess.
 _LEAST = 0.8
 
 
 @dataclass(frozen=True)
 class Guess:
-    """An encoding, the share of non-ASCII characters in place, and the first words with some.
+    """An encoding, the share of non-ASCII characters in place, and the first words that have any.
 
-    For UTF-16 the share is 1 and the words are the first of the text. ``others`` are encodings that
+    For UTF-16 the share is 1 and the words are the text's first. ``others`` are encodings that
     fit equally well and give another text.
     """
 
@@ -40,12 +40,12 @@ class Guess:
 
 
 def guess_encoding(data: bytes) -> Guess | None:
-    """The likeliest encoding of a text, or ``None`` where none of those tried makes sense.
+    """The likeliest encoding of a text, or ``None`` if no encoding fits.
 
     It tries UTF-16 with its byte order mark, and the usual encodings of Western, Central European,
-    Cyrillic and Greek text. An encoding's rating is the share of characters beyond ASCII that are
-    in place: letters among letters of their script and in fitting case, quotation marks at the ends
-    of words.
+    Cyrillic and Greek text. An encoding is rated by the share of non-ASCII characters that are in
+    place: letters among letters of their script and in fitting case, quotation marks at the ends of
+    words.
 
     >>> print(guess_encoding("Un café, s’il vous plaît.".encode("cp1252")))
     cp1252 fits 100% of what isn't ASCII: café s’il plaît
@@ -82,7 +82,7 @@ def _first(words: list[str]) -> str:
 
 
 def _share(words: list[str]) -> float:
-    """Share of the characters beyond ASCII that are where such a character can be."""
+    """Share of the non-ASCII characters that are in place."""
     in_place = [
         _is_in_place(*around)
         for word in words
@@ -106,7 +106,7 @@ def _is_in_place(before: str, character: str, after: str) -> bool:
     if any(_script(side) != script for side in sides):
         return False
     if script == "LATIN" and len(sides) == 2 and min(sides) > "\x7f":
-        return False  # three such letters in a row: text of another script
+        return False  # three non-ASCII letters in a row: text of another script
     if character.isupper():
         return not before.islower() and bool(sides)
     return not after.isupper()

@@ -1,4 +1,4 @@
-"""Checks of whether a word is English: fastText's language identification (lid.176) and WordNet.
+"""Checks for English words: fastText's language identification (lid.176) and WordNet.
 
 fastText and nltk are imported only when used. Neither the model nor WordNet's files are part of the
 project: they are installed, given by path, or downloaded once and checked.
@@ -149,7 +149,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """nltk's reader of WordNet's files as distributed, which lack some that nltk's copy has."""
+    """nltk's reader for WordNet's own files, which lack some files of nltk's copy."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 

@@ -104,8 +104,8 @@ class SampledSeedWords:
         n_defined: words with a delta, of the vocabulary if the corpus has one.
         n_outside: words with a delta that are not in the vocabulary; ``None`` without one.
         n_within: words whose delta lies in the interval ``low_nats`` to ``high_nats``.
-        n_excluded, n_rejected: of these, words to exclude or of sentence frames, and others that
-            were rejected in vetting.
+        n_excluded: of these, words that are to be excluded or belong to sentence frames.
+        n_rejected: of the others, words that were rejected in vetting.
         words: the sample.
     """
 
@@ -133,9 +133,8 @@ def select_seed_words(
 
     If the corpus has a ``vocabulary``, only its kept words are used, also for the interval. In a
     closed world (a corpus with planted words) the words of the sentence frames are excluded, since
-    no frame has a slot for them.
-    Excluded and rejected words do not change the interval. The sample replaces an earlier one of
-    the same corpus, contrast and seed.
+    no frame has a slot for them. Excluded and rejected words do not change the interval. The sample
+    replaces an earlier one of the same corpus, contrast and seed.
 
     Args:
         n: sample size; ``None`` for all words. A smaller sample is the start of a larger one.

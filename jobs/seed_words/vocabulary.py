@@ -1,7 +1,7 @@
 """The candidate seed words of a corpus: table ``vocabulary``, with a reason for every word.
 
 After UnStereoEval (Belem et al., ICLR 2024): words of the letters a-z, English according to
-fastText or WordNet, and more frequent than the rarest fifth of those.
+fastText or WordNet, and more frequent than the rarest fifth of these words.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from plumbline.warehouse.storage.store import Store
 
 NOT_LETTERS, FOREIGN, RARE = "not a-z", "not English", "rare"
 FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNet", "any language"
-#: Every reason; those of kept words come last.
+#: All reasons; the reasons of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
 class EnglishChecks:
-    """The language checks that are available, and messages on those that are missing."""
+    """The available language checks, and messages about the missing ones."""
 
     model: english.LanguageModel | None = None
     wordnet: english.WordNet | None = None
@@ -45,7 +45,7 @@ class EnglishChecks:
 
 @dataclass(frozen=True)
 class VocabularyWord:
-    """A word, its count, whether it is kept and why, and each check's answer (None: not made)."""
+    """A word, its count, whether it is kept and why, and each check's result (None: not made)."""
 
     word: str
     n_word: int
@@ -104,9 +104,9 @@ def classify(
 ) -> tuple[list[VocabularyWord], float]:
     """Every word with its reason, in the order given, and the count that kept words exceed.
 
-    That count is the quantile of the counts of the words that pass the other checks (by linear
-    interpolation), and 0 for a quantile of 0 or when no word passes. A check that is ``None`` is
-    skipped; if both are, all words pass for which ``is_lettered`` is true: those of letters only.
+    That count is the ``rules.quantile`` of the counts of the words that pass the other checks, by
+    linear interpolation; 0 if the quantile is 0 or no word passes. A check that is ``None`` is
+    skipped. Without any check, all words pass that ``is_lettered`` accepts: words of letters only.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -145,7 +145,7 @@ def build_vocabulary(
 ) -> VocabularySummary:
     """Write a row for every word of a corpus into ``vocabulary``, replacing earlier ones.
 
-    The checks made are in every row, those missing in the row of ``run``.
+    The checks made are in every row, the missing checks in the row of ``run``.
 
     Args:
         model: file of fastText's language model; without one WordNet alone decides.

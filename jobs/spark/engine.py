@@ -131,7 +131,7 @@ class SparkEngine:
         return sum(row["n"] for row in parts)
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """The rows of files. A file listed twice counts twice; Spark alone reads it once."""
+        """The rows of files. A file listed twice counts twice, though Spark would read it once."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):

@@ -71,7 +71,7 @@ def java_version(java: Path) -> int:
 def _wrapper_home(java: Path) -> Path:
     """A directory whose bin/java starts ``java`` without jdk.incubator.vector."""
     home = user_cache("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
-    if java.parent.parent.parent == home.parent:  # this Java is such a script already
+    if java.parent.parent.parent == home.parent:  # this Java is a wrapper already
         return java.parent.parent
     script = home / "bin" / "java"
     if not script.exists():

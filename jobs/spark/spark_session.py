@@ -81,7 +81,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     """The session of this process, started on first use; an existing one is used as it is.
 
     Args:
-        master: such as ``local[1]`` or ``spark://host:7077``; overrides the settings file's.
+        master: such as ``local[1]`` or ``spark://host:7077``; overrides the file's master.
         conf: settings that override all others.
 
     The environment variable PLUMBLINE_SPARK_CONF names the settings file; without it ``local`` is
@@ -106,10 +106,10 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 def settings_for(
     master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Settings of a session: ``conf`` overrides spark-submit's ``submitted``, both the file's.
+    """Settings in order of precedence: ``conf``, spark-submit's ``submitted``, the file's.
 
     Raises:
-        UsageProblem: no master, a master that Spark doesn't accept, or not that of spark-submit.
+        UsageProblem: no master, a master that Spark does not accept, or not spark-submit's master.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -141,7 +141,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         os.environ["JAVA_HOME"] = str(find_java_home())
     if local:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
-        # Java unpacks libraries there; the next session removes what a killed one left.
+        # Java unpacks libraries into it; the next session removes what a killed one left.
         options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
         settings.setdefault("spark.driver.extraJavaOptions", options)
         settings.setdefault("spark.local.dir", str(_temporary()))
@@ -219,7 +219,7 @@ def stop_session() -> None:
 
 @contextmanager
 def one_line_losses() -> Iterator[None]:
-    """Raise a one-line error if the block fails because Spark lost a process; others pass.
+    """Raise a one-line error if the block fails because Spark lost a process; others propagate.
 
     Raises:
         Interrupted: Spark lost a process; :func:`loss` gives its reason.
@@ -262,7 +262,7 @@ def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
 
 
 def _java_has_ended() -> bool:
-    """True if the Java that this process started has ended; False for that of spark-submit."""
+    """True if the Java that this process started has ended; False under spark-submit."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False

@@ -29,19 +29,19 @@ from plumbline.warehouse.input.shards import (
 
 #: Fields with a document's id, as datatrove and Dolma (`id`), and NeMo Curator write them.
 ID_FIELDS = ("id", "metadata.id", "meta.id", "doc_id", "_curator_dedup_id")
-#: uint64[field, document]: hashes of a document's ids and, as the last field, of its text; 0: none.
+#: uint64[field, document]: hashes of ids and, as the last field, of the text; 0 if there is none.
 Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class Curation:
-    """Mask of a corpus's kept documents, and counts of removed, new and changed ones.
+    """Mask of the documents that a curation kept, and counts; AFTER is the curated text.
 
     Attributes:
         kept: mask over the documents of the corpus.
-        n_removed: documents removed; may be a lower bound.
+        n_removed: removed documents; may be a lower bound, see ``curation_of``.
         n_after: documents of AFTER.
-        n_new: documents of AFTER that match none of the corpus.
+        n_new: documents of AFTER that match no document of the corpus.
         n_changed: kept documents, matched by their id, whose text differs.
     """
 
@@ -53,7 +53,7 @@ class Curation:
 
     @property
     def n_unmatched(self) -> int:
-        """Documents of the corpus neither kept nor known to be removed: they may be changed."""
+        """Documents that are neither kept nor known to be removed; their text may have changed."""
         return len(self.kept) - int(self.kept.sum()) - self.n_removed
 
 
@@ -64,7 +64,7 @@ def of_shards(
     removed: Sequence[str] = (),
     progress: Progress = lambda *_: None,
 ) -> Curation:
-    """The curation, from shards of the documents kept and, if given, of those removed.
+    """The curation, from shards of the kept and, if given, shards of the removed documents.
 
     A document is matched by an id that only one document of the corpus has, else by its text, one
     to one.
@@ -107,7 +107,7 @@ def of_shards(
 def curation_of(
     kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
 ) -> Curation:
-    """A curation; ``kept``: the corpus's documents that AFTER has, ``known``: AFTER's that it has.
+    """The curation, from masks of the corpus's documents in AFTER and AFTER's in the corpus.
 
     If ``n_removed`` isn't known, a lower bound is used: each new document of AFTER may be a changed
     version of a document that AFTER lacks.
@@ -119,9 +119,9 @@ def curation_of(
 
 
 def _matches(corpus: Hashes, output: Hashes, is_free: Bools) -> tuple[Bools, Bools, int]:
-    """Masks of the corpus's and the output's documents that match; how many of these changed.
+    """Masks of the matched documents in corpus and output; matches by id with another text.
 
-    ``is_free``: the corpus's documents that may be matched.
+    ``is_free`` masks the corpus's documents that may be matched.
 
     >>> a, b = (np.zeros((len(ID_FIELDS) + 1, 2), np.uint64) for _ in range(2))
     >>> a[0], a[-1], b[0], b[-1] = [1, 0], [7, 8], [1, 0], [9, 8]
@@ -148,7 +148,6 @@ def _matches(corpus: Hashes, output: Hashes, is_free: Bools) -> tuple[Bools, Boo
 
 
 def _hashes(path: Path, text_field: str) -> Hashes:
-    """Hashes of the ids and texts of a shard's lines or rows."""
     rows = []
     for record in _records(path, (*ID_FIELDS, text_field, "text")):
         text = field_value(record, text_field)

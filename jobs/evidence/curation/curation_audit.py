@@ -46,15 +46,15 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
-#: Most words times groups of documents, a hundred bytes each; with more, sources share groups.
+#: Most cells (word, group of documents), a hundred bytes each; with more, sources share groups.
 MOST_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
 class Audited:
-    """Outcome: the curation, the rows of ``corpus_audit``, and the basis of the model part.
+    """Outcome: the curation, the rows of ``corpus_audit``, and the response for predictions.
 
-    Without a trusted ``response`` there is no model part. ``basis`` says why the response is
+    Without a trusted ``response`` rows have no predictions. ``basis`` says why the response is
     trusted, or why there is none.
     """
 
@@ -76,19 +76,19 @@ def audit(
     model_from: str = "",
     progress: Progress = lambda *_: None,
 ) -> Audited:
-    """Compare a corpus with those of its documents that a curation kept; writes ``corpus_audit``.
+    """Compare a corpus with the documents that a curation kept; writes ``corpus_audit``.
 
     The sampling units are documents, or whole sources if there are ten or more; copies of a
     document are one unit. Units are drawn and then curated: a document that stays counts in both
-    texts, and what it adds to both leans cancels. See ``lean`` and ``change`` for errors. The
-    degrees of freedom of t are the units with a co-occurrence of the word, of these only those that
-    lost one if any did, minus 1.
+    texts, and its influences on the two leans cancel. See ``lean`` and ``change`` for standard
+    errors. Student's t has one degree of freedom fewer than units that lost a co-occurrence of the
+    word or, if no unit did, than units with one.
 
     Args:
-        after: name of a counted corpus, or shards of the documents kept.
-        removed: shards of the documents removed.
-        model_from: ``STUDY`` or ``STUDY:BENCHMARK`` of ``intervene run``; by default the only one
-            of the corpus.
+        after: name of a counted corpus, or shards of the kept documents.
+        removed: shards of the removed documents.
+        model_from: ``STUDY`` or ``STUDY:BENCHMARK`` of ``intervene run``; by default the corpus's
+            only study.
 
     Raises:
         UsageProblem: as ``change.compare``; or most documents of AFTER match none, or none is kept.
@@ -109,7 +109,7 @@ def audit(
             for x in texts
         )
         label = after[0] if len(after) == 1 else commonpath(after)
-        if others:  # a document is in both texts if its kept words are
+        if others:  # documents match if their kept words are equal
             curation = curation_of(*matched(table.mark, others[0].mark))
         else:
             curation = of_shards(evidence, table, after, removed, progress)
@@ -147,7 +147,7 @@ def _candidates(store: Store, corpus: str, contrast: str, min_pairs: int) -> lis
 
 
 def _groups(store: Store, evidence: Any) -> dict[str, tuple[str, ...]]:
-    """Words of each group of the corpus's lists, by name; a word in no group is a group itself."""
+    """Words of each group of the corpus's lists; a word in no group is a group of its own."""
     groups: dict[str, tuple[str, ...]] = {}
     for words in corpus_lists(store, evidence.corpus):
         rest = words.targets
@@ -185,12 +185,11 @@ def _documents(table: DocumentTable, curation: Curation, targets: Sequence[str])
 
 
 class _CurationSums(MomentSums):
-    """Sums over groups of documents that were drawn, kept and removed alike.
+    """Sums over groups of documents; the documents of a group have the same k and j.
 
-    The sums of a group count ``k`` times in BEFORE and ``j`` times in AFTER. If documents are
-    drawn, a group holds the first copy of each document that has k copies of which j stay. If
-    sources are drawn, k is 1, and a group holds a source's documents that stay (j = 1) or that
-    don't (j = 0).
+    A group's sums count ``k`` times in BEFORE and ``j`` times in AFTER. If documents are the
+    sampling units, a group holds the first copy of each document with k copies, of which j stay. If
+    sources are, k is 1, and a source has two groups: documents that stay (j = 1) or don't (j = 0).
     """
 
     def __init__(
@@ -252,9 +251,9 @@ class _CurationSums(MomentSums):
         return n.sum(axis=0).astype(float), n[self._kept].sum(axis=0).astype(float)
 
     def _variance(self, x: float, y: float, of_targets: bool = True) -> Floats:
-        """Variance of x delta in AFTER - y delta in BEFORE over the clusters, float64[word].
+        """Variance over clusters of x * (delta in AFTER) - y * (delta in BEFORE), float64[word].
 
-        Without ``of_targets`` delta is only the word's own part, the log odds of co-occurrences.
+        Without ``of_targets`` delta has only the word's own part, the log odds of co-occurrences.
         """
         weights = [influence_weights(*n) for n in zip(self._n_near, self._n_target, strict=True)]
         total = np.zeros(len(self._words))
@@ -274,7 +273,7 @@ class _CurationSums(MomentSums):
         return np.maximum(squares, 0) * self._n / max(self._n - 1, 1)
 
     def _n_with(self, groups: Bools) -> Ints:
-        """Clusters with a co-occurrence in some groups, int64[word]."""
+        """Number of clusters with a co-occurrence in the ``groups``, int64[word]."""
         n = np.where(groups[:, None], self.n_documents, 0)
         if self._by_source:
             n = (n.reshape(-1, 2, n.shape[1]).sum(axis=1) > 0).astype(np.int64)
@@ -287,7 +286,7 @@ class _CurationSums(MomentSums):
         return [*self._coverage(enough), *self._group_rows(), *self._word_rows(enough)]
 
     def _word_rows(self, enough: Bools) -> list[Row]:
-        """Rows of words: leans before and after; tests of the change, its own part, and a turn."""
+        """Rows of words: leans before and after; tests of change, own part and change of sign."""
         (before, after), (n_before, n_after) = self._n_near, self._n_target
         n_with, n_lost = self._n_with(self._k > 0), self._n_with(self._j < self._k)
         df = np.minimum(n_with, np.where(n_lost > 0, n_lost, n_with)) - 1
@@ -296,13 +295,13 @@ class _CurationSums(MomentSums):
             base = [np.log(n[0] / n[1]) for n in (n_before, n_after)]
             deltas = odds[0] - base[0], odds[1] - base[1]
             change = _tested(deltas[1] - deltas[0], self._variance(1, 1), df, enough)
-            # The change of a word's own part: its co-occurrences, without what all words share.
+            # A word's own part of the change: its co-occurrences, without the shift of all words.
             own = _tested(odds[1] - odds[0], self._variance(1, 1, of_targets=False), df, enough)
             ends = (
                 _tested(deltas[0], self._variance(0, 1), n_with - 1, enough),
                 _tested(deltas[1], self._variance(1, 0), self._n_with(self._j > 0) - 1, enough),
             )
-        # A lean turns if both leans have the signs of their estimates: p is the larger of the two.
+        # The sign changes if both leans have their estimated signs, so p is the larger of the two.
         turn = np.where(deltas[0] * deltas[1] < 0, np.fmax(*(lean["p"] for lean in ends)), 1.0)
         columns = {
             "subject": np.array(self._words, object),
@@ -324,7 +323,7 @@ class _CurationSums(MomentSums):
             yield {"part": "coverage", "subject": subject, "n_before": before, "n_after": after}
 
     def _group_rows(self) -> list[Row]:
-        """Rows of groups: change of their words' frequency, a log ratio of shares of all words."""
+        """Rows of groups: change of the frequency of a group's words, as a log ratio of shares."""
         n, stays = self.table.n_kept.astype(float), self._kept.astype(float)
         change, variance, df = (np.zeros(len(self._names)) for _ in range(3))
         n_in = self._n_in_word_group
@@ -349,7 +348,7 @@ class _CurationSums(MomentSums):
 
 
 def _tested(change: Floats, variance: Floats, df: Any, known: Bools) -> dict[str, Floats]:
-    """``tested`` with degrees of freedom; NaN where the change is not known."""
+    """Columns of ``tested``, and ``df``; NaN where the change is not ``known``."""
     known = known & np.isfinite(change)
     change, variance, df = (
         np.where(known, x, np.nan) for x in (change, variance, np.maximum(df, 1))

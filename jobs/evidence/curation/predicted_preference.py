@@ -1,4 +1,4 @@
-"""How a model's preferences should change with leans, by the slope that a study fitted."""
+"""Predicted changes of a model's preferences: a study's fitted slope times changes of leans."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def fitted_response(
 ) -> tuple[Response | None, str]:
     """The response of preferences to leans that a study fitted, or why there is none.
 
-    ``dose_response`` holds by how much the slope of preferences on delta changes if the sides of a
-    contrast are exchanged in all documents. That turns a slope b into -b, a change of -2b; so the
-    returned slope is minus half of it.
+    ``dose_response`` has the change of the slope of preferences on delta if the sides of a contrast
+    are exchanged in all documents. The exchange turns a slope b into -b, a change of -2b. So the
+    returned slope is that change divided by -2.
     """
     from scipy.special import stdtrit
 
@@ -104,10 +104,10 @@ def fitted_response(
 def trusted_response(
     store: Store, corpus: str, contrast: str, model_from: str = ""
 ) -> tuple[Response | None, str]:
-    """The fitted response if studies validate `counts` for words' own preferences; and why (not).
+    """The fitted response if studies validate `counts` for predictions, else None; and why.
 
-    The prediction is the change of each word's delta times the response. It leaves out a shift that
-    all words share, like the studies' outcome `words, own part`.
+    The prediction for a word is the response times the change of its delta. It leaves out a shift
+    that all words share, like the studies' outcome `words, own part`.
     """
     response, problem = fitted_response(store, corpus, contrast, model_from)
     studies = store.read("datamodelling_score").to_pylist()
