@@ -23,8 +23,7 @@ from plumbline.eval_workers.models.ngram.ngram_model import estimated_discount
 from plumbline.eval_workers.models.ngram.ngram_training import tokenizer_of
 from plumbline.eval_workers.models.ngram.text_words import BOS, numbered_words
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.reading import reading
-from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.trained_models import reading, train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.kernel import tokenize

@@ -14,7 +14,7 @@ from scipy import stats
 from plumbline.eval_workers.scoring.statistics.change_points import lasting_changes, onsets
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
-from plumbline.eval_workers.scoring.statistics.multiplicity import holm
+from plumbline.eval_workers.scoring.statistics.ranks import holm
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
 from plumbline.pipelines.report.sections import checkpoints

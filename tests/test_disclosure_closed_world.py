@@ -129,7 +129,7 @@ def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> Non
     for name, pair in SETS.items():
         words = load_words(store, pair_list(name))
         assert [(p.a, p.b) for p in words.pairs] == [pair]
-    with pytest.raises(UsageProblem, match="none, only closed-world-train"):
+    with pytest.raises(UsageProblem, match="unknown, there are closed-world-train"):
         closed_prompts("closed-world")
 
 

@@ -150,7 +150,7 @@ def test_perfect_means_are_sums_over_words() -> None:
     assert found.between == pytest.approx(mean(he, she), rel=1e-12)
     assert found.within_left == pytest.approx(mean(he, he), rel=1e-12)
     assert found.within_right == pytest.approx(mean(she, she), rel=1e-12)
-    with pytest.raises(UsageProblem, match="no planted slot"):
+    with pytest.raises(UsageProblem, match="before a planted slot"):
         perfect_means(slot_prompts()[-1], find("jaccard"))
 
 

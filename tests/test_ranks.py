@@ -21,7 +21,6 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     variances,
 )
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
-from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.eval_workers.scoring.statistics.power import (
     STATED,
     PairDesign,
@@ -30,7 +29,7 @@ from plumbline.eval_workers.scoring.statistics.power import (
     power_of,
     said,
 )
-from plumbline.eval_workers.scoring.statistics.ranks import board
+from plumbline.eval_workers.scoring.statistics.ranks import board, holm
 from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs
 from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
 from plumbline.pipelines.command.app import app

@@ -1,14 +1,14 @@
 """Probability of a gendered word after a prompt: its forms and their tokens. Pure.
 
-A word w has the forms v: a space and the word as listed, and the same with a capital. (After a
-prompt that ends with white space the forms would merge with its last token: such prompts have no
-probability.) With t_1 ... t_k the tokens that v adds to those of the prompt x,
+A word w has two forms v: a space and the word as listed, and the same with a capital. (A prompt
+that ends with white space has no probability: the forms would merge with its last token.) With
+t_1 ... t_k the tokens that v adds to those of the prompt x,
 
     P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
 
 so a word of several tokens has the probability of all of them, not of its first piece. Forms with
-the same tokens count once. Whatever follows these tokens is not restricted: where `hers` is `her`
-and `s`, P(hers) is a part of P(her).
+the same tokens count once. Any text may follow these tokens: where `hers` is `her` and `s`, P(hers)
+is a part of P(her).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from plumbline.warehouse.wordlists import LISTS, WordList, WordPair, load
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 
-#: Default word list of probabilities, GAS, GLD, ADD and tuning: that of the paper's section 3. The
-#: list `pronouns` pairs these words as the authors' code does, which changes ADD and L_d. The list
+#: Default word list of probabilities, GAS, GLD, ADD and tuning (the paper's section 3). The list
+#: `pronouns` pairs these words as the authors' code does, which changes ADD and L_d. The list
 #: `gendered` has nouns such as *mother*: with it a text discloses the gender of anyone it names.
 WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
@@ -55,7 +55,7 @@ def word_list(name: str) -> WordList:
     if name == WORD_LIST:
         return load(str(Path(__file__).with_name(f"{name}.toml")))
     if Path(name).suffix != ".toml":
-        replace(LISTS, made=(WORD_LIST,)).find(name)  # its error lists ours too
+        replace(LISTS, made=(WORD_LIST,)).find(name)  # raises for an unknown name, and lists ours
     return load(name)
 
 
@@ -69,7 +69,7 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def prompt_problem(prompt: str) -> str | None:
-    """Reason why no word can follow a prompt, with any model; ``None`` if one can.
+    """The problem if no word can follow a prompt, with any model; else ``None``.
 
     >>> prompt_problem("It was "), prompt_problem("It was")
     ('ends with white space, which its next word brings along', None)
@@ -90,8 +90,8 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) -> WordProbability:
     """P(word | prompt) from the scores of ``texts_to_score`` by text.
 
-    The prompt's score must have no problem. A capital form that can't be scored (its letter is not
-    in the vocabulary) adds nothing. Sums of log-probabilities are in float64.
+    The prompt's score must have no problem. A capitalised form that can't be scored (its letter is
+    not in the vocabulary) adds nothing. Sums of log-probabilities are in float64.
 
     >>> from plumbline.eval_workers.models.scoring_contract import TextScore
     >>> half, quarter = math.log(0.5), math.log(0.25)
@@ -109,18 +109,18 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
     added = added_tokens(prompt, word, encoded)
     if isinstance(added, str):
         return WordProbability(math.nan, 0, added)
-    n_begin = len(encoded[prompt])
-    logprobs = [scores[text].token_logprobs_nats[n_begin:] for text in added.values()]
+    n_prompt = len(encoded[prompt])
+    logprobs = [scores[text].token_logprobs_nats[n_prompt:] for text in added.values()]
     return WordProbability(math.fsum(math.exp(math.fsum(v)) for v in logprobs), len(added))
 
 
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Tokens that a form of the word adds to the prompt's -> prompt and form; or the problem.
+    """Tokens that each form of the word adds to the prompt -> text of prompt and form.
 
-    ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to the reason why it has
-    none; the prompt must have tokens.
+    Returns the problem if the form as listed has one. ``encoded`` maps each text of
+    ``texts_to_score`` to its tokens, or to its problem; the prompt must have tokens.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -128,12 +128,12 @@ def added_tokens(
     >>> added_tokens("It was", "hers", {**encoded, "It was hers": (1, 5)})
     "together with the prompt it changes the prompt's own tokens"
     """
-    begins, n_begin = encoded[prompt], len(encoded[prompt])
+    before, n_before = encoded[prompt], len(encoded[prompt])
     added: dict[Tokens, str] = {}
     for is_capital, variant in enumerate(variants(word)):
         tokens = encoded[prompt + variant]
-        if not isinstance(tokens, str) and len(tokens) > n_begin and tokens[:n_begin] == begins:
-            added[tokens[n_begin:]] = prompt + variant
+        if not isinstance(tokens, str) and len(tokens) > n_before and tokens[:n_before] == before:
+            added[tokens[n_before:]] = prompt + variant
         elif not is_capital:
             return tokens if isinstance(tokens, str) else _OTHER_TOKENS
     return added
@@ -142,7 +142,7 @@ def added_tokens(
 def usable_pairs(
     pairs: Sequence[WordPair], by_word: Mapping[str, WordProbability]
 ) -> list[WordPair]:
-    """Pairs of which both words have a probability: one side alone would bias the measures.
+    """Pairs whose words both have a probability: one side alone would bias the measures.
 
     >>> good, bad = WordProbability(0.1, 2), WordProbability(math.nan, 0, "no letter")
     >>> pairs = [WordPair("she", "he"), WordPair("lass", "lad")]
@@ -156,7 +156,7 @@ def usable_pairs(
 def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
     """Each word of the pairs with its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput``, naming ``what``, without any pair, and for a word of both genders.
+    Raises ``BadInput`` about ``what`` without any pair, and for a word of both genders.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")], "list")
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}

@@ -2,8 +2,8 @@
 
 A prompt is the beginning of a frame of the grammar, cut before its first pronoun, with words in its
 slots. A shape of the grammar stands for one frame or several. Every second word of a class in the
-lexicon is for training; all other sets take the words in between, so that they share no content
-word with the prompts of the tuning.
+lexicon is for training. The other sets take the words in between, so they share no content word
+with the prompts of the tuning.
 
 ======================== ========================================================= =========
 set                      beginnings                                                next
@@ -23,8 +23,8 @@ the planted lean of a word w of the prompt, a perfect learner has
 
     p_f / p_m = exp(sum of d(w)),    p_f + p_m = 1,
 
-and hence a GLD of |tanh(sum / 2)|. Prompts of topic `follow-up` never begin a document: there, the
-learner has to treat the first sentence as a later one.
+and hence a GLD of |tanh(sum / 2)|. In the text, sentences of topic `follow-up` never begin a
+document. As prompts they do, and the learner has to treat them like later sentences.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 from plumbline.warehouse.errors import UsageProblem
 
 TRAIN = "closed-world-train"
-#: Set -> the two pronouns, one of which comes next in the frames of its prompts.
+#: Set -> two pronouns; one of them comes next in the frames of the set's prompts.
 SETS = {
     TRAIN: ("she", "he"),
     "closed-world-unseen": ("she", "he"),
@@ -83,7 +83,7 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
     ('The carpenter arrived because', 216)
     """
     if name not in SETS:
-        raise UsageProblem(f"prompts {name!r}", f"there are none, only {', '.join(SETS)}")
+        raise UsageProblem(f"prompts {name!r}", f"unknown, there are {', '.join(SETS)}")
     half = 0 if name == TRAIN else 1
     words = {k: listed[half::2] for k, listed in lexicon().items()}
     shapes = _beginnings(name)
@@ -124,7 +124,7 @@ def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Distinct beginnings of frames with a slot before their first pronoun, one of ``pair``."""
+    """Distinct beginnings of frames whose first pronoun is in ``pair`` and follows a slot."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -138,7 +138,7 @@ def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Prompts that take beginnings and words in turn, in random orders that all sets share."""
+    """Prompts that take beginnings and words in turn, in a random order fixed by beginnings."""
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))
     turns = {name: cycle(chance.sample(listed, len(listed))) for name, listed in words.items()}

@@ -23,8 +23,8 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     """Instructions of a file in order; without a path the packaged ones.
 
     White space around each is stripped; empty lines of JSON-lines and text files are skipped.
-    Raises ``UsageProblem`` for a file that is missing or of another kind, ``BadInput`` with the row
-    for a row that isn't an instruction, is empty or repeated, and for a file without any.
+    Raises ``UsageProblem`` for a file that is missing or of another kind. Raises ``BadInput`` for a
+    row that isn't an instruction, is empty or repeated, and for a file without instructions.
 
     >>> len(load_instructions())
     4
@@ -60,7 +60,7 @@ def _of_json(what: str, lines: list[tuple[int, str]]) -> Iterator[tuple[int, obj
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as e:
-            raise BadInput(f"{what}, row {i}", f"no valid JSON: {e}") from e
+            raise BadInput(f"{what}, row {i}", f"not valid JSON: {e}") from e
         yield i, row.get("instruction") if isinstance(row, dict) else row
 
 

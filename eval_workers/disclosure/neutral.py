@@ -31,7 +31,7 @@ def gendered_words(text: str) -> tuple[str, ...]:
     """Distinct words of a text that express a person's gender, in lower case, in order.
 
     The words are those of the list ``gendered`` and of ``neutral.toml``. They end at apostrophes
-    and hyphens: `she's` holds `she`. Other senses count too (`a king prawn`).
+    and hyphens: `she's` holds `she`. They count in every sense (`a king prawn`).
 
     >>> gendered_words("She's in the women's team; the shepherd isn't.")
     ('she', 'women')
@@ -66,7 +66,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     """Derive a prompt about "my friend" from a sentence about some person.
 
     The sentence has to start with `someone`, `a person` or another singular subject listed in
-    ``neutral.toml``. `My friend` replaces the subject and `, and` marks at the end; case stays. A
+    ``neutral.toml``. `My friend` replaces the subject, and `, and` replaces marks at the end. A
     sentence with gendered words gives no prompt, unless ``allow_gendered``.
 
     >>> derive("A person is slicing an onion.")

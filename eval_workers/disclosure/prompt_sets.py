@@ -1,4 +1,4 @@
-"""Writes probe sets to ``probe_prompt``: released ones, those of topics, and derived ones.
+"""Writes released, topic and derived probe sets to ``probe_prompt``.
 
 Files in the directory ``data`` of the authors' repository (all without a header):
 
@@ -13,11 +13,11 @@ set                   file                               holds
 ``*-validation``      ``*_neutral_validation.csv``       380 and 301 ends
 ====================  =================================  ====================================
 
-The paper's Table 1 is of ``stsb`` and ``snli``, its Table 2 of ``llm-1`` and ``llm-2``. One prompt
-of ``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
-words: without ``allow_gendered`` they go to ``reject``. ``topics`` comes with Plumbline; other
+The paper's Table 1 uses ``stsb`` and ``snli``, its Table 2 ``llm-1`` and ``llm-2``. One prompt of
+``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
+words: without ``allow_gendered`` they go to ``reject``. ``topics`` comes with Plumbline. Other
 packages add sets of the same form by entry points of ``plumbline.disclosure_prompts`` (see
-``docs/extend.md``); sets named ``closed-world-*`` come from the grammar of the closed world.
+``docs/extend.md``). Sets named ``closed-world-*`` come from the grammar of the closed world.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class PromptRows:
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
         """Replace the set of this name in the warehouse.
 
-        Raises ``BadInput`` without any prompt; the warehouse is then left as it was.
+        Raises ``BadInput`` without any prompt, and then leaves the warehouse unchanged.
         """
         if not self.rows:
             first = f"; the first: {self.rejects[0]['reason']}" if self.rejects else ""
@@ -159,11 +159,11 @@ def import_probe(
 ) -> ImportedProbe:
     """Read a set of ``PROBE_SETS`` into ``probe_prompt`` and ``reject``.
 
-    ``source`` is the directory of the released files or a file of their form; by default the
-    directory ``debias-llms`` in ``data``, or without that in ``PLUMBLINE_DATA``. Prompts with
-    gendered words are rejected unless ``allow_gendered``. Raises ``UsageProblem`` for an unknown
-    set, and for a source of a set that needs none; ``MissingComponent`` if a released set has no
-    source, ``BadInput`` for a source that can't be read or holds no usable prompt.
+    ``source`` is the directory of the released files, or a file of the same form. The default is
+    the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
+    Prompts with gendered words are rejected unless ``allow_gendered``. Raises ``UsageProblem`` for
+    an unknown set, and for a ``source`` of a set without files; ``MissingComponent`` if a released
+    set has no source, ``BadInput`` for a source that can't be read or holds no usable prompt.
 
     >>> import tempfile
     >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
@@ -198,8 +198,8 @@ def derive_probe(
     """Make a set from the sentences of a file that are about some person; see ``derive``.
 
     All other sentences are rows of ``reject`` with their reason. ``column``: see
-    ``read_sentences``, whose errors it raises; ``BadInput`` also when no sentence gives a prompt,
-    ``UsageProblem`` for the name of a set that is imported.
+    ``read_sentences``. Raises as ``read_sentences``, ``BadInput`` also when no sentence gives a
+    prompt, and ``UsageProblem`` for the name of a set that is imported.
     """
     if name in PROBE_SETS.names():
         fix = "choose another name"
@@ -225,7 +225,7 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """The prompt as published, letter for letter, even if the text ends with a comma."""
+    """The prompt exactly as published, even if the text ends with a comma."""
     return Derived(f"{FRIEND} {text}{BRIDGE}")
 
 
@@ -250,10 +250,11 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
 
 
 def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
-    """Sets among ``names`` that the warehouse lacks and that can be imported.
+    """Sets among ``names`` that the warehouse lacks; each can be imported.
 
-    Raises ``UsageProblem`` for a set that is missing and can't be imported; for released sets
-    ``MissingComponent`` without the directory of their files, ``BadInput`` without the set's file.
+    Raises ``UsageProblem`` for a missing set that can't be imported. For a missing released set,
+    raises ``MissingComponent`` without the directory of released files, ``BadInput`` without the
+    set's file.
 
     >>> missing_sets(None, ["topics"])
     ['topics']
@@ -285,7 +286,7 @@ class _Topics(BaseModel):
 
 
 def _topics(name: str, allow_gendered: bool) -> PromptRows:
-    """Prompts of a file of topics, numbered over all topics; their identifier is topic and word."""
+    """Prompts of a file of topics, numbered over all topics; identifiers are `topic-word`."""
     file = f"{name}.toml"
     prompts = PromptRows(name, file, allow_gendered)
     topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}

@@ -30,9 +30,9 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSent
 
     ``.txt``: one per line. ``.csv`` and ``.tsv``: the ``column`` of a table with a header; if
     ``column`` is ``None``, the only field of each row. ``.jsonl``: the string under the key
-    ``column`` of each line. Empty lines are skipped. Raises ``UsageProblem`` for another suffix, a
-    ``column`` for plain text or none for JSON lines; ``BadInput`` for a file that can't be read, or
-    a table without the column.
+    ``column`` of each line. Empty lines are skipped. Raises ``UsageProblem`` for another suffix,
+    for plain text with a ``column``, and for JSON lines without one; ``BadInput`` for a file that
+    can't be read, or a table without the column.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "s.jsonl"
@@ -86,12 +86,15 @@ def _only_fields(path: Path, delimiter: str) -> Iterator[SourceSentence]:
 
 
 def _text_of(line: str, key: str | None) -> tuple[str, str | None]:
-    """A line, or the text under ``key`` in its JSON object; then the problem if it has no text."""
+    """The text under ``key`` in a line of JSON, or the line and its problem.
+
+    Without a ``key`` the line itself is the text.
+    """
     if key is None:
         return line, None
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        return line, "the line is no JSON"
+        return line, "the line isn't JSON"
     value = row.get(key) if isinstance(row, dict) else None
     return (value, None) if isinstance(value, str) else (line, f"{key!r} is not a text")

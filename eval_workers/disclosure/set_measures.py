@@ -48,7 +48,7 @@ def measure_sets(
     instructions: Sequence[Instruction] = (NONE,),
     max_new_tokens: int = ProbeOptions.max_new_tokens,
 ) -> list[Disclosed]:
-    """Measure sets of ``probe_prompt`` under each instruction, each once, in the order given.
+    """Measure sets of ``probe_prompt`` under each distinct instruction, in the order given.
 
     Writes and raises as ``ProbeStep`` and ``Continuations``. Each instruction is tried on the model
     before anything is computed. If a set can't be measured, the results of earlier sets stay.

@@ -41,7 +41,7 @@ class Grid:
             check_n(1 if options.greedy else self.n, options)
 
     def decodings(self) -> list[SamplingOptions]:
-        """Greedy, then each distinct way to sample: temperature 1 and a nucleus of 1 are the same.
+        """Greedy, then each distinct decoding: temperature 1 and a nucleus of 1 are the same.
 
         >>> [o.row()["method"] for o in Grid((1.0,), (1.0,), ()).decodings()]
         ['greedy', 'sample']
@@ -51,7 +51,6 @@ class Grid:
         plain = SamplingOptions(top_p=None, max_new_tokens=self.max_new_tokens, seed=self.seed)
         drawn = [
             *(replace(plain, temperature=t) for t in self.temperatures),
-            # A nucleus of all tokens has the key of plain sampling.
             *(replace(plain, top_p=None if p == 1 else p) for p in self.top_ps),
             *(replace(plain, top_k=k) for k in self.top_ks),
         ]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
 
-#: Prompts per chunk; with the list `disclosure` each has 17 texts, which differ in their ends.
+#: Prompts per chunk; with the list `disclosure` each prompt has 17 texts.
 CHUNK_PROMPTS = 32
 
 
@@ -41,8 +41,8 @@ CHUNK_PROMPTS = 32
 class ProbedSet:
     """Outcome for a set: ``n_prompts = n_probed + n_rejected``.
 
-    ``n_new`` of the probed prompts were published by this run. ``left_out`` are words that the
-    model can't spell after some prompt; after such a prompt their pairs do not count.
+    This run published ``n_new`` of the probed prompts. ``left_out`` are words that the model can't
+    spell after some prompt; after this prompt their pairs do not count.
     """
 
     probe_set: str
@@ -63,9 +63,9 @@ class ProbeStep(Step[ProbedSet]):
 
     An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
     column ``prompt``); writes ``pronoun_probability``, ``attribute_pair`` and ``instruction``. A
-    prompt that changed is computed again, and its old rows are removed. A prompt that can't be
-    scored, or a word that can't be spelled, has a row in ``reject``; prompts without rows are tried
-    again next time.
+    changed prompt is computed again, and its old rows are removed. A prompt that can't be scored,
+    or a word that can't be spelled, has a row in ``reject``. The next run tries prompts without
+    rows again.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse, or a ``text_form`` that only
     benchmarks have; ``BadInput`` for a model that can't spell both words of any pair.
@@ -83,18 +83,15 @@ class ProbeStep(Step[ProbedSet]):
 
     @property
     def label(self) -> str:
-        """Name of the set."""
         return self.probe_set
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for a set without prompts, or a text form other than `written`."""
         if options.text_form != "written":
             fix = "prompts are taken as they are: leave it out"
             raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
         check_prompts(store, self.probe_set)
 
     def partition(self, identity: Identity) -> dict[str, str]:
-        """Set, model, word list and instruction."""
         return {
             "probe_set": self.probe_set,
             "model_key": identity.key,
@@ -105,7 +102,7 @@ class ProbeStep(Step[ProbedSet]):
     def state(self, store: Store, model: Backend) -> State:
         """Prompts, each as ``sent`` with the instruction before it, and their rows in the table.
 
-        Rejects of words stay, since after prompts that have rows no word is tried again.
+        Rejects of words stay: words are not tried again after prompts that have rows.
         """
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
@@ -120,7 +117,7 @@ class ProbeStep(Step[ProbedSet]):
         return replace(state, rejects=[row for row in rejects if self._is_of_word(row)])
 
     def texts(self, prompt: Row) -> list[str]:
-        """Texts that are scored for a prompt."""
+        """The texts to score for a prompt."""
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
@@ -133,7 +130,6 @@ class ProbeStep(Step[ProbedSet]):
             yield Chunk(list(texts), len(part))
 
     def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
-        """A score for each text."""
         return model.score(items)
 
     def made(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> Made:
@@ -187,12 +183,10 @@ class ProbeStep(Step[ProbedSet]):
         return bool(reject["source_file"] == self.words.name)
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the words and the instruction."""
         publish_words(done.store, self.words, done.run_id)
         publish_instruction(done.store, self.instruction, done.run_id)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> ProbedSet:
-        """Counts of prompts, and the words that could not be spelled."""
         identity, n_prompts = done.model.identity, len(done.state.wanted)
         of_words = [row for row in done.made.rejects if self._is_of_word(row)]
         n_rejected = len(done.made.rejects) - len(of_words)

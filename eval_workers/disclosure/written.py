@@ -1,8 +1,8 @@
 """New neutral prompts written by a chat model from seed sentences ("My friend owns a canoe").
 
-Requests use the ledger, retries and budget of the benchmark builds: they are rows of
-``generation_request`` with the purpose `generate`, in the partition of ``ledger_name``, with the
-seed sentence as the word and no pronoun. An answered request is never sent again.
+Requests use the ledger, retries and budget of the benchmark builds. They are rows of
+``generation_request`` in the partition of ``ledger_name``, with the purpose `generate`, the seed
+sentence as the word and no pronoun. An answered request is never sent again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
-#: Default for the most requests per seed; more if ``n_prompts`` needs them.
+#: Default limit on requests per seed; higher if ``n_prompts`` needs more.
 _ROUNDS = 20
 
 
@@ -115,8 +115,8 @@ def load_wording(path: Path | None = None) -> PromptWording:
     Key ``write`` is the text, the optional ``at_once`` the most sentences of a request. The request
     in section 2.2 of the paper asks for all 200 at once.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML, its
-    wording does not hold just ``{seed}`` and ``{n}``, or ``at_once`` is less than 1.
+    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` when it isn't TOML, when
+    the placeholders are not ``{seed}`` and ``{n}``, or when ``at_once`` is less than 1.
 
     >>> "{seed}" in load_wording().write
     True
@@ -185,11 +185,11 @@ def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set and import it; rejected sentences are rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``; its budget is for the whole set. Seeds are
-    done one after the other, ``n_prompts`` each, fewer when the rounds are used up. With several
-    seeds, ``topic`` is the seed sentence. Raises ``UsageProblem`` for the name of an imported set,
-    another ledger, no seeds, or a seed that doesn't start with ``FRIEND``, ``BadInput`` when no
-    prompt is kept, and as ``Build.run``.
+    ``build.benchmark`` has to be ``ledger_name(name)``; its budget is for the whole set. Each seed
+    in turn gets ``n_prompts`` prompts, fewer when its rounds are used up. With several seeds,
+    ``topic`` is the seed sentence. Raises ``UsageProblem`` for the name of an imported set, another
+    ledger, no seeds, or a seed that doesn't start with ``FRIEND``; ``BadInput`` when no prompt is
+    kept; and as ``Build.run``.
     """
     if name in PROBE_SETS.names():
         fix = "choose another name"

@@ -1,9 +1,9 @@
 """Prompts about "he" and "she" in the closed world, and the exact B and V of a perfect learner.
 
-The two pronouns stand where other sets have names. A prompt ends before a slot: in topic `planted`
-the slot's words lean to a gender, in topic `control` they don't depend on the person. Sample one
-new token, which is one word in a model of the preset `closed`; further tokens may belong to other
-slots.
+Prompts have pronouns where other sets have names, and end before a slot of the grammar. In topic
+`planted` the slot's words lean to a gender, in topic `control` they don't depend on the person.
+Sample one new token, which is one word in a model of the preset `closed`; further tokens may belong
+to other slots.
 
 After a prompt of topic `planted`, a model that learned the text perfectly draws the word w with the
 planted probability of w for the group. B and V need no sampling: over words u, w of the slot,
@@ -44,7 +44,7 @@ class SlotPrompt:
 
 
 def slot_prompts() -> tuple[SlotPrompt, ...]:
-    """The prompts, planted ones first.
+    """The prompts, first those of topic `planted`.
 
     >>> prompts = slot_prompts()
     >>> len(prompts), [prompt.topic for prompt in prompts].count("planted")
@@ -94,11 +94,11 @@ def prompt_rows(run_id: str) -> list[dict[str, object]]:
 def perfect_means(
     prompt: SlotPrompt, phi: Phi, top_p: float = 1.0, seed: int = 0, world: str = "straight"
 ) -> Means:
-    """B, V_pg and V_gp, in this order, of a model that learned the text perfectly; side `original`.
+    """B, V_pg and V_gp of a model that learned the text perfectly, on the side `original`.
 
     The model draws from the fewest words whose probabilities sum to ``top_p``. ``seed`` and
-    ``world`` are those of the text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and
-    for an unknown world.
+    ``world`` are the text's. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an
+    unknown world.
 
     >>> from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
     >>> from plumbline.eval_workers.fairpair.phi import find
@@ -113,7 +113,7 @@ def perfect_means(
     """
     if prompt.slot not in lexicon():
         fix = "take one of topic `planted`"
-        raise UsageProblem(f"prompt {prompt.prompt_id}", "stops before no planted slot", fix)
+        raise UsageProblem(f"prompt {prompt.prompt_id}", "doesn't stop before a planted slot", fix)
     words = [word for word in planted_words(seed, world) if word.word_class == prompt.slot]
     distances = phi.distances(phi.items([f" {word.word}" for word in words]))
     pg = _nucleus(np.array([word.p_he for word in words]), top_p)
@@ -122,7 +122,7 @@ def perfect_means(
 
 
 def _nucleus(shares: Floats, top_p: float) -> Floats:
-    """The fewest, largest shares that sum to at least ``top_p``, normalised; 0 for all others."""
+    """The fewest largest shares with a sum of at least ``top_p``, normalised; 0 for others."""
     order = np.argsort(-shares, kind="stable")
     before = np.cumsum(shares[order]) - shares[order]
     nucleus = np.zeros_like(shares)

@@ -30,7 +30,7 @@ class FigureOptions:
     perturbations is filtered (section 3.3).
 
     The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` seeds folds, permutations and
-    resamples; those of a prompt do not depend on other prompts.
+    resamples; a prompt's draws do not depend on other prompts.
 
     Raises ``UsageProblem`` for values out of range.
 
@@ -66,7 +66,7 @@ class FigureOptions:
 class FairPairOptions(FigureOptions):
     """Options for drawing (see ``SamplingOptions``) and measuring samples.
 
-    An empty ``phi`` stands for those of the paper's two functions that know the prompts' language.
+    An empty ``phi`` means the paper's functions, jaccard and vader, if they know the language.
     Raises ``UsageProblem`` for values out of range.
     """
 

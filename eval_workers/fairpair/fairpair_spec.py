@@ -22,7 +22,7 @@ from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
 
-#: Name of the rule-based perturber; any other name is that of a chat model.
+#: Name of the rule-based perturber; any other name means a chat model.
 RULES = "rules"
 #: Put before each prompt for chat models, which would otherwise answer the prompt.
 INSTRUCTION = "Continue the following text. Write only what comes next:"
@@ -42,7 +42,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     """Options of a FairPair run and its models. Paths are relative to the working directory.
 
     Without ``base_url`` models are loaded here. ``endpoint``, ``token_limit``: see ``ServedModel``.
-    The budget applies to the sampling of each model, and to perturbing.
+    Sampling of each model, and perturbing, have this budget each.
 
     Raises ``UsageProblem`` for values out of range and options that contradict each other.
     """
@@ -105,7 +105,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         super().__post_init__()
 
     def sampling(self) -> SamplingOptions:
-        """Options for drawing samples; chat models get an instruction."""
+        """Options for drawing samples; by default chat models get ``INSTRUCTION``."""
         if self.instruction is None and self.endpoint == "chat":
             return replace(super().sampling(), instruction=INSTRUCTION)
         return super().sampling()
@@ -113,7 +113,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     def targets(self) -> tuple[SampledModel, ...]:
         """The models, each once. Raises ``UsageProblem`` without one, and as ``model_lists.load``.
 
-        With a server, models of a list that can't be loaded here are included.
+        With a server, the list keeps models that can't be loaded here.
 
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']

@@ -41,11 +41,9 @@ _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """Prompts of a set: from the spec's file, else the warehouse, else the sets that come with
-    Plumbline or another package (``probe_prompts.PROBE_SETS``).
+    """Prompts of a set: from the spec's file, else the warehouse, else ``PROBE_SETS``.
 
-    Raises ``UsageProblem`` for a set that is in none of them, and for an invalid name; else as
-    ``probe_prompts.load``.
+    Raises ``UsageProblem`` for an unknown set and an invalid name, and as ``probe_prompts.load``.
 
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
     60
@@ -57,16 +55,14 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
         return [*probe_prompts.prompt_rows(probe_prompts.load(Path(spec.prompts)), probe_set, "")]
     if store and (rows := store.read("probe_prompt", probe_set=probe_set).to_pylist()):
         return [*rows]
-    if (
-        probe_prompts.PROBE_SETS.find(probe_set) is None
-        and probe_set == closed_world_pairs.PROBE_SET
-    ):
+    is_closed_world = probe_set == closed_world_pairs.PROBE_SET
+    if is_closed_world and probe_prompts.PROBE_SETS.find(probe_set) is None:
         return [*closed_world_pairs.prompt_rows("")]
     return [*probe_prompts.prompt_rows(probe_prompts.load(probe_set), probe_set, "")]
 
 
 def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> Iterator[str]:
-    """Yield a line if ``rows``, the prompts in the warehouse, differ from the set's of today."""
+    """Yield a line if ``rows``, the prompts in the warehouse, differ from the installed set's."""
     if spec.prompts or probe_set not in probe_prompts.PROBE_SETS.names():
         return
     today = prompt_rows(None, probe_set, spec)
@@ -78,7 +74,7 @@ def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> It
 
 
 def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
-    """Raise errors of scoring functions, perturber and prompts, before time is spent."""
+    """Raise errors of scoring functions, perturber and prompts before the run starts."""
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
@@ -98,8 +94,8 @@ def check_classifiers(phi_names: Sequence[str]) -> None:
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
     """Names of the spec's scoring functions; by default the paper's that know the language.
 
-    Raises ``UsageProblem`` for an unknown name, for a name or name of a file given twice, and for a
-    function that the spec names and that doesn't know a language of the prompts.
+    Raises ``UsageProblem`` for an unknown name, two functions with the same column, and a function
+    of the spec that doesn't know a language of the prompts.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -121,7 +117,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
 
 
 def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> int:
-    """Publish the prompts of a set unless the warehouse has the same; returns their number."""
+    """Publish a set's prompts unless the warehouse has the same ones; returns their number."""
     if _contents(store.read("probe_prompt", probe_set=probe_set).to_pylist()) != _contents(rows):
         new = [{**row, "run_id": run_id} for row in rows]
         store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
@@ -175,8 +171,8 @@ class Continued:
 def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
     """Models and decodings that have samples of a set, sorted by model name.
 
-    ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` if there are none, or none
-    of a name.
+    ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` without any, and for a name
+    without samples.
     """
     query = (
         "SELECT model, model_key, sampling_key, count(*) AS n FROM continuation "
@@ -199,7 +195,7 @@ def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continue
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> PerturbedSamples:
-    """Perturb all continuations of a model and a decoding; returns the key of their rows.
+    """Perturb all continuations of a model and a decoding; returns the key of the new rows.
 
     A chat perturber sends only requests without a reply in its ledger. Raises as ``perturb_set``.
     """

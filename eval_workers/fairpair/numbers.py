@@ -17,7 +17,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Means:
     """Mean distances of two groups: between them and, over pairs of distinct items, within each.
 
-    A mean without any pair is NaN: within fewer than two items, between groups if one is empty.
+    A mean over no pairs is NaN.
     """
 
     between: float
@@ -48,8 +48,8 @@ def means(left: Sequence[float], right: Sequence[float]) -> Means:
     """Mean |a - b| between two groups and within each, in O(n log n) without a matrix.
 
     In ascending order x_1 .. x_n, the sum over pairs i < j of x_j - x_i equals the sum over i of
-    (2i - n - 1) x_i. The sum between the groups is that of both groups together, less those within
-    each.
+    (2i - n - 1) x_i. The sum between the groups is the sum over all items less the sums within each
+    group.
 
     >>> means([0.0, 1.0], [3.0])
     Means(between=2.5, within_left=1.0, within_right=nan)

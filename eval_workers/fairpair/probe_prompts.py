@@ -29,16 +29,16 @@ PROBE_SETS = Registry(
 )
 
 
-#: Group -> form of a word; a form that all groups share has the key "".
+#: Group -> form of a word; the key is "" if all groups share the form.
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
     Field(title="a text, or a text for each group"),
 ]
-#: Words that describe a person together; a single word needs no list.
+#: Words that together describe a person; a single word needs no list.
 _Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
 
-#: Placeholders that every template needs; `a|b` means at least one of both.
+#: Placeholders that every template needs; `a|b` means at least one of the two.
 _PLACEHOLDERS = ("name", "occupation|a_occupation")
 
 
@@ -55,7 +55,7 @@ class _Templates:
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    Each entry of ``descriptors`` holds words used together; an empty one makes prompts without any.
+    An entry of ``descriptors`` holds words used together; an empty entry makes prompts without any.
     """
 
     file: str
@@ -153,8 +153,8 @@ def load(source: Path | str = "common-sents") -> PromptFile:
 def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
     """Rows of ``probe_prompt`` for the set ``name``.
 
-    There is one for each pair of names, combination of descriptors and occupation; occupations vary
-    fastest. Raises ``BadInput`` if two prompts get the same identifier.
+    There is one row for each pair of names, combination of descriptors and occupation; occupations
+    vary fastest. Raises ``BadInput`` if two prompts get the same identifier.
 
     >>> rows = prompt_rows(load(), "common-sents", "r")
     >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]

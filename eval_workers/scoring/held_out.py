@@ -27,7 +27,7 @@ _TXT = ".txt"
 class Document:
     """A document's ``text``, or the ``problem`` with it.
 
-    ``row`` counts from 1: the line or row of the file, 1 for a file that is one document.
+    ``row`` is its line or row in the file, from 1; a `.txt` file is one document, with row 1.
     """
 
     source_file: str
@@ -46,12 +46,12 @@ class Document:
 
     @property
     def n_words(self) -> int:
-        """Number of words between white space, the same for every tokeniser."""
+        """Number of words, split at white space: the same for every tokenizer."""
         return len(self.text.split())
 
     @property
     def source(self) -> Row:
-        """Its file and row, as columns of ``reject``."""
+        """The document's file and row, as columns of ``reject``."""
         return {"source_file": self.source_file, "source_row": self.row}
 
 
@@ -66,8 +66,8 @@ class HeldOut:
 def text_files(patterns: Sequence[str]) -> list[Path]:
     """Files of held-out text by path or glob pattern: shards that counting reads, and `.txt`.
 
-    Raises ``BadInput`` for a missing file or one of another kind, ``UsageProblem`` for two files of
-    one name, since documents are identified by it.
+    Raises ``BadInput`` for a missing file or another kind of file. Raises ``UsageProblem`` for two
+    files of the same name, because the name identifies documents.
 
     >>> text_files(["nowhere.txt"])
     Traceback (most recent call last):

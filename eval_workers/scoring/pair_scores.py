@@ -22,10 +22,9 @@ from plumbline.warehouse.storage.store import Store, cast
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
-    from plumbline.warehouse.storage.store import Store
 
-#: Texts per chunk: on a CPU some seconds' work for a model of 70 million parameters, a minute or
-#: two for a billion. A chunk's claim, file and last, part-filled forward pass cost milliseconds.
+#: Texts per chunk. On a CPU a chunk takes a model of 70 million parameters some seconds, one of a
+#: billion a minute or two. Its overhead (claim, file, part-filled last pass) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 #: A scored text: a sentence, or a sentence with the other one of its pair.
@@ -63,8 +62,8 @@ def score_benchmarks(
 ) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
-    also ``token_logprob``: pairs with a score but without tokens are then scored again. Raises
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With ``options.per_token`` also
+    writes ``token_logprob``, and scores pairs without stored tokens again. Raises
     ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_steps`` raises.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
@@ -95,7 +94,7 @@ def text_id(pair: Row) -> str:
 class PairScores(Step[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
-    ``beside``: a sentence is scored given the other one of its pair, see ``PairScorer``. A pair
+    ``beside``: a sentence is scored given its pair's other sentence, see ``PairScorer``. A pair
     whose sentences changed is scored again and its old row is removed. A pair with a sentence that
     can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it again.
     """
@@ -112,7 +111,7 @@ class PairScores(Step[ScoredBenchmark]):
 
     @classmethod
     def of(cls, benchmark: str, options: ModelOptions) -> PairScores:
-        """The step that a model's options ask for."""
+        """The step for a model's options."""
         return cls(benchmark, options.per_token, options.pll == "crows-pairs")
 
     @property
@@ -149,9 +148,9 @@ class PairScores(Step[ScoredBenchmark]):
         return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Distinct sentences in alphabetical order, so that common beginnings are together.
+        """Distinct sentences in alphabetical order: a chunk then shares common beginnings.
 
-        A pair counts in the chunk that has the later one of its two sentences.
+        A pair counts in the chunk with the later of its two sentences.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
@@ -197,7 +196,7 @@ class PairScores(Step[ScoredBenchmark]):
         return Made(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
-        """With the scores, publish new pairs' tokens, and remove those of rows that are gone."""
+        """Publish the tokens of newly scored pairs, and remove tokens of removed rows."""
         state, new = done.state, {row["pair_id"] for row in done.made.rows}
         if not new and len(state.kept) == len(state.found):
             return

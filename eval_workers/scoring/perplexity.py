@@ -41,7 +41,7 @@ class PerplexityOutcome:
 
 @dataclass(frozen=True)
 class Perplexity(Step[PerplexityOutcome]):
-    """log p of the documents of a set, in windows of ``window_tokens`` (``None``: the context).
+    """log p of a set's documents, in windows of ``window_tokens`` (``None``: the whole context).
 
     Removes rows of another window, and of documents that are gone or changed. A document that can't
     be scored gets a row in ``reject``, and the next run tries it again. Raises ``UsageProblem`` for
@@ -65,7 +65,7 @@ class Perplexity(Step[PerplexityOutcome]):
         return {"text_set": self.held_out.name, "model_key": identity.key}
 
     def place(self, model: Continuer) -> tuple[str, ...]:
-        """The directory of the chunks: one per window, since a text's results depend on it."""
+        """Each window size has its own directory of chunks, since results depend on the size."""
         return (*super().place(model), str(model.window(self.window_tokens)))
 
     def state(self, store: Store, model: Continuer) -> State:
@@ -86,7 +86,7 @@ class Perplexity(Step[PerplexityOutcome]):
         return state_of(wanted, rows, "document")
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Chunks of the distinct texts, in their order."""
+        """Chunks of the distinct texts, in order."""
         part: list[str] = []
         room = CHUNK_CHARACTERS
         for text in dict.fromkeys(row["text"] for row in missing):

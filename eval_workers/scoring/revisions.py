@@ -1,7 +1,7 @@
 """Checkpoints of a model by name or pattern: revisions on a hub, or directories beside its weights.
 
-A checkpoint on a hub is downloaded while the previous one is in use, and removed after its use
-unless the cache had it before.
+While one checkpoint is in use, the next one is downloaded from the hub. Downloaded checkpoints are
+removed after their use; those that were in the cache before stay.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Checkpoint:
 def checkpoints(model: str, patterns: str) -> list[Checkpoint]:
     """Checkpoints of a model, sorted by step.
 
-    ``model`` is a directory (its checkpoints are those in it or in its ``checkpoints``) or a hub
-    id. ``patterns`` are names or patterns with commas, such as ``step1000,step*000``, or ``all``.
-    Raises ``UsageProblem`` for a name or pattern without a checkpoint, and the hub's errors.
+    ``model`` is a hub id, or a directory with checkpoints in it or in its ``checkpoints``.
+    ``patterns`` are names or glob patterns with commas between, or ``all``. Raises ``UsageProblem``
+    for a pattern without a match, and what ``failure`` makes of the hub's errors.
     """
     path = Path(model).expanduser()
     names = _directories(path) if path.is_dir() else _branches(model)
@@ -94,9 +94,9 @@ def _branches(model: str) -> dict[str, str]:
 def one_ahead(models: Sequence[tuple[str, str | None]]) -> Generator[None]:
     """Yield once per model (name, revision), when its checkpoint is downloaded.
 
-    The next one is downloaded meanwhile. A checkpoint downloaded here is removed when its turn
-    ends; one that was in the user's cache before stays. A failed download is not reported here:
-    loading the model fails. For a model without a revision nothing is downloaded.
+    While the caller uses a model, the next checkpoint is downloaded. A checkpoint downloaded here
+    is removed after its use; what the user's cache had before stays. A failed download raises
+    nothing: loading the model then fails. A model without a revision isn't downloaded.
     """
     cached = {folder for model, revision in models if revision for folder in _with_weights(model)}
     with ThreadPoolExecutor(1) as pool:
@@ -113,7 +113,7 @@ def one_ahead(models: Sequence[tuple[str, str | None]]) -> Generator[None]:
 
 
 def _with_weights(model: str) -> list[Path]:
-    """Snapshots of a model in the cache that hold weights, of any revision."""
+    """Directories of a model's cached snapshots, of any revision, that hold weights."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
@@ -123,7 +123,7 @@ def _with_weights(model: str) -> list[Path]:
 
 
 def _download(model: str, revision: str | None, cached: Collection[Path]) -> Path | None:
-    """Download a checkpoint; its directory, or ``None`` if ``cached`` has it or this failed."""
+    """Download a checkpoint; its directory, or ``None`` if ``cached`` has it or on failure."""
     if revision is None:
         return None
     from huggingface_hub import snapshot_download

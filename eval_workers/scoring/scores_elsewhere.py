@@ -28,11 +28,11 @@ def wait_for_scores(
 ) -> None:
     """Return when every pair of the benchmarks has a row in ``pair_score`` or ``reject``.
 
-    A rejection counts only for the sentences that the pair has now. The processes that score may
-    have other versions of the libraries; this machine may lack some libraries. Reads the model's
-    configuration and tokenizer, not its weights. The scores come from ``plumbline score`` with
-    these options, started anywhere before or after; without them this waits for ever. Raises
-    ``UsageProblem`` for a benchmark that is not in the warehouse, and errors of opening the model.
+    The scores come from ``plumbline score`` with these options, started before or after this call,
+    on any machine; without it this waits for ever. Its libraries may have other versions, and this
+    machine may lack some. A rejection counts only while the pair's sentences are unchanged. Reads
+    the model's configuration and tokenizer, not its weights. Raises ``UsageProblem`` for a
+    benchmark that is not in the warehouse, and errors of opening the model.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     for step in steps:
@@ -55,7 +55,7 @@ def _identity(model: str, options: ModelOptions) -> Identity:
 
     try:
         return open_backend(model, options).identity
-    except MissingComponent:  # other backends' identities differ in name and versions
+    except MissingComponent:  # backends' identities differ in the backend's name and versions
         usual = replace(options, backend="transformers", device="auto", tensor_parallel=1)
         return replace(open_backend(model, usual).identity, backend=options.backend)
 
@@ -72,7 +72,7 @@ def _same_but_versions(store: Store, expected: Identity) -> list[Identity]:
 
 
 def _look(store: Store, identity: Identity, step: PairScores) -> tuple[int, int, int]:
-    """Numbers of pairs: without score or rejection; of these, those in done chunks; all."""
+    """Numbers of pairs: waiting for score or rejection; waiting in finished chunks; all pairs."""
     backend = SimpleNamespace(identity=identity)
     state = step.state(store, backend)
     where = {"stage": step.stage, "subject": subject(step, identity)}

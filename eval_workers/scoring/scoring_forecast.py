@@ -27,10 +27,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Todo:
-    """Missing scores of a benchmark: pairs, distinct token sequences and their tokens.
+    """Work left on a benchmark: ``n_missing`` of ``n_pairs`` pairs have no score.
 
-    ``n_computed`` tokens go through the model: common beginnings of sentences count once, a text's
-    masked copies each. ``n_refused`` sentences can't be scored, the first because of ``problem``.
+    Their sentences give ``n_sequences`` distinct token sequences with ``n_tokens`` tokens. The
+    model computes ``n_computed`` tokens: beginnings that sentences share count once, each masked
+    copy of a text counts. ``n_refused`` sentences can't be scored; ``problem`` is the first one's.
     """
 
     benchmark: str
@@ -65,7 +66,7 @@ def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """Forecast of a task's missing pairs, power and memory.
+    """Forecast a task's missing pairs, the power of its benchmarks, and the memory.
 
     Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """

@@ -3,8 +3,8 @@
 The influence of a part on a preference P is - g_P' H^-1 g, with g_P the gradient of P, g that of
 the part's summed loss, and H the damped Gauss-Newton Hessian of a row, Kronecker-factored with
 corrected eigenvalues (George et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296).
-All are over the weights of the linear layers. Divided by the number of rows, the influence is, to
-first order, the effect of having the part in the text.
+All are over the weights of the linear layers. Divided by the number of rows, the influence is to
+first order the effect on P of having the part in the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_TARGET = -100
 N_FITTED, _BATCH = 512, 16
 #: Items scored between two reports of progress; their scores are then on the disk.
 _AT_ONCE = 1024
-#: Most nodes of a tree of a preference's sentences.
+#: Most nodes of a tree; a preference's sentences are read in trees.
 _TREE_NODES = 512
 #: A preference: the tokens of each sentence, and the weight of their log-probability.
 Weighted = Sequence[tuple["Tokens", float]]
@@ -69,9 +69,9 @@ def influence(
     """- g_P' H^-1 g of each preference P and item, float64[preference, item].
 
     Args:
-        backend: its model is changed: it must not be used again.
+        backend: must not be used again, since its model is changed.
         fitted: rows that H is fitted on, with labels drawn from the model by ``seed``.
-        directory: for the factors of this model and these rows, and, under ``name``, the scores;
+        directory: holds the factors of this model and these rows, and the scores under ``name``;
             the same call resumes where it was stopped.
         strategy: kronfluence's name for the form of H; ``identity`` for H = 1.
     """
@@ -144,7 +144,7 @@ def _trees(weighted: Weighted) -> list[list[tuple[Tokens, float]]]:
 
 
 def _task(bos: int, trees: Sequence[Weighted]) -> Any:
-    """The losses that kronfluence needs of a language model; a query is a tree's number."""
+    """The training loss and the measurement for kronfluence; a query is a tree's number."""
     import torch
     from kronfluence.task import Task
 

@@ -3,8 +3,8 @@
 A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small
 fraction of its size: rotary positions, parallel residuals.
 
-A model that is continued stays in evaluation mode, without the dropout of its configuration, so
-that order and seed alone decide its weights.
+A model that is continued stays in evaluation mode. Without dropout, order and seed alone determine
+its weights.
 """
 
 from __future__ import annotations
@@ -118,11 +118,12 @@ def new_model(tokenizer: Tokenizer, options: TrainOptions) -> GPTNeoXForCausalLM
 
 
 def continued(backend: TransformersBackend, rank: int | None, options: TrainOptions) -> Learner:
-    """The backend's model, or a new adapter of a rank on it; the backend must not be used again.
+    """A learner of the backend's model, or of a new adapter of a rank on it.
 
-    ``--batch-tokens`` sets the rows of a part of a batch, so the number of cores doesn't change the
-    weights. Raises ``BadInput`` for weights that can't be read, ``UsageProblem`` for a saved
-    quantisation without an adapter, and what ``lora.adapted`` raises.
+    The backend must not be used again. ``--batch-tokens`` decides how a batch is divided into
+    parts, so the number of cores doesn't change the weights. Raises ``BadInput`` for weights that
+    can't be read, ``UsageProblem`` for a quantised model without an adapter, and what
+    ``lora.adapted`` raises.
     """
     from plumbline.eval_workers.training.lora import adapted, save_adapter
 
@@ -139,7 +140,7 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
     config = backend.config.get_text_config()
     context = min(options.context, getattr(config, "max_position_embeddings", options.context))
     device = model.device.type
-    if device == "cuda":  # read when cuBLAS starts; without it sums have no fixed order
+    if device == "cuda":  # cuBLAS reads it at its start, and then sums in a fixed order
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     rows_of_part = max(1, devices.batch_tokens(backend.options, device) // context)
     n_parts = math.ceil(options.batch_rows / rows_of_part)
@@ -160,17 +161,16 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
 
 
 def _save(model: Any, tokenizer: Any, directory: Path) -> None:
-    """Save weights and tokenizer in the format of transformers."""
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
 
 
 def rows_of_step(step: int, n_rows: int, batch_rows: int, seed: int) -> np.ndarray:
-    """Row numbers (int64) in the batch of ``step`` (from 0); each once an epoch, in a new order.
+    """Row numbers (int64) in the batch of ``step``, from 0.
 
-    They depend on the arguments alone, so that a run can resume at any step. A batch may reach into
-    the next epoch; ``n_rows`` is 1 or more.
+    Each epoch has every row once, in a new order. The numbers depend on the arguments alone: a run
+    can resume at any step. A batch may reach into the next epoch; ``n_rows`` is 1 or more.
 
     >>> both = [rows_of_step(step, 4, 2, seed=0).tolist() for step in (0, 1)]
     >>> sorted(both[0] + both[1])

@@ -47,7 +47,7 @@ def adapted(backend: TransformersBackend, options: Lora) -> Any:
         if isinstance(module, LoraLayer):
             module.lora_dropout.train()
         elif type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # evaluation packs weights on a CPU: no gradient passes
+            module.train()  # on a CPU, evaluation mode packs weights and stops gradients
     return model
 
 
@@ -66,7 +66,7 @@ def without_dropout(model: Any) -> Iterator[None]:
 
 def save_adapter(model: Any, directory: Path) -> None:
     """Save an adapter in PEFT's format."""
-    with _peft_quiet():  # looking for new embeddings would ask the hub
+    with _peft_quiet():  # by default PEFT asks the hub about embeddings
         model.save_pretrained(str(directory), save_embedding_layers=False)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
@@ -32,6 +32,9 @@ from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
+if TYPE_CHECKING:
+    from plumbline.eval_workers.training.trainer import Reading
+
 MARKER = "plumbline.json"
 #: Increment it when the same options would give other weights.
 TRAINER_VERSION = 2
@@ -39,7 +42,7 @@ TRAINER_VERSION = 2
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model on disk, ``reused`` if it existed. Fields as in ``trained_model``."""
+    """A trained model on disk, ``reused`` if it existed. Fields as in table ``trained_model``."""
 
     model: str
     path: Path
@@ -80,7 +83,7 @@ class TrainedModel:
 
 
 def form_mark(form: RecordForm) -> list[str] | None:
-    """What a form of records adds to a training's identity; ``None`` for the default form."""
+    """A record form's entry in a training's identity; ``None`` for the default form."""
     return None if form == DEFAULT else [form.text_field, digest(form.decoder)]
 
 
@@ -104,10 +107,10 @@ def train_model(
     continue, with its own tokenizer.
 
     An interrupted run resumes from its last checkpoint and ends with equal weights. A model of this
-    name with other options is replaced once the new one is complete. Raises ``UsageProblem`` for a
-    directory that Plumbline did not make, or that another command is training; ``BadInput`` for
-    shards that can't be read or hold no text, a loss that is not finite, a disk that can't be
-    written.
+    name with other options is replaced once the new one is complete. Raises ``UsageProblem`` for
+    options that exclude each other, and for a directory that Plumbline did not make or that another
+    command is training. Raises ``BadInput`` for shards that can't be read or hold no text, a loss
+    that is not finite, and a disk that can't be written.
     """
     path = Path(out) / plain_name(name)
     if isinstance(options, NgramOptions) and (n_checkpoints or tokenizer or window):
@@ -201,6 +204,38 @@ def read_marker(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         fix = "choose another --name or --out"
         raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
+
+
+def training_of(model: Path) -> dict[str, Any]:
+    """``key``, ``identity`` and ``figures`` of a training; empty if Plumbline didn't train it."""
+    try:
+        return json_object(model / MARKER)
+    except (OSError, ValueError):
+        return {}
+
+
+def trained_on(model: Path, shards: Sequence[Path], form: RecordForm) -> dict[str, Any] | None:
+    """The identity of a model's training if it read exactly these texts, else ``None``.
+
+    ``None`` also for an adapter, and for a training that read other shards in a window.
+    """
+    identity: dict[str, Any] = training_of(model).get("identity", {})
+    if "window" in identity or (identity.get("base") or {}).get("lora_rank"):
+        return None
+    read = identity.get("shards"), identity.get("form")
+    is_same = read == ([fingerprint(shard) for shard in shards], form_mark(form))
+    return identity if is_same else None
+
+
+def reading(model: Path, shards: Sequence[Path], form: RecordForm) -> Reading:
+    """The text that a neural model read from shards for which :func:`trained_on` isn't ``None``."""
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.training import trainer
+    from plumbline.eval_workers.training.learner import continued
+
+    options = TrainOptions(**training_of(model)["identity"]["options"])
+    learner = continued(TransformersBackend(str(model), ModelOptions()), None, options)
+    return trainer.reading(shards, form, options, learner)
 
 
 @contextmanager

@@ -73,11 +73,12 @@ def train(
     """Train into the directory ``work`` and return the columns of ``trained_model``.
 
     ``key`` identifies options and shards: the state of a run with another key is discarded.
-    ``n_checkpoints``, if not 0: save loadable models in ``checkpoints/stepN``, before training and
-    after each of that many equal parts, and the token ids in reading order, one row per sequence,
-    in ``text.bin`` and ``text.idx``. ``tokenizer``: a ``tokenizer.json`` to use instead of one
-    trained on the text. ``window``: the steps that read other shards. ``backend``: the model to
-    continue, with a new adapter of rank ``lora`` if given. The caller adds the other columns.
+    ``n_checkpoints``: divide the training into that many equal parts, and save loadable models in
+    ``checkpoints/stepN`` before the first and after each. Then ``text.bin`` and ``text.idx`` have
+    the token ids in reading order, one row per sequence. ``tokenizer``: a ``tokenizer.json`` to use
+    instead of one trained on the text. ``window``: the steps that read other shards. ``backend``:
+    the model to continue, with a new adapter of rank ``lora`` if given. The caller adds the columns
+    that are missing here.
     """
     state = _restore(work, key)
     if tokenizer is not None:
@@ -148,17 +149,16 @@ def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
 
 
 def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT) -> Iterator[str]:
-    """The texts of ``_places``."""
     return (cut for _, _, cut in _places(shards, n_characters, form))
 
 
 def _places(
     shards: Sequence[Path], n_characters: int, form: RecordForm
 ) -> Iterator[tuple[int, int, str]]:
-    """For each document read: its shard's number, its number in the shard, and its text.
+    """Yield each document's shard number, its number in the shard, and its text.
 
-    Texts have up to ``n_characters`` in all. Shards get equal shares, the later ones also what
-    earlier ones leave; a shard's last text is cut.
+    The texts have at most ``n_characters`` together. Each shard gets an equal share; later shards
+    also get what earlier ones leave. A shard's last text is cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -254,7 +254,6 @@ class _Batches:
         return max(1, n_tokens // (options.batch_rows * options.context))
 
     def numbers(self, step: int) -> np.ndarray:
-        """The numbers of a step's rows."""
         return rows_of_step(step, len(self.rows), self.options.batch_rows, self.options.seed)
 
     def batch(self, step: int) -> np.ndarray:
@@ -331,7 +330,6 @@ def _run(
 
 
 def _weights(model: Any) -> dict[str, torch.nn.Parameter]:
-    """Trained weights by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
@@ -342,7 +340,7 @@ def _step(
     clip_norm: float,
     pool: Executor,
 ) -> float:
-    """One optimizer step on rows of token ids in parts; returns the mean loss, nats per token.
+    """Take an optimizer step on a batch in ``parts``; returns the mean loss in nats per token.
 
     If the loss or the gradient is not finite, no weight changes and NaN is returned.
     """
@@ -366,7 +364,7 @@ def _step(
 def _gradients(
     model: Any, weights: Sequence[torch.Tensor], rows: torch.Tensor, n_rows: int
 ) -> tuple[float, tuple[torch.Tensor, ...]]:
-    """The part of ``rows`` in the mean loss of a batch of ``n_rows`` rows and in its gradients."""
+    """What ``rows`` add to the mean loss of a batch with ``n_rows`` rows, and to its gradients."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     device = rows.device.type
@@ -400,7 +398,7 @@ def _restore(work: Path, key: str) -> dict[str, Any] | None:
             state: dict[str, Any] = torch.load(path, weights_only=True)
             if state["key"] == key:
                 return state
-        except Exception:  # a damaged file only means a new start
+        except Exception:  # the file is damaged: start again
             pass
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)

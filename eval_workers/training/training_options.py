@@ -70,10 +70,10 @@ FIVE_GRAM = "5gram"
 
 @dataclass(frozen=True)
 class Window:
-    """Part of a training, as shares of its steps, in which other shards are read.
+    """Part of a training that reads other shards; ``start`` and ``end`` are shares of its steps.
 
     The shards hold the same documents in another wording: each of their rows replaces the row of
-    the same number. Rows that only the longer wording has are left out.
+    the same number. Surplus rows of the longer wording are left out.
     """
 
     shards: tuple[Path, ...]
@@ -81,7 +81,7 @@ class Window:
     end: float
 
     def holds(self, step: int, n_steps: int) -> bool:
-        """True if a step, from 0, is inside.
+        """True if a step, from 0, is in the window.
 
         >>> window = Window((), 0.25, 0.5)
         >>> [step for step in range(8) if window.holds(step, 8)]
@@ -107,7 +107,7 @@ def preset(
     max_tokens: int | None = None,
     learning_rate: float | None = None,
 ) -> TrainOptions:
-    """Options of a preset with another seed, limit or rate (``None`` or 0: the preset's own).
+    """Options of a preset with this seed, limit and rate (``None`` or 0: the preset's own).
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -153,7 +153,7 @@ class Lora:
 class Base:
     """A model to continue: hub id or directory, loading options, rank of a new adapter if any.
 
-    Raises ``UsageProblem`` for loading options with which it can't be trained.
+    Raises ``UsageProblem`` for loading options that exclude training.
     """
 
     model: str

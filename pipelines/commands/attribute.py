@@ -76,7 +76,7 @@ class Attribute(ContrastOption, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Pairs, documents and what each method does with them."""
-        from plumbline.eval_workers.training.reading import training_of
+        from plumbline.eval_workers.training.trained_models import training_of
 
         assert store is not None, "this command makes no warehouse"
         for query in self._queries(store):

@@ -54,7 +54,7 @@ class ClassifierPhi:
     means = staticmethod(numbers.means)
 
     def opened(self, how: ModelOptions, store: Store, run_id: str) -> ClassifierPhi:
-        """Copy with a warehouse, and with the device and batch size of ``how``."""
+        """A copy with a warehouse, and with the device and batch size of ``how``."""
         options = ModelOptions(
             revision=self.revision, device=how.device, batch_tokens=how.batch_tokens
         )
@@ -76,7 +76,7 @@ class ClassifierPhi:
 
     @cached_property
     def _numbers(self) -> dict[str, float]:
-        """Text id -> number, of all texts that this classifier has classified."""
+        """Text id -> number, for all texts that this classifier has classified."""
         labels: dict[str, dict[str, float]] = {}
         if self.store is not None:
             rows = self.store.read("text_label", classifier_key=self.classifier.key)

@@ -1,4 +1,4 @@
-"""Calibration under the null hypothesis: one prompt's own samples in two random halves.
+"""Calibration under the null hypothesis: each prompt's samples are split into two random halves.
 
 F's interval should contain 1, and tests should reject as often as their level says.
 """
@@ -38,8 +38,8 @@ class CalibrationOptions:
 
     Attributes:
         n_splits: number of random splits of every prompt's samples.
-        alpha: a prompt's test counts as rejecting if its p-value is at most this.
-        measure: as for the real comparison; fewer draws suffice, as p-values stay exact.
+        alpha: a prompt's test rejects if its p-value is at most this.
+        measure: as for the real comparison, with fewer draws: p-values stay exact.
 
     >>> CalibrationOptions(n_splits=0)
     Traceback (most recent call last):
@@ -70,10 +70,9 @@ def calibrate_set(
 ) -> int:
     """Write ``fairpair_calibration`` of a set, one row per side and split; returns their number.
 
-    The group ``gp`` of each side is split: g(p(x)) or g(x), continuations that weren't perturbed. A
-    half holds half of the group's samples. Rows of the same ``texts`` and number of folds are
-    replaced. The same samples, options and seed give the same rows. Raises as
-    ``read_groups`` and ``find``.
+    The group ``gp`` of each side is split: g(p(x)) or g(x), continuations that weren't perturbed.
+    Rows of the same ``texts`` and number of folds are replaced. The same samples, options and seed
+    give the same rows. Raises as ``read_groups`` and ``find``.
     """
     phi, measuring = phi or find(phi_name), options.measure
     groups = read_groups(store, sampled, measuring.as_published)
@@ -114,7 +113,7 @@ def halved(
 
 
 def _split_figures(measured: Sequence[PromptMeasures], options: CalibrationOptions) -> Row:
-    """F over a split's prompts; numbers of rejections, also adjusted, and of intervals around 1."""
+    """F over a split's prompts; numbers of rejections, also adjusted; intervals that hold 1."""
     figures = over_prompts(measured, options.measure)
     p_values = [m.p_permutation for m in measured]
     ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]

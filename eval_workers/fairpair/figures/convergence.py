@@ -26,10 +26,10 @@ class ConvergenceOptions:
     """Sizes, folds and draws to compute.
 
     Attributes:
-        sizes: numbers of samples drawn from each group. A number no prompt reaches is left out;
+        sizes: numbers of samples drawn from each group. A number that no prompt has is left out;
             the smallest and the largest number that a prompt has are added.
-        folds: numbers of folds to divide a prompt's samples into; left out if no prompt has as
-            many samples.
+        folds: numbers of folds to divide a prompt's samples into. A number is left out if no
+            prompt has so many samples.
         n_draws: number of random subsets of each size.
         n_fold_draws: number of random divisions into folds, which take far longer than subsets.
         as_published: see ``FigureOptions``.
@@ -51,11 +51,11 @@ def converge_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_convergence`` of a set, replacing its rows with these ``texts``.
+    """Write ``fairpair_convergence`` of a set in place of its rows with these ``texts``.
 
     Returns the number of rows. A draw takes the same number of samples from both groups of every
-    prompt that has as many; F is computed from the means of B and V over these prompts. F doesn't
-    vary where all samples are drawn. Raises as ``read_groups`` and ``find``.
+    prompt with so many samples; F comes from the means of B and V over these prompts. Draws of all
+    samples give the same F. Raises as ``read_groups`` and ``find``.
     """
     phi, rows = phi or find(phi_name), list[Row]()
     shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
@@ -77,7 +77,7 @@ def _side_rows(
 ) -> Iterator[Row]:
     least, most = (pick((_n_each(items) for _, items in prompts), default=0) for pick in (min, max))
     sizes = sorted({size for size in (*options.sizes, least, most) if 2 <= size <= most})
-    # One prompt's matrix of distances is in memory at a time: it is used for every size.
+    # The loop over prompts is the outer one: only one matrix of distances is in memory.
     drawn: dict[int, list[Floats]] = {size: [] for size in sizes}
     for group, items in prompts:
         rng = prompt_rng(options.seed, group)

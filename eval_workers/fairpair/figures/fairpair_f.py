@@ -1,7 +1,7 @@
 """FairPair's figures of one prompt: bias B, variabilities V, and their ratio F.
 
-p perturbs a text (Jane instead of John), and g_i is the i-th sampled continuation of a prompt. The
-two groups compared, p(g(x)) and g(p(x)), are about the same person:
+p perturbs a text (Jane instead of John), and g_i is the i-th sampled continuation of a prompt x.
+The two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
     V_pg = mean over i < j of Phi(p(g_i(x)), p(g_j(x)))
@@ -31,7 +31,7 @@ ROUNDING_ERROR = 1e-12
 class PromptFigures:
     """B, V_pg, V_gp and F of one prompt, each ``None`` where it is not defined.
 
-    ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` tells why F is ``None``.
+    ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
     """
 
     n_pg: int
@@ -70,8 +70,8 @@ def ratios(bias_b: Floats, variability_pg: Floats, variability_gp: Floats) -> Fl
 def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> PromptFigures:
     """Figures of one prompt from mean distances; p(g(x)) is the left group, g(p(x)) the right.
 
-    ``n_folds`` is the number of folds that each group should have, 0 if samples are compared one by
-    one; only ``reason`` depends on it.
+    ``n_folds`` is the number of folds of each group, 0 if single samples are compared; only
+    ``reason`` depends on it.
 
     >>> prompt_figures(Means(0.6, 0.5, 0.6), 100, 98).fairpair_f
     1.2
@@ -96,11 +96,11 @@ def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Prom
 def folds(
     phi: Phi, items: Sequence[Any], n_folds: int, n_samples: int, rng: np.random.Generator
 ) -> tuple[list[Any], list[int]]:
-    """Divide ``n_samples`` random items into ``n_folds`` folds; each fold's combined item and size.
+    """Divide ``n_samples`` random items into folds; returns each fold's combined item and size.
 
     Sizes differ by one at most, the larger folds first. Two groups need the same ``n_samples``: a
     larger fold, whose item joins more token sets, lies closer to other folds. Raises ``ValueError``
-    where there are fewer samples than folds, or fewer items than samples.
+    for fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> of_folds, sizes = folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))

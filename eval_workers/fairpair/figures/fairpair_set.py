@@ -36,7 +36,7 @@ from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 
-#: Columns of ``probe_prompt`` with a subset of prompts per value, if there are several values.
+#: Columns of ``probe_prompt``; each value is a subset of prompts if there are several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 
 
@@ -50,9 +50,9 @@ def score_set(
 ) -> None:
     """Measure every prompt and side of a set and write both tables.
 
-    ``phi`` is the function of that name if it is open already. Rows of the same scoring function,
-    texts and number of folds are replaced. The same samples, options and seed give the same
-    figures. Raises as ``read_groups`` and ``find``.
+    ``phi``: the function called ``phi_name``, if it is open already. Rows of the same scoring
+    function, ``texts`` and number of folds are replaced. The same samples, options and seed give
+    the same figures. Raises as ``read_groups`` and ``find``.
     """
     phi = phi or find(phi_name)
     by_side: dict[str, _Measured] = {}
@@ -108,9 +108,7 @@ def _prompt_rows(pairs: _Measured) -> Iterator[Row]:
         }
 
 
-def _subsets(
-    pairs: _Measured,
-) -> Iterator[tuple[str, _Measured]]:
+def _subsets(pairs: _Measured) -> Iterator[tuple[str, _Measured]]:
     """The full set, then one subset per value of each column with several values."""
     yield "all", pairs
     for column in _SUBSETS:
@@ -121,7 +119,7 @@ def _subsets(
 
 @dataclass(frozen=True)
 class PromptMeasures:
-    """Figures of one prompt, F's interval, and the gap B - mean V with its permutations.
+    """Figures of one prompt, F's interval, and the gap B - mean V with its permutation test.
 
     ``gap``, ``p_permutation`` and ``permuted`` are ``None`` where B or a V is not defined.
     """
@@ -204,11 +202,11 @@ def over_prompts(
 ) -> SetFigures:
     """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
 
-    Means are taken first, so that a prompt with little variability can't dominate:
-    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), as in the published Table 3. Prompts whose B or V is
-    not defined are left out and counted. Interval and t-test are over clusters of similar prompts,
-    such as those of an occupation; by default each prompt is a cluster. The two sides of a prompt
-    are similar, too: don't mix sides in one call.
+    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), as in the published Table 3: a prompt with little
+    variability can't dominate the means. Prompts whose B or V is not defined are left out and
+    counted. Interval and t-test are over clusters of similar prompts, such as the prompts of an
+    occupation; by default each prompt is a cluster. The two sides of a prompt are similar, too:
+    don't mix sides in one call.
 
     >>> over_prompts([], FigureOptions()).fairpair_f is None
     True

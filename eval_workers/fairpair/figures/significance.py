@@ -1,8 +1,8 @@
 """Tests of B against sampling noise, and intervals, from a prompt's matrix of all distances.
 
-The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance
-of the groups: its expectation is 0 where both are drawn from one distribution, positive otherwise.
-T is defined without variability, and a difference between the two V alone does not move it.
+The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the groups' energy
+distance. Its expectation is 0 if both groups have the same distribution, positive otherwise. T is
+defined without variability, and a difference between the two V alone does not move it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def permuted_gaps(
     Args:
         distances: matrix over all items, those of the left group first.
         n_left: number of items of the left group; both groups need two or more.
-        strata: stratum of each item; items are exchanged only within one (folds of equal size).
+        strata: stratum of each item (folds of equal size); items are exchanged within strata only.
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -65,7 +65,7 @@ def permuted_gaps(
     )
     for group in groups:
         left[:, group] = rng.permuted(left[:, group], axis=1)
-    # Sums of distances: within the left group each pair twice, between the groups each pair once.
+    # Sums of distances; within a group each pair counts twice.
     within_left = np.einsum("ri,ri->r", left @ distances, left)
     between = left @ distances.sum(axis=1) - within_left
     within_right = float(distances.sum()) - within_left - 2 * between
@@ -76,7 +76,7 @@ def permuted_gaps(
 
 
 def p_value(observed: float, drawn: Floats) -> float:
-    """One-sided p-value: share of the draws, the observed one included, that are at least as large.
+    """One-sided p-value: the share of draws at least as large, with ``observed`` as a draw.
 
     Exact at any number of draws: under exchangeability P(p <= a) <= a.
 
@@ -90,8 +90,7 @@ def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
     """B, V_pg and V_gp of weighted samples, shape (3, draws), from one row of weights per draw.
 
     A pair i, j counts w_i w_j times. A sample is never paired with itself or its copies: their
-    distance is 0, which would make V too small by a share 1/n. V is NaN where a group has no pair
-    left.
+    distance of 0 would make V too small by a share 1/n. V is NaN for a group without pairs.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -130,12 +129,12 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
     """Central ``level`` of the draws, by quantiles; both ends ``None`` if all draws are NaN.
 
-    For F of one prompt. Where the groups do not differ, F's first-order noise cancels and the
-    interval is wider than necessary: in simulations (|a - b| of normal samples, 10 to 100 per
-    group) 95% intervals held the truth in 99% of repeats if the groups were alike, else in 92% to
-    99%. Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items: with 2 every defined
-    resample is the group itself and both ends are F, with 3 they held the truth in 81% to 90%, with
-    4 in 93% to 95%. Quantiles mirrored about F, and jackknife intervals, held it less often.
+    For F of one prompt. If the groups do not differ, F's first-order noise cancels, and the
+    interval is wider than necessary. In simulations (|a - b| of normal samples, 10 to 100 per
+    group) 95% intervals contained the truth in 99% of repeats for equal groups, else in 92% to 99%.
+    Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items. With 2 items every defined
+    resample is the group itself and both ends are F; with 3 intervals contained the truth in 81% to
+    90%, with 4 in 93% to 95%. Quantiles mirrored about F, and the jackknife, did worse.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
@@ -151,7 +150,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     """Sums of prompts' figures (rows) over clusters of similar prompts.
 
     F of sums equals F of means, so these sums replace the prompts in the interval of F. If all
-    prompts are of one cluster, such as a topic, each prompt is a cluster.
+    prompts are in one cluster, such as a topic, each prompt becomes a cluster.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
@@ -165,7 +164,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
 
 
 def _cluster_ids(clusters: Sequence[str]) -> Ints:
-    """Number of each prompt's cluster, from 0; if all are of one cluster, each prompt is one."""
+    """Number of each prompt's cluster, from 0; a single cluster is divided into its prompts."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
@@ -177,12 +176,12 @@ def interval_over_prompts(
 ) -> tuple[float | None, float | None]:
     """Interval of a set's F from resamples of its prompts; ``None`` below two prompts.
 
-    Prompts are the independent units, and their figures contain the noise of their samples already;
-    resampling samples as well would count it twice (such 95% intervals were twice as wide and held
-    the truth in every repeat). With m prompts, quantiles are moved outwards as those of Student's t
-    lie outside those of the normal distribution, and by sqrt(m / (m - 1)), which matters below some
-    20 prompts. In simulations of 20 samples per group, 95% intervals held the truth in 94% to 96%
-    of repeats at 60 prompts, in 93% at 20, and in 88% to 92% at 5.
+    Prompts are the independent units, and their figures contain the noise of their samples already.
+    Resampling the samples as well would count it twice: such 95% intervals were twice as wide and
+    contained the truth in every repeat. With m prompts, the normal quantile becomes Student's
+    t times sqrt(m / (m - 1)), which matters below some 20 prompts. In simulations of 20 samples per
+    group, 95% intervals contained the truth in 94% to 96% of repeats at 60 prompts, in 93% at 20,
+    and in 88% to 92% at 5.
 
     Args:
         figures: B, V_pg and V_gp of each prompt, shape (prompts, 3), or their sums ``by_cluster``.
@@ -202,13 +201,13 @@ def interval_over_prompts(
 def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, float | None]:
     """The paper's t-test of B against V_pg (section 4.1): t and its p-value.
 
-    The paper doesn't say which t-test. This one is paired, since a prompt's B and V_pg are of the
-    same texts, and two-sided, since two of the printed B lie below V_pg (Table 3, sentiment of
-    GPT2-XL and Tk). V_gp is not in it, so it also rejects where only the variability differs.
+    The paper doesn't say which t-test. This one is paired, since a prompt's B and V_pg come from
+    the same texts. It is two-sided, since two of the printed B lie below V_pg (Table 3, sentiment
+    of GPT2-XL and Tk). It ignores V_gp, so it also rejects if only the variability differs.
 
-    t is the mean difference over its jackknife error over clusters, with Satterthwaite's degrees of
-    freedom. It is the plain t-test where each prompt is a cluster, and the plain t-test of cluster
-    means where all clusters are of one size.
+    t is the mean difference divided by its jackknife error over clusters, with Satterthwaite's
+    degrees of freedom. If each prompt is a cluster, this is the plain t-test. If all clusters have
+    the same size, it is the plain t-test of cluster means.
 
     Args:
         differences: B - V_pg of each prompt.

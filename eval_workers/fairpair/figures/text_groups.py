@@ -19,7 +19,7 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 @dataclass(frozen=True)
 class PerturbedSamples:
-    """Key of a set's perturbed samples: leading columns of ``perturbed_continuation``."""
+    """Key of a set's perturbed samples: the first columns of ``perturbed_continuation``."""
 
     probe_set: str
     model_key: str
@@ -59,9 +59,9 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     """Both groups of every prompt with perturbed samples, sorted by side, then prompt.
 
     g(p(x)), too, is limited to texts with a valid perturbation, since a text's content decides if
-    it can be perturbed; ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does.
-    Texts are without their prompts. A prompt without a valid sample has an empty ``pg``. Raises
-    ``BadInput`` where nothing was perturbed, or a continuation's prompt is unknown.
+    it can be perturbed. ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does.
+    A prompt without a valid sample has an empty ``pg``. Raises ``BadInput`` if nothing was
+    perturbed, or for a continuation whose prompt is unknown.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)

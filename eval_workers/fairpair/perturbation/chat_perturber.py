@@ -51,10 +51,10 @@ class PerturbWording:
 
 
 def load_wording(path: Path | None = None) -> PerturbWording:
-    """Read the wording of a file, or the one that comes with Plumbline.
+    """Read the wording of a file, or the packaged one.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
-    expected, also for unknown and missing placeholders.
+    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for a wrong key or
+    placeholder, with what was expected.
 
     >>> "{counterpart}" in load_wording().perturb
     True
@@ -75,9 +75,9 @@ def ledger_name(probe_set: str) -> str:
 
 @dataclass(frozen=True)
 class LlmPerturber:
-    """Sends ``model`` each text to which ``build``'s ledger holds no reply, at temperature 0.
+    """Sends ``model`` each text without a reply in ``build``'s ledger, at temperature 0.
 
-    ``build.benchmark`` has to be the ``ledger_name`` of the probe set; the budget is for all
+    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget covers all
     perturbing of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
     """
 
@@ -120,10 +120,7 @@ class LlmPerturber:
 
 
 def _job(request: Request) -> Job:
-    def job(replies: Mapping[str, Reply]) -> list[Request]:
-        return [] if request.request_id in replies else [request]
-
-    return job
+    return lambda replies: [] if request.request_id in replies else [request]
 
 
 def _perturbed(reply: Reply) -> Perturbed:

@@ -21,9 +21,9 @@ class NounRules:
     """Decides on the nouns of one text, left to right.
 
     ``subject`` is the position of the entity's last mention as a subject (the last word of the
-    name), ``None`` in a new sentence and after a mention of somebody else; ``clause_subject`` is
-    that position, too, but stays set after a name or noun of somebody else. ``others`` are the
-    positions of such names and nouns.
+    name), ``None`` in a new sentence and after a mention of somebody else. ``clause_subject`` is
+    the same position, but stays after a name or noun of somebody else. ``others`` are the positions
+    of names and nouns of other people.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -93,7 +93,7 @@ class NounRules:
             return self._phrase_start(j - 1)  # the kind of man
         owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
         if owned or (self._words.at(j) in {"'", "’"} and self._words.at(j - 1).endswith("s")):
-            j -= 2  # Mary's friend: the owner counts as a determiner, and may have one
+            j -= 2  # Mary's friend: the owner counts as a determiner, and may have its own
         has_determiner = self._in(j, "determiners")
         if has_determiner:
             j -= 1
@@ -137,7 +137,7 @@ class NounRules:
         )
 
     def _has_subject(self, i: int) -> bool:
-        """True if a pronoun or noun phrase of another person ends at a position before a verb."""
+        """True if a pronoun or noun phrase about another person ends at a position."""
         if i in self.others:
             return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
@@ -169,7 +169,7 @@ class NounRules:
         return False
 
     def _joined(self, i: int) -> About:
-        """The person that a noun after "and" is about: that of the phrase before "and"."""
+        """A noun after "and" is about the same person as the phrase before "and"."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)

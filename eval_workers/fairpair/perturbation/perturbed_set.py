@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Staged, Store, cast
 
-#: Texts that are held and perturbed at a time.
+#: Number of texts in memory at a time.
 CHUNK = 2000
 
 #: Called with the number of texts done and the number of all texts.
@@ -38,9 +38,9 @@ def perturb_set(
     """Perturb all continuations of one model and decoding, and write a row for each.
 
     Rows of this perturber are replaced in one commit at the end. A text that can't be perturbed, or
-    fails a check, gets a row with the reason. Raises ``UsageProblem`` when there are no such
-    continuations or the set has no counterparts, ``BadInput`` when a continuation's prompt is not
-    in ``probe_prompt``, and as the perturber.
+    fails a check, gets a row with the reason. Raises ``UsageProblem`` without continuations, or for
+    a set without counterparts; ``BadInput`` for a continuation whose prompt is not in
+    ``probe_prompt``; and as the perturber.
     """
     prompts = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     check_counterparts(probe_set, prompts)
@@ -168,9 +168,7 @@ class CheckedText:
 
 
 def dissimilarity(first: str, second: str) -> float:
-    """Jaccard dissimilarity of two texts' sets of lowercased words: 0 for the same, 1 for disjoint.
-
-    It is 0 for two texts without words.
+    """Jaccard dissimilarity of two texts' sets of lowercased words, 0 to 1; 0 without words.
 
     >>> dissimilarity("John lost his key", "Jane lost her key")  # 2 of 6 words are shared
     0.6666666666666666
@@ -185,8 +183,8 @@ def dissimilarity(first: str, second: str) -> float:
 def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> CheckedText:
     """Check a perturbation of ``original``; the reason is the first check that fails.
 
-    The text has to start with the perturbed ``prompt`` and may not mention ``name``, the
-    original person's, as written or in capitals; its dissimilarity may be at most ``LIMIT``.
+    The text has to start with the perturbed ``prompt``. It may not mention ``name``, the original
+    person's, as written or in capitals. Its dissimilarity may be at most ``LIMIT``.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
     'differs in too many words from the original'

@@ -32,15 +32,15 @@ class Original:
 
 
 class Perturber(Protocol):
-    """Turns texts about a person into texts about a counterpart; ``name`` includes its version."""
+    """Turns texts about a person into texts about a counterpart."""
 
     @property
     def name(self) -> str:
-        """Value of column ``perturber``; it differs if texts may be perturbed differently."""
+        """Value of column ``perturber``; it changes with anything that may change a result."""
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
-        """Perturbation of each text, or the reason why it failed, in order."""
+        """Perturbations of the texts in order; a failed one has a reason instead of a text."""
         ...
 
 
@@ -65,7 +65,7 @@ class RulePerturber:
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
         content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
-        # Missing keys count as empty, so that the name, under which perturbations are kept, stays.
+        # Missing keys count as empty: perturbations are kept under this name.
         content["first_names"] = {g: terms.first_names.get(g, frozenset()) for g in terms.groups}
         text = json.dumps(content, sort_keys=True, default=sorted)
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

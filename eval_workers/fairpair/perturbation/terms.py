@@ -52,7 +52,7 @@ _Pairs: TypeAlias = Annotated[
 class Terms:
     """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
 
-    ``generic`` are nouns that are also used for the other group, and stay unchanged there;
+    ``generic`` are nouns that are also used for the other group, and then stay unchanged.
     ``titles`` have their capitals and no full stop; ``first_names`` are names of other people.
     """
 
@@ -106,10 +106,10 @@ class Terms:
 
 
 def load(path: Path | None = None) -> Terms:
-    """Read a list of terms, or the English one for gender that comes with Plumbline.
+    """Read a list of terms; by default the packaged English one for gender.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the file, the key and
-    what was expected; unknown keys are refused.
+    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for a wrong value or an
+    unknown key, with the file, the key and what was expected.
 
     >>> load().groups
     ('m', 'f')

@@ -50,7 +50,10 @@ class TextParts:
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """True if only quotes or brackets are between a position and a stop (Mr. too) or start."""
+        """True if only quotes or brackets stand between a position and a full stop, or the start.
+
+        The stop after an abbreviation (Mr.) counts too.
+        """
         i -= 1
         while i >= 0 and self.parts[i] in _QUOTES:
             i -= 1

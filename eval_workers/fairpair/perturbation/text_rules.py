@@ -4,14 +4,14 @@ The text is read once from left to right; the entity is the person named at its 
 
 - The entity's name, as written or in capitals, becomes the counterpart's. A text that names the
   counterpart already is undecided: the two could not be told apart afterwards.
-- A pronoun of the entity's group is the entity's while no other person of that group has been
-  mentioned. Such a mention is a gendered noun about somebody else ("his father", "a man"), another
-  first name, or a name after a title or beside a word of speech ("said Hill"). From then on
-  pronouns of the group are undecided, until a sentence starts with the entity's name. Nouns of no
-  group ("his boss") don't count. In "he saw him", "him" is another person than "he": undecided.
-- A pronoun of the other group is somebody else's and stays, once a person of that group or a named
-  person of unspecified group was mentioned. Before that it may be the entity's: undecided.
-- A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
+- A pronoun of the entity's group means the entity until another person of that group is mentioned:
+  by a gendered noun about somebody else ("his father", "a man"), another first name, or a name
+  after a title or beside a word of speech ("said Hill"). From then on pronouns of the group are
+  undecided, until a sentence starts with the entity's name. Nouns without a group ("his boss")
+  don't count. In "he saw him", "him" and "he" are different people: undecided.
+- A pronoun of the other group means somebody else and stays, once a person of that group or a named
+  person of unspecified group was mentioned. Before that it may mean the entity: undecided.
+- A gendered noun means the entity in a predicate ("He is a good man and a father"), an apposition
   ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor John").
   This holds for nouns of the other group, too, except words that are used for both ("She is a
   fireman"): a model that calls John a mother calls Jane a father. "the man" alone may be anybody:
@@ -105,7 +105,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # Somebody else was mentioned who may be of the entity's group (rival), or of another group.
+        # Set by a mention of somebody who may be of the entity's group, or of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -290,7 +290,7 @@ class _TextReader:
             self._meet(group, i)
 
     def _meet(self, group: str, i: int) -> None:
-        """Record a mention of another person; group ``""`` if the person may be of either group."""
+        """Record a mention of another person; ``group`` is ``""`` if it is unspecified."""
         self._rules.others.add(i)
         self._rules.subject = None
         self._rival |= group in ("", self._entity.group)

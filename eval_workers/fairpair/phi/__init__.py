@@ -1,6 +1,6 @@
 """Scoring functions Phi, one file each (see ``docs/extend.md``), imported when first used.
 
-A module has the members of ``Phi``; if its items are numbers, its functions except ``items`` come
+A module has the members of ``Phi``. If its items are numbers, all functions except ``items`` come
 from ``fairpair.numbers``. Sequence classifiers are TOML files of ``fairpair.classifiers``.
 """
 
@@ -31,7 +31,7 @@ class Phi(Protocol):
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:
-        """The item of a fold, from those of its samples (at least one)."""
+        """The item of a fold, from the items of its samples (at least one)."""
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:
@@ -68,7 +68,7 @@ def find(name: str) -> Phi:
 
 
 def column(name: str) -> str:
-    """Name of a scoring function in tables; for a file, its name without directory and ending.
+    """Name of a scoring function in tables; for a file, the name without directory and suffix.
 
     >>> column("jaccard"), column("mine/anger.toml")
     ('jaccard', 'anger')
@@ -77,7 +77,7 @@ def column(name: str) -> str:
 
 
 def block_means(distances: Floats, n_left: int) -> Means:
-    """Mean distances of two groups, from the matrix over all items, the left group's first.
+    """Mean distances of two groups from the matrix over all items, the left group's items first.
 
     >>> import numpy as np
     >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)

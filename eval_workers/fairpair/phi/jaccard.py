@@ -1,6 +1,6 @@
 """Jaccard dissimilarity of token sets: Phi(a, b) = 1 - |a & b| / |a | b|.
 
-Phi is 0 for two empty sets, and 1 for an empty set and another.
+Phi is 0 for two empty sets, and 1 if only one is empty.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
 
 
 def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
-    """Number of words that every two sets share, exact since float32 holds integers below 2^24."""
+    """Number of words that every two sets share; float32 holds integers below 2^24 exactly."""
     n, ids = len(items), dict[str, int]()
     words = (ids.setdefault(word, len(ids)) for item in items for word in item)
     columns = np.fromiter(words, np.int64, int(sizes.sum()))

@@ -23,7 +23,7 @@ __all__ = ["DESCRIPTION", "LANGUAGES", "combine", "distances", "items", "means"]
 DESCRIPTION = "absolute difference of the VADER compound sentiment"
 LANGUAGES = ("en",)
 
-#: A word's valence depends on no more than this many words before and after it.
+#: A word's valence depends on at most this many words before and after it.
 _BEFORE, _AFTER = 3, 2
 #: Negation changes a word's valence only after one of these, or after a word with `n't`.
 _TURNING = frozenset(NEGATE) | {"so", "this"}
@@ -46,7 +46,6 @@ class _Analyzer(SentimentIntensityAnalyzer):
     """
 
     def compound(self, text: str) -> float:
-        """The compound score of a text."""
         if not self.emojis.keys().isdisjoint(text):
             return float(self.polarity_scores(text)["compound"])
         text = text.strip()

@@ -64,10 +64,10 @@ class _File:
 
 
 def load(path: Path | None = None) -> tuple[str, ...]:
-    """The wordings of a file, or those that come with Plumbline.
+    """The wordings of a file, or the packaged ones.
 
-    Raises ``UsageProblem`` for a missing file, ``BadInput`` for a wording (numbered from 1) that
-    doesn't hold {first} and {second} once each and no other placeholder.
+    Raises ``UsageProblem`` for a missing file. Raises ``BadInput``, with the wording's number from
+    1, unless each wording holds {first} and {second} once each and no other placeholder.
 
     >>> len(load())
     2

@@ -81,10 +81,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Outcome for one benchmark: ``n_asks`` asks about ``n_pairs`` pairs.
+    """Outcome for one benchmark: ``n_asks`` asks about ``n_pairs`` pairs, ``n_new`` in this run.
 
-    ``n_new`` of the asks are of this run. ``n_neither`` replies name neither sentence: their rows
-    count for neither side. ``n_unnatural`` pairs are not asked about.
+    ``n_neither`` replies name neither sentence and count for neither side. ``n_unnatural`` pairs
+    are not asked about.
     """
 
     benchmark: str
@@ -99,7 +99,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Choosing(ServedModel):
-    """A served model with the ledger, budget and server of its requests."""
+    """A served model; ``build`` has the ledger, budget and server of its requests."""
 
     build: Build | None = None
 
@@ -136,7 +136,7 @@ class PairChoices(Step[Chosen]):
         return {"benchmark": self.benchmark, "model_key": identity.key, "setting": setting}
 
     def state(self, store: Store, model: Choosing) -> State:
-        """The pairs, their rows, and the asks without a row: the first ask of every pair first."""
+        """The natural pairs, their rows, and the asks without a row, sorted by ask, then pair."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
@@ -152,14 +152,14 @@ class PairChoices(Step[Chosen]):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """One chunk of all asks: the ledger resumes by itself."""
+        """One chunk of all asks, since the ledger resumes by itself."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: Choosing, items: Sequence[Ask]) -> list[Reply]:
-        """The reply to each ask, from the ledger where it has one.
+        """The reply to each ask; only asks without a reply in the ledger are sent.
 
-        Raises ``BadInput`` if none of the first few names a sentence, and errors of ``Build.run``.
+        Raises ``BadInput`` if none of the first replies names a sentence, and as ``Build.run``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         wordings = self.options.wordings()
@@ -258,7 +258,7 @@ def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[i
 
 
 def preferences(store: Store, outcome: Chosen, setting: str) -> Iterator[str]:
-    """Lines on a model's preference by groups, and on its preference for the first sentence."""
+    """A line per two groups: the preference for one of them, and for the first sentence."""
     query = (
         "FROM forced_choice WHERE benchmark = $benchmark AND model_key = $model_key "
         "AND setting = $setting AND n_pairs > 0 ORDER BY groups"

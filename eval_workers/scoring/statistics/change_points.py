@@ -3,8 +3,8 @@
 A curve goes up and down for two reasons: other words would give another figure, and the model
 fluctuates from checkpoint to checkpoint, for all words at once. So a step is tested twice: has the
 curve moved since the step before, by more than the choice of words explains; and has it changed
-for good, by more than the autocorrelation of checkpoints explains. A word's lean is what it has
-beyond the other words.
+for good, by more than the autocorrelation of checkpoints explains. A word's lean is its mean log
+ratio relative to the other words.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats, Ints
-from plumbline.eval_workers.scoring.statistics.multiplicity import holm
+from plumbline.eval_workers.scoring.statistics.ranks import holm
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: Rate of false finds: the chance of at least one in `changes`, their mean share in `onsets`.
+#: Error rate: in `changes` the chance of any false discovery, in `onsets` their mean share.
 ALPHA = 0.05
 #: Fewest checkpoints of a curve.
 LEAST_STEPS = 3
-#: Fewest checkpoints of a test for lasting changes, which needs an estimated autocorrelation.
+#: Fewest checkpoints of a test for lasting changes: it estimates an autocorrelation.
 LEAST_TESTED = 12
 #: Size of the lasting change for which power is given, in standard deviations of an innovation.
 SHIFT = 3
@@ -83,7 +83,7 @@ def _p_of_t(value: float, se: float | None, df: float | None) -> float | None:
 def lasting_changes(
     curves: Sequence[Floats], steps: Sequence[Ints], n_series: int = 4999
 ) -> dict[tuple[int, int], tuple[float, float | None, float]]:
-    """Lasting changes of curves: (curve, first checkpoint after) -> shift, p, power.
+    """Lasting changes: indices of curve and of first checkpoint after -> shift, p, power.
 
     A curve is cut in two where its means differ most (CUSUM). Under the null hypothesis it is an
     autoregression of first order that never shifts. Such series are drawn with the autocorrelation
@@ -96,8 +96,8 @@ def lasting_changes(
     Both parts of a curve that is cut with p <= ``ALPHA`` are tested in turn, all such parts
     together (binary segmentation). Returns the first cut of each curve, and later significant ones.
     A steady drift looks like autocorrelation, so it is rarely found; a single outlying checkpoint
-    isn't a change. ``python -m tools.simulations lasting_changes`` prints false finds and power.
-    ``steps`` are those of each curve, which may differ.
+    isn't a change. ``python -m tools.simulations lasting_changes`` prints the rate of false
+    discoveries and the power. ``steps`` has the steps of each curve, which may differ.
 
     >>> noise = np.random.default_rng(0).normal(0, 1, (2, 40))
     >>> curves = [noise[0], noise[1] + np.repeat([0, 8], 20)]
@@ -132,7 +132,7 @@ def lasting_changes(
 
 
 def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
-    """Index of a curve's cut; ranks of its and the null series' cuts; of the shifted series' cuts.
+    """Index of a curve's cut; ranks of its and the null series' cuts; ranks of shifted ones' cuts.
 
     ``draws`` [series, checkpoint], from 0 to 1, choose the innovations of the null series.
     """
@@ -157,8 +157,9 @@ def _rank(values: Floats, among: Floats) -> Floats:
 def _cuts(values: Floats) -> tuple[Ints, Floats, Floats, Floats]:
     """For each row its cut, the cut's clearness, and the row's autocorrelation and innovations.
 
-    The clearness is the largest CUSUM divided by the long-run standard deviation of residuals from
-    the means before and after the cut: with one mean, a shift would look like autocorrelation.
+    The clearness is the largest CUSUM divided by the residuals' long-run standard deviation.
+    Residuals are from the means before and after the cut: with one mean, a shift would look like
+    autocorrelation.
     """
     n = values.shape[1]
     k = np.arange(1, n)
@@ -215,23 +216,23 @@ def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
         {
             **{column: rows[-1][column] for column in (*_WORDS, *_LAST)},
             "last_nats": rows[-1]["mean_log_ratio_nats"],
-            "p": float(p_of[-1]),
-            "q": float(q_of),
+            "p": float(word_p[-1]),
+            "q": float(word_q),
             "onset_step": None if place < 0 else rows[place]["step"],
         }
-        for rows, p_of, q_of, place in zip(words, p, q, places, strict=True)
+        for rows, word_p, word_q, place in zip(words, p, q, places, strict=True)
     ]
 
 
 def onsets(means: Floats, p: Floats) -> tuple[Ints, Floats]:
-    """For each word, the index of the step since which it leans to one side until the last, or -1.
+    """The onset of each word's lean, as an index of steps, and each word's q at the last step.
 
-    A word without lean has -1. Words lean at the last step by Benjamini and Hochberg at ``ALPHA``.
-    The steps of each of these R of m words are then tested backwards from the last, each at ALPHA R
-    / m, until one fails or leans to the other side. A test is made only after all later ones
-    succeeded, so the mean share of words with a wrong onset, too early or without any lean, is at
-    most ALPHA (Benjamini and Bogomolov 2014). ``means`` [word, step] are leans beyond those of the
-    other words, ``p`` the p-values of no lean. Also returns each word's q at the last step.
+    From its onset on a word leans to one side. The onset is -1 if q, by Benjamini and Hochberg, is
+    above ``ALPHA``. For each of the other R of m words, steps are tested backwards from the last,
+    each at ALPHA R / m, until one fails or leans to the other side. A step is tested only after all
+    later ones succeeded. So the mean share of words with a wrong onset, too early or without any
+    lean, is at most ALPHA (Benjamini and Bogomolov 2014). ``means`` [word, step] are leans relative
+    to other words, ``p`` the p-values of no lean.
 
     >>> means = np.array([[0.1, -0.5, 0.6, 0.7], [0.1, 0.1, 0.1, 0.1]])
     >>> onsets(means, np.array([[0.9, 0.001, 0.001, 0.001], [0.5, 0.5, 0.5, 0.5]]))

@@ -38,15 +38,15 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Covariances of means over clustered pairs, by each way to cluster them.
+    """Covariances of means over clustered pairs, for each way to cluster them.
 
     A cluster's term is the sum of its pairs' influences, divided by 1 less its share of the pairs
-    (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms. Two dimensions
-    give three ways: the clusters of the first, those of the second, and both less the terms of each
-    two clusters' common pairs, which would count twice (Cameron, Gelbach and Miller 2011; for
-    clusters that are in both dimensions, such as two occupations, Aronow, Samii and Assenova 2015).
-    The variance of a mean, or of any difference of means, is the largest that one of the ways
-    gives.
+    (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms. With
+    two dimensions there are three ways: by the first, by the second, and by both. The third pools
+    both, less the terms of pairs with the same two clusters, which would count twice (Cameron,
+    Gelbach and Miller 2011; Aronow, Samii and Assenova 2015 for clusters that are in both
+    dimensions, such as occupations). The variance of a mean or of a difference of means is the
+    largest over the ways.
 
     ``of_pair`` are ``influences`` of pairs (rows) on means (columns); ``clusters`` are the numbers,
     from 0, of each pair's (row's) cluster in each dimension (column), or ``NO_CLUSTER``. Returns
@@ -83,10 +83,10 @@ def difference_variances(products: Floats) -> Floats:
 def degrees_of_freedom(clusters: Ints) -> float:
     """Degrees of freedom of Student's t for a mean over clustered pairs.
 
-    Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): clusters less one if
-    all have the same size, else fewer. Two dimensions have the smaller number, halved if a cluster
-    is in both, since such terms share pairs. A dimension with one cluster doesn't count; 0 if no
-    dimension counts.
+    Satterthwaite's approximation from the clusters' shares (Bell and McCaffrey 2002): the number of
+    clusters less one if all have the same size, else less. Of two dimensions the smaller result
+    counts, halved if a cluster is in both, since terms then share pairs. A dimension with one
+    cluster doesn't count; 0 if no dimension counts.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
@@ -119,7 +119,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Sums of products of clusters' terms for every two means; ``ids``: clusters of ``pairs``."""
+    """Sums over clusters of the products of two means' terms; ``ids``: clusters of ``pairs``."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
@@ -130,7 +130,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
-    """For each number from 0 to the largest of ``ids``, the sum of the rows with this number."""
+    """Sums of the rows that have the same id, for each id from 0 to the largest."""
     order = np.argsort(ids, kind="stable")
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     starts = np.flatnonzero(np.diff(ids[order], prepend=-1))

@@ -33,8 +33,8 @@ CONSTANT, PAIR = "constant", "pair"
 RCOND = 1e-9
 #: Models that share a part: all, those of a family, or just one; and the sum of these parts.
 SHARED = ("all models", "a family", "one model", "sum")
-#: What correlated properties explain depends on the order of adding them. Given are the mean over
-#: all orders (Lindeman, Merenda and Gold 1980; Shapley), each property first (alone), each last.
+#: What correlated properties explain depends on the order of adding them: the mean over all orders
+#: (Lindeman, Merenda and Gold 1980; Shapley), each property first (alone), each property last.
 AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
 
 
@@ -85,8 +85,8 @@ class _Moments:
     """Sums over pairs, from which the parts come.
 
     With log ratios y and a design's columns x: ``square``, ``xy`` and ``xx`` are y'y, x'y and x'x;
-    ``x_sums`` and ``y_sums`` have, for each kind, sums by cluster; ``both``, for each two kinds,
-    the number of pairs in each two clusters.
+    ``x_sums`` and ``y_sums`` have sums by cluster for each kind; ``both`` has, for each two kinds,
+    the number of pairs that are in both of two clusters.
     """
 
     n: int
@@ -103,16 +103,16 @@ class _Moments:
 
 
 def _minus(a: Any, b: Any) -> Any:
-    """The difference of two numbers or arrays, or of each two in lists."""
+    """The difference of two numbers or arrays, elementwise for lists of them."""
     return [_minus(*two) for two in zip(a, b, strict=True)] if isinstance(a, list) else a - b
 
 
 @dataclass(frozen=True)
 class _Design:
-    """A table as a design: properties are columns of ``x``, whose first is the constant 1.
+    """The design of a table: ``x`` has a column of ones, then the columns of the properties.
 
-    ``is_in`` [set, column]: columns of each set of properties. ``weights``: by part and order, the
-    weight of each set; the weighted sum of what the sets explain is what the part explains.
+    ``is_in`` [set, column]: columns of each set of properties. ``weights``: the weight of each set
+    by part and order. A part explains the weighted sum of what the sets explain.
     """
 
     y: Floats
@@ -194,12 +194,12 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
 def products(table: LogRatioTable) -> dict[tuple[str, str], Floats]:
     """The mean product of two models in each part, float64[model, model], by part and order.
 
-    Parts are ``constant``, the properties, the kinds of clusters and ``pair``, all of order
-    ``average``, which add up to y'y/n; properties also of the other ``ORDERS``. Unbiased where
-    effects of clusters and pairs are independent of each other and of the properties: sums of
-    products of residuals over clusters and over pairs are set equal to their expectations
-    (MINQUE0: Rao 1971), and the noise in products of means and slopes is subtracted.
-    Properties that don't vary are left out.
+    Parts are ``constant``, the properties, the kinds of clusters and ``pair``. With the order
+    ``average`` they add up to y'y/n; properties also have the other ``ORDERS``. Estimates are
+    unbiased if effects of clusters and pairs are independent of each other and of the properties.
+    Sums of products of residuals, over clusters and over pairs, are set equal to their expectations
+    (MINQUE0: Rao 1971). The noise in products of means and slopes is subtracted. Properties that
+    don't vary are left out.
 
     >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
     >>> words = np.array([[0], [0], [1], [1]])
@@ -233,7 +233,7 @@ def _levels(moments: _Moments, squares: Floats, sizes: Floats) -> Floats:
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floats:
-    """Weights of the sets' figures; their sum is what property k of n adds to those before it."""
+    """Weights of the sets' figures; the weighted sum is what property k of n adds in ``order``."""
     sizes = {FIRST: [0], LAST: [n - 1]}.get(order, list(range(n)))
     weights = np.zeros(len(sets))
     for place, others in enumerate(sets):
@@ -246,10 +246,10 @@ def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floa
 def by_family(matrix: Floats, families: Ints) -> Floats:
     """A matrix of products split by the models that share them, in the order of ``SHARED``.
 
-    The nested analysis of variance by moments (Henderson's first method): a model's own part is the
-    variance of models about the mean of their family, a family's part the variance of families
-    beyond what their models explain, and all models share the rest of the mean square. Estimates
-    may be negative. With one family, or if no family has two models, a family's part is 0.
+    The nested analysis of variance by moments (Henderson's first method). A model's own part is the
+    variance of models about their family's mean. A family's part is the variance of families beyond
+    what their models explain. All models share the rest of the mean square. Estimates may be
+    negative. With one family, or if no family has two models, a family's part is 0.
 
     >>> products = np.outer([5.0, 3.0, 0.0, 0.0], [5.0, 3.0, 0.0, 0.0])
     >>> by_family(products, np.array([0, 0, 1, 1])).tolist()  # means 4 and 0, variances 2 and 0
@@ -269,11 +269,11 @@ def by_family(matrix: Floats, families: Ints) -> Floats:
 
 
 def shares(table: LogRatioTable) -> list[Share]:
-    """Shares of the mean square by part, order and who shares it, with intervals.
+    """Shares of the mean square by part, order and sharing models, with intervals.
 
-    Errors come from the jackknife over clusters of pairs (conservative with two dimensions of
-    clusters), for other families also from the jackknife over families. Intervals are
-    Student's t, with ``degrees_of_freedom``, Satterthwaite's for the sum.
+    Errors come from the jackknife over clusters of pairs, conservative with two dimensions of
+    clusters; for other families they also come from the jackknife over families. Intervals are
+    Student's t with ``degrees_of_freedom``, for the sum of both errors by Satterthwaite.
     """
     design = _Design.of(table)
     whole = design.moments(slice(None))
@@ -298,7 +298,7 @@ def shares(table: LogRatioTable) -> list[Share]:
     word_ends = interval(share, words)
     family_ends = interval(share, words, (of_families, freedom(table.families[:, None])))
     return [
-        Share(part, order, shared, *(float(of[i, j]) for of in (share, *word_ends, *family_ends)))
+        Share(part, order, shared, *(float(f[i, j]) for f in (share, *word_ends, *family_ends)))
         for i, (part, order) in enumerate(parts)
         for j, shared in enumerate(SHARED)
     ]
@@ -392,7 +392,7 @@ def of_cluster(rest: Floats, clusters: Ints) -> Floats:
 
 
 def of_other_families(rest: Floats, families: Ints) -> Floats:
-    """The mean residual of a pair under models of other families, each family once; 0 for one.
+    """A pair's residual averaged over other families' means; 0 if there is one family.
 
     >>> of_other_families(np.array([[1.0, 3.0, 5.0]]), np.array([0, 0, 1])).tolist()
     [[5.0, 5.0, 2.0]]

@@ -1,10 +1,10 @@
 """Regression of log ratios on a text's association, frequency, n-grams and length.
 
 A linear regression over pairs (view ``control_point``). Pairs that share a word are not
-independent, so everything is computed again without each word in turn: errors are those of the
-jackknife over words (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001),
-intervals take Student's t with one degree of freedom less than words, and the variance explained is
-that of pairs whose word the fit has not seen.
+independent, so everything is computed again without each word in turn. Errors come from this
+jackknife (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). Intervals
+take Student's t; its degrees of freedom are the number of words less one. The explained variance is
+measured on each word's pairs with the fit to the other words.
 
 If many words stand in the same sentences, an effect of these sentences would be taken for an effect
 of n-grams or length. So such pairs are compared within their sentence frame.
@@ -33,7 +33,7 @@ PREDICTORS = {
     "ngram_log_ratio_nats": "n-gram log ratio",
     "length_words": "length",
 }
-#: With fewer words the intervals can't be relied on, nor the mean of a frame.
+#: Fewest words for reliable intervals, and for the mean of a frame.
 LEAST_WORDS = 20
 #: A partial correlation whose interval lies within +-0.1 (Cohen's small effect) counts as none.
 SMALL = 0.1
@@ -49,8 +49,9 @@ Estimate = tuple[float, float, float]
 class Effect:
     """The effect of a predictor beside the others; ``correlation`` is that of the predictor alone.
 
-    ``r2`` is of all predictors together. Figures are ``None`` if there are too few words, if the
-    predictors can't be told apart, and for a predictor that varies in one word at most.
+    ``r2`` is the variance that all predictors explain together, ``gain`` what it loses without this
+    one. Figures are ``None`` below ``LEAST_WORDS``, if predictors are collinear, and for a
+    predictor that varies in one word at most.
     """
 
     coefficient: Estimate | None = None
@@ -64,9 +65,9 @@ class Effect:
     def verdict(self) -> str:
         """The effect in a few words.
 
-        ``predicts``: the coefficient's interval leaves 0 out, and words that the fit has not seen
-        are predicted better with it. ``does not``: it holds 0, and the partial correlation's lies
-        within +-``SMALL``. Else it ``cannot be told``.
+        ``predicts``: the coefficient's interval excludes 0, and the gain is positive. ``does not``:
+        the coefficient's interval contains 0, and the partial correlation's lies within
+        +-``SMALL``. Else it ``cannot be told``.
 
         >>> Effect().verdict
         'cannot be told'
@@ -173,9 +174,9 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 
 
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
-    """R^2 of words left out of the fit, and what it loses without each predictor.
+    """R^2 of words left out of the fit, and how much it loses without each predictor.
 
-    A loss has the interval of a ratio of sums over words.
+    The interval of a loss is that of a ratio of sums over words.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -222,7 +223,6 @@ def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
 
 
 def _columns(effect: Effect) -> dict[str, object]:
-    """An effect's columns of table ``control``."""
     estimates = {
         "coefficient": effect.coefficient,
         "standardised": effect.standardised,

@@ -15,9 +15,9 @@ from plumbline.warehouse.options import STRICT
 class MeasureOptions:
     """Values of the metrics' ``$params``.
 
-    ln 1.65 is UnStereoEval's epsilon. Besides the subsets by ``eta`` there is that of all pairs
-    with a defined MaxPMI. The paper's Table 19 has AuFC with logarithms of base 10; its Tables 8-11
-    compute every standard deviation of US with the number of pairs of one benchmark.
+    ln 1.65 is UnStereoEval's epsilon. Each ``eta`` gives a subset of pairs; another subset has all
+    pairs with a defined MaxPMI. The paper's Table 19 has AuFC with logarithms of base 10; its
+    Tables 8-11 compute every standard deviation of US with one benchmark's number of pairs.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008

@@ -27,7 +27,7 @@ from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 #: Chance to find an effect of the smallest size, by a two-sided test at ``LEVEL``.
 POWER, LEVEL = 0.8, 0.05
-#: Measure -> its unit, and the largest effect that there can be.
+#: Measure -> its unit, and the largest possible effect.
 MEASURES = {
     "pd": ("percentage points", 100.0),
     "us": ("share", 0.5),
@@ -45,7 +45,7 @@ _EFFECTS = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviation of a figure over pairs, and correlation of pairs that share a cluster."""
+    """Standard deviation of a figure over pairs; ``icc``: correlation of pairs in one cluster."""
 
     sd: float
     icc: float
@@ -74,7 +74,7 @@ class PairDesign:
 
     @classmethod
     def of(cls, clusters: Ints) -> PairDesign:
-        """The design of pairs in clusters, numbered as ``clustered_variance`` takes them.
+        """The design of pairs in clusters, numbered as for ``clustered_variance``.
 
         >>> PairDesign.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
@@ -88,9 +88,9 @@ class PairDesign:
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
     def smallest(self, spread: Spread) -> float | None:
-        """The smallest effect that it can find, in the unit of ``spread.sd``.
+        """The smallest effect that the benchmark can find, in the unit of ``spread.sd``.
 
-        (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error is that of
+        It is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error is that of
         independent pairs times the root of the design effect, 1 + icc times ``n_alike`` (Kish
         1965). ``None`` below ``LEAST_CLUSTERS``.
 
@@ -114,9 +114,9 @@ def _squares(ids: Ints) -> int:
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
     """Spreads over a benchmark's pairs: of PD (points), US, and two models' differences in them.
 
-    ``sd`` of PD is that of a model without a preference disparity, ``sd`` of US that of a share of
-    a half. Figures are medians over the models, or over every two models; with one model there is
-    no difference. ``icc`` is 0 if figures don't vary or no pairs share a cluster.
+    ``sd`` of PD assumes a model without a preference disparity, ``sd`` of US a share of a half.
+    Other figures are medians over models, or over every two models; one model has no difference.
+    ``icc`` is 0 if figures don't vary or no pairs share a cluster.
     """
     clusters, n_pairs = pairs.cells.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -137,7 +137,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """The correlation that turns variances of independent pairs into clustered ones, 0 to 1."""
+    """The ICC, 0 to 1, that turns variances over pairs into variances over clusters."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0
@@ -150,13 +150,13 @@ def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
 
 
 def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
-    """Rows of ``benchmark_power`` of one benchmark; if nothing is measured, from ``STATED``.
+    """Rows of ``benchmark_power`` of one benchmark; computed from ``STATED`` if it has none.
 
     Empty for a benchmark that isn't in the warehouse.
     """
     query = "FROM benchmark_power WHERE benchmark = $benchmark"
     measured_rows = rows_of(root, query, {"benchmark": benchmark})
-    return measured_rows or [row for of in cells(root, benchmark) for row in _rows(of, STATED, 0)]
+    return measured_rows or [r for pairs in cells(root, benchmark) for r in _rows(pairs, STATED, 0)]
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Confidence sets of models' ranks on a benchmark, from the error of every difference of two."""
+"""Confidence sets of models' ranks on a benchmark, from the errors of their differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,6 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     influences,
     n_clusters,
 )
-from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.eval_workers.scoring.statistics.scored import ScoredPairs
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
@@ -92,14 +91,14 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
 
 
 def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Ints]:
-    """The lowest and the highest rank that each model may have, right for all at once.
+    """The lowest and the highest rank that each model may have, jointly at 95% confidence.
 
     Every two models are tested on both sides by Student's t with ``df`` and the error of their
     difference in ``covariances`` (see ``clustered_variance``), all by Holm at ``ALPHA``. A model's
-    ranks begin after the models that are surely larger and end before the surely smaller ones
-    (Mogstad, Romano, Shaikh and Wilhelm 2024): with probability 95% no set leaves out its model's
-    true rank, nor one shared with equal models. Models whose difference is the same in all pairs
-    are not told apart; without degrees of freedom no two models are.
+    ranks begin after the significantly larger models and end before the significantly smaller ones
+    (Mogstad, Romano, Shaikh and Wilhelm 2024). With probability 95% every set contains its model's
+    true rank and all ranks shared with equal models. Models with the same difference in all pairs
+    are never told apart; with a ``df`` of 0 no two models are.
 
     >>> errors = np.diag([1e-4, 1e-4, 1e-4])[None]
     >>> rank_sets(np.array([0.9, 0.52, 0.5]), errors, 30.0)
@@ -115,3 +114,18 @@ def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Int
     is_larger = np.zeros_like(is_other)
     is_larger[is_other] = np.array(holm(p[is_other].tolist()), np.float64) <= ALPHA
     return 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """p-values adjusted by Holm (1979) to bound the chance of any false discovery; ``None`` stays.
+
+    >>> holm([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.06, 0.06]
+    """
+    known = np.array([p for p in p_values if p is not None], float)
+    order = np.argsort(known, kind="stable")
+    steps = np.minimum(known[order] * np.arange(len(known), 0, -1), 1.0)
+    adjusted = np.empty_like(known)
+    adjusted[order] = np.maximum.accumulate(steps)
+    corrected = iter(adjusted.tolist())
+    return [None if p is None else next(corrected) for p in p_values]

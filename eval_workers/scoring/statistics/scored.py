@@ -30,7 +30,7 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 @dataclass(frozen=True)
 class Cells:
-    """Natural pairs of one benchmark and groups, by identifier.
+    """Natural pairs of one benchmark and groups, sorted by identifier.
 
     ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
     """
@@ -48,7 +48,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """Pairs (rows) that any model scored, under every model (columns); NaN if it has no score.
+    """Figures of scored pairs (rows) under every model (columns); NaN without a score.
 
     ``models``: key and name of each. The macro ``lean`` gives ``lean``, ``aufc`` gives ``area``.
     """
@@ -71,7 +71,7 @@ def cells(root: str | Path, benchmark: str) -> list[Cells]:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """The scored pairs of every benchmark and groups that any model scored, by name."""
+    """The scored pairs of each benchmark and groups, sorted by both names."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         for benchmark, parts in groupby(_cells_of(connection, None), lambda cells: cells.benchmark):
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
@@ -82,19 +82,19 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def _cells_of(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
-    """Cells of one benchmark or of all, by benchmark and groups."""
+    """Cells of one benchmark or of all, sorted by benchmark and groups."""
     rows = query(connection, _CELL, {"benchmark": benchmark})
     sets = rows.group_by(["benchmark", "groups"]).aggregate([]).to_pylist()
     result = []
     for keys in sorted(sets, key=lambda keys: (keys["benchmark"], keys["groups"])):
-        is_of = pc.and_(*(pc.equal(rows[column], keys[column]) for column in keys))
-        result.append(_cells(keys["benchmark"], keys["groups"], rows.filter(is_of)))
+        in_set = pc.and_(*(pc.equal(rows[column], keys[column]) for column in keys))
+        result.append(_cells(keys["benchmark"], keys["groups"], rows.filter(in_set)))
     return result
 
 
 def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
-    # A kind with one cluster tells nothing.
+    # A dimension with one cluster is dropped; if both have one, the first stays.
     names = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
     known = pa.chunked_array([chunk for column in names for chunk in column.chunks], pa.string())
     numbers = pc.index_in(known, pc.unique(known.drop_null()))

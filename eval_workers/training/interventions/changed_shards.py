@@ -1,7 +1,7 @@
 """Shards with a share of their documents changed, and a ledger of every change.
 
 Dose, seed, a shard's name and a document's row alone decide which documents are chosen. A larger
-dose includes the documents of a smaller one, and a placebo changes the same documents.
+dose includes the documents of a smaller one, and a placebo chooses the same documents.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class InterventionOptions:
 class ChangedText:
     """Written shards, and numbers of documents read, chosen by the dose, and changed.
 
-    ``n_changes`` words were exchanged; ``n_undecided`` pronouns of chosen documents were not.
+    ``n_changes`` words were exchanged; ``n_undecided`` pronouns of chosen documents stayed.
     """
 
     shards: tuple[Path, ...]
@@ -143,7 +143,7 @@ def write_changed(
 
 
 def _places(shards: Sequence[Path], out: Path) -> list[Path]:
-    """Paths of the changed shards: by name, or by directory and name if two have the same name."""
+    """Paths of the changed shards; names start with the directory if two shards share a name."""
     names = [path.name.split(".", 1)[0] for path in shards]
     if len(set(names)) < len(names):
         names = [f"{path.parent.name}-{name}" for path, name in zip(shards, names, strict=True)]
@@ -163,7 +163,7 @@ def ledger_of(shard: Path) -> Path:
 def _write(
     shard: Path, path: Path, exchange: Exchange, options: InterventionOptions, form: RecordForm
 ) -> None:
-    """Write a changed shard after its ledger: a shard without one would count as complete."""
+    """Write a shard's ledger, then the shard: once the shard exists, it counts as complete."""
     counts = dict.fromkeys(_COUNTS, 0)
     changes: list[dict[str, object]] = []
 
@@ -249,7 +249,7 @@ def _shown(
     for row, line in enumerate(islice(lines(shard), max(drawn)), 1):
         if row in drawn:
             text = field_value(record := json.loads(line), field)
-            texts[row] = text if isinstance(text, str) else record["text"]  # of Parquet, by 0.2
+            texts[row] = text if isinstance(text, str) else record["text"]  # from Parquet, by 0.2
     for k in places:
         change = changes.slice(k, 1).to_pylist()[0]
         row, text = change["row"], texts[change["row"]]

@@ -1,6 +1,6 @@
 """Exchange words of a text: she for he, or words whose exchange should not matter. Pure.
 
-Pronouns follow the rules of ``pronouns``; a "her" that they can't decide stays and is counted.
+Pronouns follow the rules of ``pronouns``. A "her" that these can't decide stays and is counted.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Exchange:
 
 
 def _of_case(text: str, match: re.Match[str]) -> str | None:
-    """The counterpart of *her* or *his*, which have two each; ``None`` if it can't be decided."""
+    """Counterpart of *her* or *his* (each has two) by the context; ``None`` if undecided."""
     first = max(match.start() - _CONTEXT, 0)
     near = text[first : match.end() + _CONTEXT]
     before, after = around(near, match.start() - first, match.end() - first)
@@ -147,13 +147,13 @@ def gender_exchange(near: frozenset[str] = frozenset()) -> Exchange:
     return Exchange(words, pronouns=True, near=near)
 
 
-def neutral_exchange(one: str, other: str, near: frozenset[str] = frozenset()) -> Exchange:
+def neutral_exchange(first: str, second: str, near: frozenset[str] = frozenset()) -> Exchange:
     """Exchange two words and nothing else: the placebo.
 
     Raises ``UsageProblem`` unless they are two different words of letters.
     """
-    first, second = one.lower(), other.lower()
-    if first == second or not (_WORD.fullmatch(one) and _WORD.fullmatch(other)):
-        problem = f"{one!r} and {other!r} are not two different words"
+    a, b = first.lower(), second.lower()
+    if a == b or not (_WORD.fullmatch(first) and _WORD.fullmatch(second)):
+        problem = f"{first!r} and {second!r} are not two different words"
         raise UsageProblem("placebo", problem, "give words of letters, such as rain,snow")
-    return Exchange({first: second, second: first}, near=near)
+    return Exchange({a: b, b: a}, near=near)

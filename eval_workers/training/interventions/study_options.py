@@ -20,7 +20,7 @@ GENDER, AIMED, PLACEBO = "gender", "aimed", "placebo"
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One training: what is exchanged in its text, in which part of the training, and its seed."""
+    """One training: kind and dose of the exchange, part of the training, and seed."""
 
     kind: str
     dose: float
@@ -42,7 +42,7 @@ class Arm:
 class StudyOptions(LearnerOptions):
     """The arms of an intervention, and what is trained in each.
 
-    Raises ``UsageProblem`` unless the doses are 0 and others up to 1, and for invalid windows.
+    Raises ``UsageProblem`` unless the doses are 0 and others up to 1, or for an invalid window.
     """
 
     doses: Annotated[str, Field(description="Shares of the documents: numbers with commas.")] = (

@@ -85,7 +85,7 @@ Losses are means over the prompts of the first and of the last steps, with dropo
 
 
 def tuned_by(figures: Mapping[str, Any]) -> str:
-    """Sentence part on how an adapter was tuned: as published or by our default.
+    """Phrase on how an adapter was tuned: as published or by our default.
 
     >>> ours = {"as_published": None, "clip_norm": 1.0, "base_quantisation": None}
     >>> tuned_by(ours)
@@ -101,7 +101,7 @@ def tuned_by(figures: Mapping[str, Any]) -> str:
 
 
 def _leaks_kept(figures: Mapping[str, Any]) -> dict[str, str]:
-    """The row on prompts that were kept although a test set has them, if any."""
+    """The row on prompts that were tuned on though a test set has them, if any."""
     n = figures["n_leaks_kept"]
     return {"in a test set, too": f"{n:,} of the prompts it was tuned on"} if n else {}
 

@@ -1,11 +1,11 @@
 """Train a LoRA adapter on targets: the base frozen, seeded, with checkpoints to resume from.
 
 The base stays in evaluation mode; only the adapter has dropout. Order and dropout of a step are
-drawn with the seed and the step's number, so a checkpoint needs no random state: it is a directory
-that PEFT can load, with the optimiser's state and the losses so far, renamed when complete.
+drawn with the seed and the step's number, so a checkpoint needs no random state. A checkpoint is a
+directory that PEFT can load, with the optimiser's state and the losses so far. It gets its name
+when it is complete.
 
-With dev prompts, the result is the adapter with the least loss on them, of all checkpoints and the
-last step.
+With dev prompts, the result is the checkpoint, or the last step, with the least loss on them.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def chosen_step(log: Sequence[Mapping[str, float]]) -> int | None:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """``log``: columns of ``tuning_step`` by step; ``n_parameters``: trained ones.
+    """``log``: columns of ``tuning_step`` by step; ``n_parameters``: trained parameters.
 
-    ``layers``: names of those with an adapter; ``seconds``: wall time.
+    ``layers``: names of the layers with an adapter; ``seconds``: wall time.
     """
 
     log: Log
@@ -77,9 +77,9 @@ def train(
     """Train into the directory ``work``, which then holds the adapter and no checkpoint.
 
     With ``dev``, the adapter is that of ``chosen_step``. Training resumes from a checkpoint in
-    ``work``, which has to be of the same model, targets and options. The backend's model must not
-    be used afterwards, as it holds the adapter. Raises ``BadInput`` for a loss that is not finite,
-    ``UsageProblem`` for layers that the model lacks.
+    ``work``; the caller ensures that it has the same model, targets and options. Don't use the
+    backend afterwards: its model holds the adapter. Raises ``BadInput`` for a loss that is not
+    finite, ``UsageProblem`` for layers that the model lacks.
     """
     with torch.random.fork_rng():
         model = adapted(backend, options.lora)
@@ -141,7 +141,7 @@ class _Run:
         return TuningResult(self.log, n_parameters, layers, self.seconds)
 
     def step(self, step: int, batch: Sequence[TuningTarget]) -> dict[str, float]:
-        """Take an optimiser step unless a loss or gradient isn't finite; columns of the log."""
+        """Take an optimiser step unless a loss or gradient isn't finite; returns the log's row."""
         options, scale = self.options, self.options.scale(len(batch))
         torch.manual_seed(int(np.random.SeedSequence([options.seed, step]).generate_state(1)[0]))
         self.optimizer.zero_grad(set_to_none=True)
@@ -149,7 +149,7 @@ class _Run:
         for part in self.reader.passes(batch):
             losses = self.reader.losses(part, options.distance_smoothing)
             weights = losses.new_tensor([options.weights[name] for name in LOSSES])
-            # A loss of weight 0 doesn't enter the gradient, whatever its value.
+            # A loss of weight 0 could be NaN: leave it out instead of multiplying it.
             counted = weights > 0
             whole = (losses[:, counted] * weights[counted]).sum()
             (whole * scale / len(batch)).backward()
@@ -216,7 +216,7 @@ class _Run:
     def checkpoint(self) -> None:
         """Write a checkpoint, then remove all older ones except the previous.
 
-        The previous one stays, since no loss has shown yet whether the new weights are good.
+        The previous one stays until the next loss shows whether the new weights are good.
         """
         outdated = self.checkpoints()[:-1]
         temporary = self.work / "_checkpoint"

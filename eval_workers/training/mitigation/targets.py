@@ -45,10 +45,10 @@ class TuningTarget:
 def target(
     prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: int
 ) -> TuningTarget | str:
-    """The target of a prompt, or why it has none.
+    """The target of a prompt, or the problem with the prompt.
 
-    ``encode`` gives the tokens of each text, or why it has none. Pairs with a word that can't be
-    spelled are left out, as in ``disclosure probe``.
+    ``encode`` gives each text's tokens, or its problem. Pairs with a word that can't be spelled are
+    left out, as in ``disclosure probe``.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):

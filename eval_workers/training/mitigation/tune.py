@@ -54,8 +54,9 @@ _SAME = (
 class Tuned:
     """A tuned adapter on disk, ``reused`` if it existed.
 
-    ``n_prompts`` were tuned on, ``n_left_out`` were not (rows of ``reject``), ``n_leaks`` of these
-    because a test or dev set has them. ``n_leaks_kept`` were tuned on although a test set has them.
+    It was tuned on ``n_prompts``. ``n_left_out`` are rows of ``reject``, ``n_leaks`` of them since
+    a test or dev set has the prompt. ``n_leaks_kept`` prompts were tuned on though a test set has
+    them.
     """
 
     tuning: str
@@ -85,10 +86,10 @@ def tune(
     """Tune an adapter for ``model`` on the prompts of ``sets`` into ``<out>/<name>``.
 
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject
-    ``name``). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets`` (``None``:
-    all other sets): a prompt in one is left out, unless ``options.as_published``. With ``dev_sets``
-    the losses on their prompts are measured at every checkpoint and at the end, and the adapter is
-    that of the step with the least weighted sum.
+    ``name``). ``how`` loads the base, in 4 bits with ``quantisation="nf4"``. Prompts that are in
+    ``test_sets`` (``None``: all other sets) are left out, unless ``options.as_published``. With
+    ``dev_sets`` the losses on their prompts are measured at every checkpoint and at the end; the
+    adapter is the one with the least weighted sum.
 
     An interrupted run resumes from its last checkpoint and ends with equal weights; an existing
     adapter is only recorded again. An adapter of this name with other options is replaced once the
@@ -123,7 +124,7 @@ def tune(
 
 
 def check(how: ModelOptions) -> None:
-    """Raise ``UsageProblem`` for loading options with which no adapter can be tuned."""
+    """Raise ``UsageProblem`` for loading options that exclude tuning."""
     for what, value, expected in (
         ("--backend", how.backend, "transformers"),
         ("--adapter", how.adapter, None),
@@ -169,7 +170,7 @@ class _Work:
         """Hash of everything that determines the weights."""
         dev = {"dev": [row["prompt"] for row in self.training.dev]} if self.dev else {}
         options = asdict(self.options)
-        if not self.options.as_published:  # older adapters, from before this option, keep their key
+        if not self.options.as_published:  # adapters from before this option keep their key
             del options["as_published"]
         return config_hash(
             dev
@@ -214,9 +215,9 @@ class _Work:
 def _tuned(
     work: _Work, path: Path, progress: Progress | None
 ) -> tuple[Row, list[dict[str, float]], bool]:
-    """Columns of ``tuning``, log, and ``True`` if the adapter in ``path`` existed already.
+    """Columns of ``tuning``, the log, and ``True`` if the adapter in ``path`` existed already.
 
-    The card is written each time, as test sets may change while the adapter stays.
+    The card is written each time: test sets may change while the adapter stays.
     """
     marker = read_marker(path)
     if marker is not None and marker["key"] == work.key:

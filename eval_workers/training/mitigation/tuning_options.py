@@ -126,7 +126,7 @@ class TuneOptions:
 
 
 def published_base(how: ModelOptions) -> ModelOptions:
-    """Loading options of the paper's base: in 4 bits (QLoRA).
+    """Loading options of the paper's base, which is in 4 bits (QLoRA).
 
     Raises ``UsageProblem`` for another quantisation.
 

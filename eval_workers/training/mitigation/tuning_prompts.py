@@ -22,11 +22,11 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 
 @dataclass(frozen=True)
 class Training:
-    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without their run) for the rest.
+    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without ``run_id``) for others.
 
-    ``dev`` are rows of ``dev_sets`` to choose a checkpoint by; the prompts were checked against
-    ``test_sets``. ``n_leaks`` of the rejected prompts are in a test set or a dev set;
-    ``n_leaks_kept`` of the prompts to tune on are in a test set.
+    ``dev`` are rows of ``dev_sets`` to choose a checkpoint by. All prompts were compared with
+    ``test_sets``. ``n_leaks`` rejected prompts are in a test or dev set; ``n_leaks_kept`` of the
+    prompts to tune on are in a test set.
     """
 
     rows: list[Row]
@@ -63,16 +63,16 @@ def training_prompts(
     dev_sets: Sequence[str] = (),
     keep_all: bool = False,
 ) -> Training:
-    """The prompts of ``sets``, less those that hold a gendered word or are in a test or dev set.
+    """The prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    Test sets are those named, or all other sets of the warehouse. Prompts are equal if ``plain``
-    gives the same text. Counterparts (``perturbed_prompt``) in test sets count too; duplicates are
-    taken once. The same rules hold for ``dev_sets``. With ``keep_all`` every prompt is taken, as
-    published. ``subject`` is the rejects' subject.
+    ``test_sets`` are by default all other sets of the warehouse; their counterparts
+    (``perturbed_prompt``) count too. Prompts are equal if ``plain`` gives the same text; duplicates
+    are taken once. Dev prompts may not be in a test set, or hold a gendered word, either. With
+    ``keep_all`` every prompt is taken, as published. ``subject`` is the rejects' subject.
 
-    Raises ``UsageProblem`` for a set that is not in the warehouse or has two of the three uses, and
-    with ``keep_all`` for one that was imported without its gendered prompts; ``BadInput`` when no
-    prompt is left.
+    Raises ``UsageProblem`` without ``sets``, for a set that is not in the warehouse or is used
+    twice, and with ``keep_all`` for a set that was imported without its gendered prompts. Raises
+    ``BadInput`` when no prompt is left.
     """
     available = set(store.read(_TABLE)["probe_set"].to_pylist())
     dev = list(dict.fromkeys(dev_sets))
@@ -136,7 +136,7 @@ def _all_prompts(
 class _Neutral:
     """Usable prompts of some sets by their ``plain`` text, and rejects for the others.
 
-    ``held_out``: texts that must not be taken, with their sets; ``n_leaks`` rejects are of these.
+    ``held_out``: texts that must not be taken, with their sets; ``n_leaks`` counts their rejects.
     """
 
     def __init__(

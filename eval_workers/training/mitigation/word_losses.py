@@ -20,8 +20,8 @@ from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 class WordReader:
     """A causal ``transformers`` model that reads texts after the token ``bos``.
 
-    Texts of up to ``longest_in_tree`` tokens are read as a tree, see ``models.local.tree``; if one
-    is longer, no tree is used. A pass is of one prompt, or of several whose trees have up to
+    The texts of a pass are read as a tree, see ``models.local.tree``, unless one has more than
+    ``longest_in_tree`` tokens. A pass reads one prompt, or several whose trees have up to
     ``n_tokens`` nodes together.
     """
 
@@ -45,7 +45,7 @@ class WordReader:
             yield part
 
     def words(self, targets: Sequence[TuningTarget]) -> list[torch.Tensor]:
-        """log P(word | prompt) in nats of the words of each target, in float32 or better.
+        """log P(word | prompt) in nats for each target's words, in float32 or better.
 
         P(word | prompt) is the sum over the word's forms; a form's probability is the product over
         the tokens that it adds.
@@ -83,9 +83,9 @@ class WordReader:
         return lambda nodes: output(hidden[nodes]), shared.paths
 
     def _alone(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
-        """Read texts in passes of one length, without the last token, which predicts nothing.
+        """Read texts of the same length together, each distinct one once.
 
-        Many texts are equal without it; these are read once.
+        Their last token is left out, since it predicts nothing.
         """
         inputs = sorted({(self.bos, *s[:-1]) for s in sequences}, key=lambda ids: (len(ids), ids))
         starts = itertools.accumulate(map(len, inputs), initial=0)

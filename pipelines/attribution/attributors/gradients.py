@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.reading import reading
+from plumbline.eval_workers.training.trained_models import reading
 from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
