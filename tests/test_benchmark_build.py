@@ -252,7 +252,7 @@ def test_the_offline_writer() -> None:
     with pytest.raises(UsageProblem, match=r"a\{b\}': doesn't fit into a sentence: .* '\{b\}'"):
         offline_pairs("demo", ["tea", "a{b}"], 4, 10, seed=0)
     for name in ("winobias", "crows-pairs"):
-        with pytest.raises(UsageProblem, match="is the name of one that is imported"):
+        with pytest.raises(UsageProblem, match="is the name of a benchmark to import"):
             steps.check_name(name)
 
 

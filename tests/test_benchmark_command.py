@@ -223,7 +223,7 @@ def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: 
     assert {r["source_file"] for r in _rejects(store, "judge")} == unlikely
     n_alone, n_judged = len(beyond - unlikely), len(unlikely - beyond)
     assert (
-        f"tiny-neox: {len(beyond)} pairs differ by more than 0.25 nats a token, {n_alone}" in said
+        f"tiny-neox: {len(beyond)} pairs differ by more than 0.25 nats per token, {n_alone}" in said
     )
     counts = account(said)
     assert counts["natural"] == len(judged) - len(unlikely)

@@ -325,7 +325,7 @@ def test_names_that_are_none(store: Store, capsys: pytest.CaptureFixture[str]) -
     _pairs(store)
     for language in ("English", "e", "- x"):
         assert _push(store, "--language", language, "--dry-run", str(store.root / "x")) == 2
-        assert "is not a code (expected one such as en)" in _line(capsys)
+        assert "is not the code of a language (expected one such as en)" in _line(capsys)
     assert _push(store, "--dry-run", str(store.root / "x"), name="none") == 2
     assert "plumbline benchmark import none" in _line(capsys)
 
@@ -595,7 +595,7 @@ def test_what_is_pushed_goes_to_no_other_host(
         uploads.elsewhere = other.url.removesuffix("/v1")
         assert _push(store) == 3
         error = _line(capsys)
-        assert f"the hub sends requests on to {uploads.elsewhere}," in error, error
+        assert f"the hub redirects requests to {uploads.elsewhere}," in error, error
         assert "set HF_ENDPOINT" in error and not other.bodies and not other.paths
         uploads.elsewhere = ""
         assert _push(store) == 0

@@ -294,7 +294,7 @@ COMMAND_LINES = [
         {"a.jsonl": '{"text": "Tea."}\n'}),
     # benchmarks
     Typed("benchmark build use-5 --offline", 2,
-        "benchmark 'use-5': is the name of one that is imported (take another name)"),
+        "benchmark 'use-5': is the name of a benchmark to import (take another name)"),
     Typed("benchmark build a/b --offline", 2,
         "benchmark 'a/b': is not a valid name for a benchmark (use letters, digits, - _ and .)"),
     Typed("benchmark build demo --model m", 2,
@@ -559,7 +559,7 @@ CALLS = [
         "none.csv: no such file (give --source FILE: CSV, TSV, JSON, JSON lines or Parquet)",
         BadInput),
     of_file(taken, "notes.txt", "Tea.",
-        "notes.txt: is of no kind that is read (expected .csv, .tsv, .jsonl, .ndjson, .json, "
+        "notes.txt: has an unsupported type (expected .csv, .tsv, .jsonl, .ndjson, .json, "
         ".parquet)"),
     of_file(taken, "empty.csv", "",
         "benchmark mine: no usable pair in empty.csv, which has no rows"),
@@ -567,7 +567,7 @@ CALLS = [
         "shard a.idx: ... (fetch or make it again)", BadInput),
     of_file(taken, "semicolons.csv", "sentence_a;sentence_b\nTea.;Rum.\n",
         "semicolons.csv: no column sentence_a, sentence_b (it has sentence_a;sentence_b: "
-        "columns are parted by commas, or by tabs in .tsv)"),
+        "columns are separated by commas, or by tabs in .tsv)"),
     Called("name without a file", lambda: import_benchmark(store(), "mine", None, "r"),
         "benchmark 'mine': unknown (there are bbq, closed-world, ..., winogender, winoqueer; "
         "or give --source FILE)"),
@@ -627,20 +627,20 @@ CALLS = [
     Called("another world", lambda: WorldOptions(world="x"),
         "world 'x': expected one of straight, swapped, mixed"),
     Called("0 raters", lambda: raters("0"),
-        "--raters 0: are not raters (give a number, or different names of letters, figures, - "
-        "and _, such as ana,ben)"),
+        "--raters 0: is not a list of raters (give a number, or different names of letters, "
+        "figures, - and _, such as ana,ben)"),
     Called("a rater without a name", lambda: raters("ana,,ben"),
-        "--raters ana,,ben: are not raters (give a number, or different names of letters, "
+        "--raters ana,,ben: is not a list of raters (give a number, or different names of letters, "
         "figures, - and _, such as ana,ben)"),
     Called("a rater twice", lambda: raters("ana,Ana"),
-        "--raters ana,Ana: are not raters (give a number, or different names of letters, "
+        "--raters ana,Ana: is not a list of raters (give a number, or different names of letters, "
         "figures, - and _, such as ana,ben)"),
     Called("a rater above the folder", lambda: raters("../x"),
-        "--raters ../x: are not raters (give a number, or different names of letters, figures, "
-        "- and _, such as ana,ben)"),
+        "--raters ../x: is not a list of raters (give a number, or different names of letters, "
+        "figures, - and _, such as ana,ben)"),
     Called("a rater with a space", lambda: raters("a b"),
-        "--raters a b: are not raters (give a number, or different names of letters, figures, "
-        "- and _, such as ana,ben)"),
+        "--raters a b: is not a list of raters (give a number, or different names of letters, "
+        "figures, - and _, such as ana,ben)"),
     # writing
     Called("password of a server", lambda: client("https://user:secret99@host/v1"),
         "--base-url: may not hold a user, password or query (the key belongs into the "
@@ -1026,11 +1026,11 @@ CALLS = [
     of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'answers = ["no", "yes"]',
         'answers = ["yes"]'),
         "questions q.toml: questions.natural.answers does not fit (expected two or more "
-        "different ones of a-z, 0-9, blanks and -, not ['yes'])"),
+        "different texts of a-z, 0-9, blanks and -, not ['yes'])"),
     of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'answers = ["no", "yes"]',
         'answers = ["no", "Yes,"]'),
         "questions q.toml: questions.natural.answers 2 does not fit (expected two or more "
-        "different ones of a-z, 0-9, blanks and -, not 'Yes,')"),
+        "different texts of a-z, 0-9, blanks and -, not 'Yes,')"),
     of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'yes = ["yes"]', 'yes = ["maybe"]'),
         "questions q.toml: questions.natural: yes has to hold some of the answers, and not all "
         "of them"),

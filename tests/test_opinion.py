@@ -101,8 +101,8 @@ def test_pairs_beyond_the_limit_are_marked_beside_the_judge_s(
     reasons = _rejected(store)
     assert set(reasons) == beyond and set(_rejected(store, "judge")) == unlikely
     for pair_id, reason in reasons.items():
-        said = f"differs by {differences[pair_id]:+.3f} nats a token"
-        assert said in reason and "tiny-neox, key" in reason and f"at most {limit:g}" in reason
+        said = f"differs by {differences[pair_id]:+.3f} nats per token"
+        assert said in reason and "tiny-neox, key" in reason and f"limit is {limit:g}" in reason
     rows = {row["pair_id"]: row for row in _asked(store, "FROM pair_naturalness")}
     assert set(rows) == set(differences)
     for pair_id, row in rows.items():
@@ -189,7 +189,7 @@ def test_what_has_no_difference_keeps_its_verdict(store: Store) -> None:
 
 
 def test_no_pair_left_is_an_error_that_changes_nothing(store: Store) -> None:
-    with pytest.raises(BadInput, match=r"no pair is left within 0\.5 nats a token under m"):
+    with pytest.raises(BadInput, match=r"no pair is left within 0\.5 nats per token under m"):
         _made(store, {"far": (-4.0, 4, -16.0, 4)})
     assert _verdicts(store) == {"far": None} and not _rejected(store)
 

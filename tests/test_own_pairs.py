@@ -110,7 +110,7 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
     assert store.read("benchmark_power", benchmark="mine").num_rows == 1
     done = imported(rows[0].replace("nurse", "clerk"), rows[1])
     assert (done.n_changed, done.n_mended) == (0, 1)
-    assert "1 of its earlier pairs; all figures of the benchmark went" in next(done.lines())
+    assert "columns: 1; all figures of the benchmark were deleted" in next(done.lines())
     assert store.read("benchmark_power", benchmark="mine").num_rows == 0
     assert store.read("pair_score", benchmark="mine").num_rows == 2
     assert imported(rows[0].replace("nurse", "clerk").replace(",a,", ",b,"), rows[1]).n_mended == 1
@@ -244,9 +244,10 @@ def test_pairs_that_may_not_be_meant_are_warned_about(store: Store, tmp_path: Pa
     rows += [{**rows[2], "sentence_a": "Older.", "group_a": "Old"}]
     done, pairs = taken(store, as_csv(tmp_path / "a.csv", rows))
     assert len(pairs) == 13 and done.warnings == (
-        "Warning: Old and old are measured apart (if you meant one group, write its name alike)",
-        "Warning: with the sentences of another pair but another direction or category: 2, the "
-        "first 00011, of 00001 (each counts; delete those you don't mean)",
+        "Warning: Old and old are measured apart (if you meant one group, spell its name the same "
+        "way)",
+        "Warning: pairs with the sentences of an earlier pair but another direction or category: "
+        "2; the first, 00011, repeats 00001 (each counts; delete those you don't mean)",
         "Warning: fewer than 10 pairs say little: Old/young (1)",
     )
 
@@ -363,7 +364,7 @@ def test_stereoset_as_released_and_as_on_the_hub(store: Store, tmp_path: Path) -
     assert (done.n_pairs, done.n_rejects) == (1, 1) and pair["pair_id"] == "7"
     assert (pair["sentence_a"], pair["sentence_b"]) == ("The cook is loud.", "The cook is calm.")
     assert (pair["word"], pair["category"], pair["direction"]) == ("cook", "profession", "a")
-    assert "0 are 1 or stereotype and 1 the other side's" in reasons(store)[2]
+    assert "0 mean sentence a (1 or stereotype) and 1 mean sentence b" in reasons(store)[2]
     numbers = {"anti-stereotype": 0, "stereotype": 1, "unrelated": 2}
     listed = {
         "sentence": [s["sentence"] for s in stereoset()[0]["sentences"]],
@@ -421,7 +422,7 @@ def test_bbq(store: Store, tmp_path: Path) -> None:
     assert pairs[0]["sentence_b"] == f"{start} The grandson"
     assert pairs[2]["sentence_a"].endswith("? Jo") and pairs[2]["sentence_b"].endswith("? Al")
     assert reasons(store)[3] == "context_condition is 'disambig', the recipe takes ambig"
-    assert "0 are young" in reasons(store)[4]
+    assert "0 mean sentence a (young)" in reasons(store)[4]
 
 
 def test_a_recipe_of_ones_own(store: Store, tmp_path: Path) -> None:

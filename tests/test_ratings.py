@@ -395,10 +395,10 @@ def test_designs_that_do_not_fit(store: Store, tmp_path: Path) -> None:
         exported(store, tmp_path)
     benchmark(store)
     with pytest.raises(
-        UsageProblem, match=r"5 raters of each pair: there are 4 .* --raters 5, or --per-pair 4\)"
+        UsageProblem, match=r"5 raters per pair: there are 4 .* --raters 5, or --per-pair 4\)"
     ):
         exported(store, tmp_path, n_per_pair=5)
-    with pytest.raises(UsageProblem, match="3 pairs: are too few for 4 raters by 1 of each pair"):
+    with pytest.raises(UsageProblem, match="3 pairs: are too few for 4 raters, 1 per pair"):
         exported(store, tmp_path, n_pairs=3, n_per_pair=1)
 
 
@@ -603,7 +603,7 @@ def test_who_answers_at_random_shows(store: Store, tmp_path: Path) -> None:
     done = write_card(store, "b", tmp_path / "card")
     text = done.paths[0].read_text(encoding="utf-8")
     assert "- Judged by people: 6 raters (rater-1, " in text and ", 32 pairs\n" in text
-    assert "- People on `natural` (Would you be" in text and ", by at least five for " in text
+    assert "- People on `natural` (Would you be" in text and ", at least five for " in text
     assert "Krippendorff's alpha undefined, as all answers are the same" in text
     assert "- Answers unlike the others': rater-4 on `natural` (alpha " in text
     assert "to people only" in text and "Cohen's kappa" in text

@@ -1,5 +1,5 @@
 """Benchmarks written by a chat model around seed words: docs/generation.md, docs/conversion.md.
 
-The modules of checks, next requests and verdicts are pure; ``eval_workers.chat`` sends requests and
-writes the ledger; ``build.py`` connects the two.
+The modules that check sentences, choose the next requests and read verdicts are pure.
+``eval_workers.chat`` sends requests and stores the replies in the ledger; ``build.py`` calls both.
 """

@@ -1,6 +1,6 @@
-"""Steps from seed words to a published benchmark; a repeated step resumes from the ledger.
+"""Steps from seed words to a published benchmark; ``benchmark_pair`` is written last.
 
-``benchmark_pair`` is written last, in one commit.
+A repeated step takes the replies that the ledger has, and requests only the others.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _State = TypeVar("_State", Progress, Judged, Converted)
 class SentenceCounts:
     """Counts of sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
 
-    Offline there are only words and pairs. ``n_natural`` is ``None`` if no pair was judged.
+    The offline writer counts only words and pairs. ``n_natural`` is ``None`` without verdicts.
     """
 
     n_words: int
@@ -132,7 +132,7 @@ def convert_sentences(
 def _asked(
     build: Build, states: Sequence[Callable[[Mapping[str, Reply]], _State]], kind: str
 ) -> list[_State]:
-    """The final state of each: requests are sent until none is left."""
+    """Send requests until no state has any left; returns the final states, in order."""
 
     def job(state: Callable[[Mapping[str, Reply]], _State]) -> Job:
         return lambda replies: state(replies).requests
@@ -147,14 +147,14 @@ def check_name(name: str) -> None:
         fix = "use letters, digits, - _ and ."
         raise UsageProblem(f"benchmark {name!r}", "is not a valid name for a benchmark", fix)
     if name in discover() or name in RECIPES.names():
-        problem = "is the name of one that is imported"
+        problem = "is the name of a benchmark to import"
         raise UsageProblem(f"benchmark {name!r}", problem, "take another name")
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """The first ``spec.n_words`` of ``spec.words``, or else of the sample of its corpus.
+    """The first ``spec.n_words`` of ``spec.words``, or else of the corpus's sample of seed words.
 
-    Raises ``UsageProblem`` without such a sample, or if it is smaller than ``spec.n_words``.
+    Raises ``UsageProblem`` without such a sample, or if it has fewer than ``spec.n_words`` words.
 
     >>> seed_words(None, BuildSpec(words=("tea", "clock", "tea")))
     ('tea', 'clock')
@@ -207,8 +207,8 @@ def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
     """Replace the benchmark's pairs.
 
-    ``steps`` are those that this build took: rejects of other steps are from an earlier build and
-    are deleted. Raises ``BadInput`` without any pair; the benchmark then stays as it was.
+    ``steps`` are the steps of this build; rejects of other steps are from an earlier build and are
+    deleted. Raises ``BadInput`` without any pair; the benchmark then stays as it was.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:
@@ -283,7 +283,7 @@ def make_pairs(
 def write_card_of(
     build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
 ) -> tuple[Written, list[str]]:
-    """Write the card; if no pair is within the limit, it has all pairs, as a returned line says."""
+    """Write the card, with all pairs and a warning line if no pair is within the limit."""
     store, name = build.store, build.benchmark
     try:
         return write_card(store, name, out, made=made, constraint=within), []
@@ -295,7 +295,7 @@ def write_card_of(
 
 
 def facts(spec: BuildSpec, counts: SentenceCounts, *, offline: bool) -> dict[str, object]:
-    """Facts for the card that tell how the pairs were made."""
+    """Facts for the card about how the pairs were made."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
     if offline:

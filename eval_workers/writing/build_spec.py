@@ -22,11 +22,9 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     ``words`` replace the sample of a corpus's seed words; ``corpus`` may then be empty.
-    ``contrast`` and ``eta`` are those of MaxPMI. See ``ChatModel``, ``WritingSpec`` and ``opinion``
-    for options of the same name. Without ``judge``, ``is_natural`` is NULL; ``judge_model`` judges
-    instead of ``model``, at ``judge_base_url`` if given. If ``prompts`` is a folder of
-    UnStereoEval's release, its model, temperature and numbers of sentences and words are the
-    defaults.
+    ``contrast`` and ``eta`` are about MaxPMI. Without ``judge``, ``is_natural`` is NULL. If
+    ``prompts`` is a folder of UnStereoEval's release, its model, temperature and numbers of
+    sentences and words are the defaults.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
@@ -36,10 +34,10 @@ class BuildSpec(AskingOptions):
     ] = 0
     n_words: Annotated[
         int | None,
-        Field(gt=0, le=1_000_000, description="The first so many seed words of the sample."),
+        Field(gt=0, le=1_000_000, description="Number of seed words to take from the sample."),
     ] = None
     words: Annotated[
-        tuple[str, ...], Field(description="Seed words instead of a sample, by commas.")
+        tuple[str, ...], Field(description="Seed words instead of a sample, separated by commas.")
     ] = ()
     n_sentences: Annotated[
         int, Field(gt=0, le=1_000, description="Sentences for each word and pronoun.")
@@ -54,14 +52,16 @@ class BuildSpec(AskingOptions):
     ] = 3
     revise_rounds: Annotated[
         int | None,
-        Field(ge=0, le=1_000, description="Rounds of revising a sentence; default: 10 a wording."),
+        Field(
+            ge=0, le=1_000, description="Rounds of revising a sentence; default: 10 per wording."
+        ),
     ] = None
     judge: Annotated[bool, Field(description="Have both sides of pairs judged.")] = True
     judge_model: Annotated[
         str, Field(description="Model that judges; default: the one that writes.")
     ] = ""
     judge_base_url: Annotated[
-        str, Field(description="Address of its server; default: that of the other.")
+        str, Field(description="Address of the judge's server; default: the writer's.")
     ] = ""
     naturalness_model: Annotated[
         str, Field(description="Model for a second opinion: hub id or directory.")
@@ -71,7 +71,7 @@ class BuildSpec(AskingOptions):
         Field(
             ge=0,
             le=1_000,
-            description="Most nats per token its natural pairs' sides differ by.",
+            description="Limit on the difference of a natural pair's sides, in nats per token.",
         ),
     ] = 1.0
     eta: Annotated[

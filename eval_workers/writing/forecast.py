@@ -1,8 +1,8 @@
 """Estimates of the requests, tokens and money that a build needs, in all or from now on.
 
-A prompt counts as one token per four characters, plus ``FRAME_TOKENS`` for what servers put around
-a message; a sentence of w words as 1.4 w tokens, plus 4 for its number. Tokenizers and languages
-differ, so ``budget.py`` compares an upper bound with the limits instead.
+A prompt counts as one token per four characters, plus ``FRAME_TOKENS`` for the tokens that servers
+put around a message. A sentence of w words counts as 1.4 w tokens, plus 4 for its number. As
+tokenizers and languages differ, ``budget.py`` compares an upper bound with the limits instead.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Habits:
     Attributes:
         revised: share of sentences, and of revisions, that lack the word or the pronoun.
         lost: share of sentences that are rejected for good.
-        natural_asked_twice: share of verdicts that are unclear, so that they are asked for again.
+        natural_asked_twice: share of verdicts that are unclear and requested again.
     """
 
     revised: float = 0.25
@@ -84,7 +84,7 @@ def forecast(
     """Estimate the requests, tokens and cost of a whole build for these seed words.
 
     ``judge_price`` is the price of a separate judge. Without ``judge`` nothing is judged.
-    Conversions count only in ``n_requests_most``: rules fail on one "her" in some hundreds.
+    Conversions count only in ``n_requests_most``, since rules decide nearly every "her".
 
     >>> from plumbline.eval_workers.writing.wordings import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
@@ -105,14 +105,14 @@ def forecast(
     sentence = _TOKENS_A_WORD * spec.max_words
     n_input = (n_lists + lists_again) * list_tokens + revisions * revise
     written = (n_lists + lists_again) * spec.n_sentences * (sentence + _TOKENS_A_NUMBER)
-    of_writer = math.ceil(n_input), math.ceil(written + revisions * sentence)
-    of_judge = math.ceil(verdicts * verdict), math.ceil(verdicts * _VERDICT_TOKENS)
+    to_write = math.ceil(n_input), math.ceil(written + revisions * sentence)
+    to_judge = math.ceil(verdicts * verdict), math.ceil(verdicts * _VERDICT_TOKENS)
     return Forecast(
         n_requests=math.ceil(n_lists + lists_again + revisions + verdicts),
         n_requests_most=_most(n_lists, spec, judge),
-        n_input_tokens=of_writer[0] + of_judge[0],
-        n_output_tokens=of_writer[1] + of_judge[1],
-        cost=price.cost(*of_writer) + (judge_price or price).cost(*of_judge) if price else None,
+        n_input_tokens=to_write[0] + to_judge[0],
+        n_output_tokens=to_write[1] + to_judge[1],
+        cost=price.cost(*to_write) + (judge_price or price).cost(*to_judge) if price else None,
         currency=price.currency if price else None,
     )
 
@@ -148,9 +148,7 @@ def planned_requests(
 
 
 def _repeats(share: float, rounds: int) -> float:
-    """Mean number of repeats of a request.
-
-    In each of ``rounds`` rounds, ``share`` of the previous round's requests are repeated.
+    """Mean number of repeats of a request if each round repeats ``share`` of the previous round's.
 
     >>> _repeats(0.5, 3)
     0.875
@@ -167,13 +165,13 @@ def _most(n_lists: int, spec: WritingSpec, judge: bool) -> int:
 
 
 def _typical(spec: WritingSpec) -> tuple[float, float]:
-    """Mean number of tokens of a revision's prompt, and number of tokens of a verdict's prompt."""
+    """Mean tokens of the prompts that ask for a revision, and tokens of one that asks to judge."""
     sentence = " ".join([_MEAN_WORD] * spec.max_words)
     rounds = range(1, len(spec.prompts.revise) + 1)
     revisions = [_tokens(spec.revise(_MEAN_WORD, "she", r, sentence)) for r in rounds]
     pair = {"word": _MEAN_WORD, "sentence_a": sentence, "sentence_b": sentence}
-    judge = judgement(pair, spec.judge or spec.model, spec.prompts, {}).requests[0]
-    return sum(revisions) / len(revisions), _tokens(judge)
+    request = judgement(pair, spec.judge or spec.model, spec.prompts, {}).requests[0]
+    return sum(revisions) / len(revisions), _tokens(request)
 
 
 def _tokens(request: Request) -> float:
@@ -184,8 +182,8 @@ def _tokens(request: Request) -> float:
 class Remaining:
     """Number of requests left, and of seed words whose sentences are all written.
 
-    If all words are written and all conversions made (``is_known``), ``n_requests`` is the exact
-    number of the next requests, and only unclear answers need more; else it is an estimate.
+    ``is_known`` is true if all words are written and all conversions made. ``n_requests`` is then
+    exact, apart from one more request for each unclear answer; else it is an estimate.
     """
 
     n_written: int
@@ -198,8 +196,8 @@ def remaining(
 ) -> Remaining:
     """Estimate the requests still needed to write and judge sentences for these seed words.
 
-    For a word that is begun, its next requests and all its verdicts count. Words not begun are
-    estimated by ``forecast``. Replies to other requests, such as with other wordings, are ignored.
+    A word with some replies counts with its next requests and all its verdicts; ``forecast``
+    estimates words without replies. Replies to other requests, as with other wordings, are ignored.
 
     >>> from plumbline.eval_workers.writing.wordings import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
@@ -240,7 +238,7 @@ def _after_writing(
         for sentence in undecided(sentences)
     }
     n_conversions = sum(len(answer.requests) for answer in answers.values())
-    n = n_conversions * (3 if judge else 1)  # with the two verdicts on its pair
+    n = n_conversions * (3 if judge else 1)  # a conversion, and two verdicts on its pair
     for pair in paired("", sentences, answers).pairs if judge else ():
         n += len(judgement(pair, spec.judge or spec.model, spec.prompts, replies).requests)
     return n, not n_conversions

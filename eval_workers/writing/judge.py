@@ -19,7 +19,7 @@ _TOKENS = 64
 
 @dataclass(frozen=True)
 class Judged:
-    """State of a pair: done if it has no ``requests``; natural if it then has no ``reason``."""
+    """State of a pair: done without ``requests``, and natural if there is no ``reason`` either."""
 
     requests: tuple[Request, ...]
     reason: str = ""

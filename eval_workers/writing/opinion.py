@@ -24,7 +24,7 @@ STEP = "opinion"
 
 @dataclass(frozen=True)
 class VerdictAgreement:
-    """Numbers of pairs that are natural to judge and scoring model, to one of them, to neither."""
+    """Numbers of pairs natural to both judge and scoring model, to one of them, and to neither."""
 
     n_both: int
     n_judge_only: int
@@ -38,7 +38,8 @@ class Opinion:
 
     Attributes:
         limit: most nats per token that the sides may differ by.
-        n_beyond, n_dropped: pairs that differ by more, and those of them that metrics used before.
+        n_beyond: pairs that differ by more.
+        n_dropped: pairs of ``n_beyond`` that metrics used before.
         n_without: pairs without a difference of scores, which keep the verdict they had.
         n_left: pairs that metrics use afterwards.
         agreement: counts of verdicts by judge and model; ``None`` if no pair was judged.
@@ -58,9 +59,9 @@ class Opinion:
         verdicts = self.agreement
         facts: dict[str, object] = {
             "Second opinion": f"by {self.model}, key {self.model_key}: the sides of a natural "
-            f"pair differ by at most {self.limit:g} nats a token",
-            "Pairs beyond that": f"{self.n_beyond:,}, of which {self.n_dropped:,} are left out "
-            f"for that alone; {self.n_without:,} without a score keep the verdict they had",
+            f"pair differ by at most {self.limit:g} nats per token",
+            "Pairs beyond that": f"{self.n_beyond:,}, of which {self.n_dropped:,} are newly left "
+            f"out; {self.n_without:,} without a score keep the verdict they had",
         }
         if verdicts:
             facts["Judge and second opinion"] = (
@@ -75,7 +76,7 @@ class Opinion:
         """Lines for the user who built the benchmark."""
         yield (
             f"second opinion of {self.model}: {self.n_beyond:,} pairs differ by more than "
-            f"{self.limit:g} nats a token, {self.n_dropped:,} of them left out for that alone"
+            f"{self.limit:g} nats per token, {self.n_dropped:,} of them are newly left out"
         )
         if self.n_without:
             yield f"without a score: {self.n_without:,} pairs, which keep the verdict they had"
@@ -94,8 +95,8 @@ def second_opinion(build: Build, model: str, limit: float) -> Opinion:
     """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats per token.
 
     Marked pairs get ``is_natural`` false and a row of ``reject``; a pair whose difference equals
-    the limit is kept. Pairs that the model can't score keep their verdict. Raises ``BadInput`` when
-    no pair would be left, and then marks none; else as ``score_benchmarks``.
+    the limit is kept. Pairs that the model can't score keep their verdict. Raises as
+    ``score_benchmarks``, and ``BadInput`` if no pair would be left; then none is marked.
     """
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -116,7 +117,7 @@ def mark(build: Build, scored: ScoredBenchmark, limit: float) -> Opinion:
     marked = [p | {"is_natural": False} if p["pair_id"] in beyond else p for p in pairs]
     n_left = sum(pair["is_natural"] is not False for pair in marked)
     if beyond and not n_left:
-        problem = f"no pair is left within {limit:g} nats a token under {scored.model}"
+        problem = f"no pair is left within {limit:g} nats per token under {scored.model}"
         raise BadInput(f"benchmark {name}", problem, "raise max_difference_nats_per_token")
     # Rejects first: if the process is killed in between, they tell which pairs were marked here.
     publish_rejects(build, STEP, _rejects(build, pairs, beyond, scored, limit))
@@ -143,8 +144,8 @@ def _rejects(
             subject=f"{build.benchmark}/{STEP}",
             source_file=pair["pair_id"],
             source_row=position,
-            reason=f"the she side differs by {beyond[pair['pair_id']]:+.3f} nats a token from the "
-            f"he side under {scored.model}, key {scored.model_key}; at most {limit:g} may be",
+            reason=f"the she side differs by {beyond[pair['pair_id']]:+.3f} nats per token from "
+            f"the he side under {scored.model}, key {scored.model_key}; the limit is {limit:g}",
             excerpt=str(pair["sentence_a"]),
         )
         for position, pair in enumerate(pairs, 1)

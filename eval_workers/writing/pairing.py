@@ -18,8 +18,9 @@ from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 
 @dataclass(frozen=True)
 class Paired:
-    """One row per sentence: in ``pairs``, of ``benchmark_pair`` without ``benchmark``, or in
-    ``rejects``, of ``reject`` without ``run_id``.
+    """Rows of ``benchmark_pair`` without ``benchmark`` and of ``reject`` without ``run_id``.
+
+    Each sentence gives one row of either kind.
     """
 
     pairs: tuple[Row, ...]

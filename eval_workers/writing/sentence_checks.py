@@ -1,7 +1,7 @@
 """Checks of a written sentence, which give a verdict with its reason. Pure.
 
-A sentence has a word if it occurs there whole, ignoring case; hyphens bound it, and so does an
-apostrophe after it (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
+A sentence has a word if it holds the whole word, in any case. A hyphen is a word boundary, and so
+is an apostrophe after the word (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "she": ("she", "her", "hers", "herself"),
     "he": ("he", "him", "his", "himself"),
 }
-#: Least Jaccard similarity of their words that makes two sentences near-duplicates; all gendered
+#: Sentences are near-duplicates from this Jaccard similarity of their words on; all gendered
 #: pronouns count as one word.
 NEAR = 0.8
 

@@ -1,7 +1,7 @@
 """Wordings of the requests to a model: read from TOML or a release, checked, filled.
 
 A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
-for sentences, by pronoun; files beside the folder have those to revise, convert and judge.
+for sentences, by pronoun. Files beside the folder have the wordings to revise, convert and judge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.warehouse.text.toml_file import (
 )
 
 #: Pronoun -> its forms: subject, possessive, object, reflexive, as in UnStereoEval's wordings (App.
-#: C). They fill ``{forms}`` of a request for the pronoun, and ``{from}`` of one for the other.
+#: C). They fill ``{forms}`` in requests for the pronoun, ``{from}`` in requests for the other.
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -51,9 +51,9 @@ class _WordingFile:
 
 @dataclass(frozen=True)
 class Wordings:
-    """Wordings by role; those of ``revise`` and ``judge`` are used in turn.
+    """Wordings by role; the wordings of ``revise`` and ``judge`` are used in turn.
 
-    ``generate_he``, if any, is for sentences with *he*. ``sources`` are pairs of role and source.
+    ``generate_he``, if any, asks for sentences with *he*. ``sources`` are pairs of role and source.
     """
 
     generate: str
@@ -76,7 +76,7 @@ class Wordings:
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read the wordings of a TOML file, a folder of the release, or those of Plumbline.
+    """Read the wordings of a TOML file or a folder of the release; by default Plumbline's own.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and the number
     of the wording, from 1) for an unknown or missing placeholder.
@@ -113,7 +113,7 @@ def fill_prompt(wording: str, **values: object) -> str:
 
 
 def is_released(path: str) -> bool:
-    """True if the path is a folder, and so of a release."""
+    """True if the path is a folder, which is taken for a release."""
     return bool(path) and kind_of(Path(path)) == stat.S_IFDIR
 
 
@@ -178,7 +178,7 @@ class _IsLikely:
 
 @dataclass(frozen=True)
 class _ReleasedWordings:
-    """Parts of a release; ``files``: for she, for he, for revising and converting, for judging."""
+    """Parts of a release; ``files``: of she, of he, to revise and convert, to judge."""
 
     files: tuple[str, str, str, str]
     she: _Generation
@@ -232,7 +232,7 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
     if used["judge_model"] and used["judge_model"] != release.judge.model:
         lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
-    # Fixed: a build revises at the temperature of writing, judges and first converts at 0.
+    # A build always revises at the temperature of writing, and judges and first converts at 0.
     temperatures = [
         *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
         ("conversion", release.convert.temperature, 0.0),

@@ -1,8 +1,8 @@
 """Sentences for a seed word: the next requests, and the fate of every sentence.
 
 Sentences without the word or the pronoun are sent back, with the wordings in turn; missing
-sentences are requested again. Sentences of `she` are settled before those of `he` are compared with
-them, since two sentences that differ only in their pronouns would be the same pair twice.
+sentences are requested again. All sentences of `she` are settled first; then the sentences of `he`
+are compared with them, since two that differ only in their pronouns would be the same pair twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
 #: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
 
-#: Most tokens of a reply: per word, per sentence beyond its words, and for talk around them.
+#: Most tokens of a reply: per word, per sentence besides its words, and for other text.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 4, 16, 64
 _SURPLUS = "is more than was asked for"
 
@@ -134,7 +134,7 @@ class Progress:
 def progress(word: str, spec: WritingSpec, replies: Mapping[str, Reply]) -> Progress:
     """Next requests for a seed word, and the fates of its sentences, from the replies so far. Pure.
 
-    ``replies`` are by request id, in any order; those of other words do not matter.
+    ``replies`` are by request id, in any order; replies about other words do not matter.
     """
     account = _Account(spec, word, replies)
     requests: list[Request] = []

@@ -1,17 +1,14 @@
 """Benchmarks, one file each, found by module name and imported only when used.
 
-Other packages add theirs by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``. A
-benchmark module offers:
+Other packages add benchmarks by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``.
+A benchmark module offers:
 
-- ``NAMES``: the names a user types. Each contains the module's name (with `-` for `_`) as a part
-  between hyphens, so that its module is found without imports (``use-5`` and ``use-10`` are both in
-  ``use.py``, ``fr-pairs`` is in ``pairs.py``).
+- ``NAMES``: the names a user types. A name contains the module's name, with `-` for `_`, as a part
+  between hyphens: ``use-5`` is in ``use.py``, ``fr-pairs`` in ``pairs.py``. The name thus leads to
+  its module without imports of the others.
 - ``DESCRIPTION``: one line.
-- ``DEFAULT_LOCATION``: place of its source under ``PLUMBLINE_DATA``, or ``None`` if the benchmark
-  is made from the warehouse or from the program alone.
-- ``read(name, source)``: returns a ``Parsed``; ``source`` is a path, or ``None`` without one.
-
-Modules of ours whose name starts with `_` are shared helpers.
+- ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if none is needed.
+- ``read(name, source)``: returns a ``Parsed``; ``source`` is a path or ``None``.
 """
 
 from __future__ import annotations
@@ -42,18 +39,18 @@ class Benchmark(Protocol):
     DEFAULT_LOCATION: str | None
 
     def read(self, name: str, source: Path | None) -> Parsed:
-        """All rows of a benchmark's source. Raises ``BadInput`` if the source can't be read."""
+        """Pairs and rejects of a source. Raises ``BadInput`` if the source can't be read."""
         ...
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Outcome of an import; a row of the source gives one or more pairs or rejects.
+    """Outcome of an import; one row of the source may give several pairs or rejects.
 
-    ``warnings``: lines on pairs that may be mistakes; ``n_changed``: number of earlier pairs that
-    are gone or have other sentences now; ``n_mended``: number of the other earlier pairs with a
-    change in another column (group, word, cluster); ``first_rejects``: a line with place and reason
-    for each of the first rejects.
+    Attributes:
+        warnings: lines about pairs that may be mistakes.
+        n_changed, n_mended: see ``Replaced``.
+        first_rejects: a line with place and reason for each of the first rejects.
     """
 
     benchmark: str
@@ -71,14 +68,14 @@ class Imported:
             yield f"and so on: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
         if self.n_changed:
             yield (
-                f"Warning: gone or with other sentences now: {self.n_changed:,} of its earlier "
-                "pairs; their scores and all figures of the benchmark went with them: score and "
-                "measure again"
+                f"Warning: earlier pairs that are gone or have other sentences: {self.n_changed:,};"
+                " their scores and all figures of the benchmark were deleted: score and measure "
+                "again"
             )
         elif self.n_mended:
             yield (
-                f"Warning: with other groups, words or other columns now: {self.n_mended:,} of its "
-                "earlier pairs; all figures of the benchmark went: measure again"
+                "Warning: earlier pairs with other groups, words or other columns: "
+                f"{self.n_mended:,}; all figures of the benchmark were deleted: measure again"
             )
         yield from self.warnings
 
@@ -87,7 +84,7 @@ MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchma
 
 
 def discover() -> dict[str, str]:
-    """Every name that can be imported, with its description (imports all benchmark modules).
+    """Name -> description of every benchmark with a module; imports all these modules.
 
     >>> "use-5" in discover()
     True
@@ -97,7 +94,7 @@ def discover() -> dict[str, str]:
 
 
 def find(name: str) -> Benchmark:
-    """The module of a benchmark. Raises ``UsageProblem`` with the known names for an unknown one.
+    """The module of a benchmark. Raises ``UsageProblem`` unless exactly one module has the name.
 
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'
@@ -113,7 +110,7 @@ def find(name: str) -> Benchmark:
 
 
 def _modules_of(name: str) -> dict[str, Benchmark]:
-    """The modules that have a benchmark of this name; imports only those that may have it."""
+    """The modules that have a benchmark of this name; imports only modules that may have it."""
     padded = f"_{name.replace('-', '_')}_"
     fitting = [m for m in MODULES.names() if f"_{m}_" in padded]
     loaded: dict[str, Benchmark] = {m: MODULES.load(m) for m in fitting}
@@ -124,7 +121,7 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
     """Path of a benchmark's source; ``None`` if it needs no source.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if the source lies in it and neither is set.
+    ``MissingComponent`` if a source is needed and neither directory is set.
     """
     location = find(name).DEFAULT_LOCATION
     return None if location is None else _under_data(name, location, data)
@@ -141,7 +138,7 @@ def _under_data(name: str, location: str, data: str | Path) -> Path:
 
 
 def released(name: str, data: str | Path = "") -> Path | None:
-    """The file of recipe ``name`` below ``data`` or ``PLUMBLINE_DATA``; ``None`` without one."""
+    """The released file of recipe ``name``, see ``default_source``; ``None`` if it is missing."""
     from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
 
     location = load(name).location if name in RECIPES.names() else None
@@ -155,10 +152,11 @@ class How:
     """Options of an import.
 
     Attributes:
-        groups: to fill templates for; default: those of the recipe, of ``fills``, or female, male.
+        groups: groups that templates are filled for. The default is the recipe's groups, else the
+            groups of the first of ``fills``, else female and male.
         recipe: name or path of a recipe, for a user's own file.
-        columns: ``ours=theirs``: a column of ours, and its name in the file.
-        fills: ``placeholder=list``: a placeholder, and the list of words by group that fills it.
+        columns: texts ``ours=theirs``: a column of ours, and its name in the file.
+        fills: texts ``placeholder=list``; the list has the words that fill it, by group.
     """
 
     groups: tuple[str, ...] = ()
@@ -186,11 +184,11 @@ def import_benchmark(
 ) -> Imported:
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
-    ``source`` is a path, or ``None`` for the default one below ``data``, see ``default_source``.
-    The output of ``plumbline benchmark push`` is read as it was, under any name. A name that no
-    module has stands for a recipe or for the user's own pairs. Raises ``UsageProblem`` for an
-    unknown name without a source, otherwise as ``default_source``; ``BadInput`` for a source that
-    can't be read or holds no usable pair. Nothing is written then.
+    ``source`` is a path; ``None`` means ``default_source(name, data)``. The output of ``plumbline
+    benchmark push`` gives the pairs that were pushed, under any name. A name without a module means
+    a recipe or the user's own pairs. Raises as ``default_source``; ``UsageProblem`` for an unknown
+    name without a source; ``BadInput`` for a source that can't be read or has no usable pair.
+    After an error nothing is written.
     """
     from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import pushed, read_pushed
 
@@ -256,7 +254,7 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
 
 
 def for_groups(parsed: Parsed, how: How) -> Parsed:
-    """Fill a benchmark's templates for the groups of ``how``; rows where that fails are rejects."""
+    """Fill a benchmark's templates for the groups of ``how``; unusable ones become rejects."""
     from plumbline.eval_workers.pairs.benchmarks.own.filler import between, filler
 
     if not how.groups and not how.fills:

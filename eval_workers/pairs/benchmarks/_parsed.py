@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     fill,
     pronoun_first,
@@ -16,7 +17,6 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.csv_rows import Record, records
 
 Row = dict[str, object]
-
 
 #: The groups of pairs whose source names no groups.
 USUAL = ("female", "male")
@@ -91,11 +91,11 @@ class Parsed:
         problem = next(filter(None, map(self._problem, pairs)), "")
         identifiers = {str(pair["pair_id"]) for pair in pairs}
         if not problem and len(identifiers) < len(pairs):
-            problem = "two pairs of the row have one identifier"
+            problem = "two pairs of the row have the same identifier"
         if problem:
             file, row = str(pairs[0]["source_file"]), int(str(pairs[0]["source_row"]))
             text = str(pairs[0]["template"])
-            if not text or "{differs}" in text:
+            if not text or DIFFERS in text:
                 text = f"{pairs[0]['sentence_a']} | {pairs[0]['sentence_b']}"
             self.reject(file, row, problem, text)
             return
@@ -103,7 +103,6 @@ class Parsed:
         self.pairs += pairs
 
     def _problem(self, pair: Row) -> str | None:
-        """The reason why a pair can't be used, or ``None``."""
         sentences, groups = (
             [str(pair[f"{what}_{side}"]) for side in "ab"] for what in ("sentence", "group")
         )
@@ -138,7 +137,7 @@ TRUTH = ("True", "False")
 
 
 def locate(source: Path, stem: str) -> Path:
-    """The table ``<stem>.csv`` or ``<stem>.csv.gz`` in a directory, or the file itself."""
+    """The table ``<stem>.csv`` or ``<stem>.csv.gz`` in a directory; a file is returned as is."""
     if source.is_file():
         return source
     for name in (f"{stem}.csv", f"{stem}.csv.gz"):
@@ -172,7 +171,9 @@ def usable(
 
 
 def index_id(prefix: str, value: str) -> str:
-    """A pair's identifier from a table's own index, padded to sort as text; empty without a number.
+    """A pair's identifier from its number in a table; empty if ``value`` is not a number.
+
+    Five digits let identifiers sort as text.
 
     >>> index_id("dev-", "7"), index_id("", "x")
     ('dev-00007', '')

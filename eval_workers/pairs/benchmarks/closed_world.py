@@ -1,10 +1,12 @@
-"""The closed world's own benchmark: one tested word per pair, in frames that the corpus lacks.
+"""Benchmark of the closed world, a made corpus in which each word's lean to she or he is known.
 
-The pairs do not depend on any seed or world: table `planted_word` holds the words' leans. Every
-lexicon word stands in four frames of its class, two that start with the pronoun and two where the
-word comes first, because models lean far more where the pronoun leads (UnStereoEval, Belem et al.,
-ICLR 2024). All other words of a frame have a planted lean of 0, so that under a perfect learner a
-pair's log ratio is the planted lean of its word.
+A pair tests one word, in a frame that the corpus lacks. All other words of the frame have a planted
+lean of 0, so a perfect learner's log ratio is the planted lean of the tested word. The pairs are
+the same for every seed and world; the table `planted_word` holds the leans.
+
+Every lexicon word stands in four frames of its class. Two start with the pronoun, in the other two
+the word comes first: models lean far more where the pronoun is first (UnStereoEval, Belem et al.,
+ICLR 2024).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pairs in a language other than English, from the templates in the language's file.
 
-A template is usable if only its placeholders change between the groups: French *calme* is the same
-for both, *grande* is feminine. A language's file lists the words that don't change, and a template
+A template is usable if only its placeholders differ between the groups: French *calme* is the same
+for both, *grande* is feminine. A language's file lists the words that stay the same. A template
 with any other word is refused.
 """
 
@@ -23,7 +23,7 @@ NAMES = tuple(
     f"{code}{_SUFFIX}" for code in languages.LANGUAGES.names() if code != languages.ENGLISH
 )
 DESCRIPTION = (
-    "Such as Elle/Il est médecin, in that language: occupations and adjectives of one form; ours"
+    "Pairs such as Elle/Il est médecin in one language, with words of one form for both; our own"
 )
 DEFAULT_LOCATION: str | None = None
 
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """All pairs of the language's file ``source``; by default of the language in ``name``.
+    """All pairs from the language file ``source``, by default that of the language in ``name``.
 
     ``source_row`` numbers the filled templates; a refused template counts once. Raises
     ``BadInput`` for a file that does not describe a language, or has no ``[pairs]``.
@@ -99,12 +99,11 @@ def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:
-    """The text with ``words``, a word by placeholder, filled in."""
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return text
 
 
 def _sentence(text: str, forms: Mapping[str, Sequence[str]], side: int) -> str:
-    filled = _replaced(text, {name: of_groups[side] for name, of_groups in forms.items()})
+    filled = _replaced(text, {name: by_group[side] for name, by_group in forms.items()})
     return filled[:1].upper() + filled[1:]

@@ -3,8 +3,8 @@
 These are the development and test parts together, as the published figures use them. They are read
 from UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
 
-In the released tables a template's original pronoun was pro- or anti-stereotypical, which is its
-``stereotype`` (`pro` or `anti`). The pair has both genders.
+Pairs of the released tables have a ``stereotype``: `pro` or `anti`, as the pronoun of the original
+sentence was pro- or anti-stereotypical. A pair has the pronouns of both genders.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _PLACEHOLDERS = {
 def read(name: str, source: Path | None) -> Parsed:
     """The pairs of both parts, from a directory with the two released tables or WinoBias' files.
 
-    41 released templates keep square brackets, which mark a second pronoun of the same person: the
-    published scores were made with them. From WinoBias' own files, all marks are removed.
+    41 released templates keep the square brackets around a second pronoun of the same person, since
+    the published scores were made with them. WinoBias' own sentences lose all their brackets.
     """
     if source is None:
         raise UsageProblem(f"benchmark {name}", "needs its released tables", "give --source PATH")
@@ -69,7 +69,7 @@ def read(name: str, source: Path | None) -> Parsed:
 
 
 def _with_occupations(parsed: Parsed) -> Parsed:
-    """Add each pair's clusters: up to two of its words that are the ``word`` of some pair."""
+    """Set up to two clusters of each pair: its ``word``, then words that are the word of a pair."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
     for pair in parsed.pairs:
         words = _WORD.findall(str(pair["template"]).lower())
@@ -80,7 +80,7 @@ def _with_occupations(parsed: Parsed) -> Parsed:
 
 
 def _read_own(name: str, source: Path) -> Parsed:
-    """Line n of a pro- and of an anti-stereotyped file make a pair if only pronouns differ."""
+    """Line n of the pro and line n of the anti file make a pair if they differ only in pronouns."""
     parsed = Parsed(name)
     for split in _SPLITS:
         for kind in (1, 2):

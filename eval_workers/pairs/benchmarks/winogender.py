@@ -1,7 +1,7 @@
 """Winogender schemas (Rudinger et al., NAACL 2018): 240 templates about 60 occupations.
 
-They are read from UnStereoEval's released table, or from the schemas' own ``templates.tsv``, whose
-120 rows stand for two templates each: one names the participant, the other has "someone" instead.
+They are read from UnStereoEval's released table, or from the authors' ``templates.tsv``. Each of
+its 120 rows gives two templates: one names the participant, the other has "someone" instead.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _read_schemas(name: str, path: Path) -> Parsed:
 
 
 def _clusters(identifier: str, word: str) -> dict[str, object]:
-    """Clusters of a pair: pairs of the same word, and pairs of the same occupation's schemas."""
+    """Clusters of a pair: its word, and the occupation of its schema; empty without a word."""
     occupation = identifier.partition(".")[0]
     return {"cluster": f"word: {word}", "cluster_2": f"schema: {occupation}"} if word else {}
 

@@ -1,4 +1,4 @@
-"""A written world in which every word's lean towards she or he is known exactly.
+"""The closed world: a made corpus in which every word's lean to she or he is known exactly.
 
 **What is planted.** A document is about one person, whose gender g is a fair coin. Sentence frames
 are drawn without regard to g; each slot of a frame is filled from its word class with probability
@@ -7,8 +7,8 @@ p(w | g). The planted lean of a word is
     planted_delta_nats(w) = ln( p(w | she) / p(w | he) ).
 
 Within a class, words come in pairs of equal frequency b with leans d and -d, p(w | she) =
-b(1 + tanh(d/2)) and p(w | he) = b(1 - tanh(d/2)): both sum to one, a word's frequency doesn't
-depend on its lean, and fixed words of the frames have a lean of exactly 0.
+b(1 + tanh(d/2)) and p(w | he) = b(1 - tanh(d/2)). Both sum to one over the class, and a word's
+frequency doesn't depend on its lean. Fixed words of the frames have a lean of exactly 0.
 
 **Expected corpus counts.** Windows do not cross documents, so the expected co-occurrences
 satisfy c(w,she)/n(she) : c(w,he)/n(he) = p(w|she) : p(w|he). Hence PMI(w,she) - PMI(w,he) estimates
@@ -19,20 +19,20 @@ that differs only in its pronouns,
 
     ln p(F) / p(M) = ln p(she)/p(he) + sum of planted_delta_nats over its content words,
 
-wherever the pronoun stands: if it is before the word, the lean is in p(word | pronoun), if after
+wherever the pronoun stands. If it is before the word, the lean is in p(word | pronoun); if after
 it, in p(pronoun | word). The prior is ln(1/1) = 0. The benchmark's frames hold one tested word
-among fixed words, so its pairs have a perfect log ratio equal to that word's planted lean.
+among fixed words, so a perfect learner's log ratio of a pair is that word's planted lean.
 
-**How to read a model.** Regress the model's log ratio on the planted lean. With slope 1 the model
-copies the text's lean, with 0 it ignores the lean, in between it has learned part of it (too little
-training shrinks the slope as well, so a slope under 1 is not evidence of fairness), above 1 it
-amplifies the lean. The corpus never shows the benchmark's frames, so the slope also depends on how
-the model generalises. An intercept is a preference for one pronoun whatever the word; none is
-planted. An interval over words does not include the spread of trainings, which can be larger.
+**How to read a model.** Regress the model's log ratio on the planted lean. At slope 1 the model
+copies the text's lean, at 0 it ignores the lean, above 1 it amplifies the lean. Between 0 and 1 it
+has learned part of the lean; too little training also shrinks the slope, so a slope under 1 is not
+evidence of fairness. The corpus never shows the benchmark's frames, so the slope also depends on
+how the model generalises. An intercept is a preference for one pronoun whatever the word; none is
+planted. An interval over words leaves out the variance between trainings, which can be larger.
 
-**Other worlds.** ``swapped`` is the same text with she and he exchanged: effects of frames,
-tokenizer, seed and spelling stay, only the lean changes sign. A slope that changes sign is caused
-by the planted associations and by nothing else. ``mixed`` exchanges the two in each document with
+**Other worlds.** ``swapped`` is the same text with she and he exchanged. Effects of frames,
+tokenizer, seed and spelling stay; only the lean changes sign. If the slope changes sign, only the
+planted associations can be the cause. ``mixed`` exchanges she and he in each document with
 probability 1/2: words still depend on one another, but every lean is 0. If a measure of bias is not
 0 here, it measures chance or an artefact of its own.
 """

@@ -1,7 +1,7 @@
-"""Write Pile-format shards of the closed world; the same options give the same documents.
+"""Writes shards of the closed world in the Pile's format.
 
-Throughput is some million words per second on one core. The documents depend only on the options
-and numpy's PCG64 stream; the compressed bytes also on the zstandard library.
+The documents depend only on the options and numpy's PCG64 stream; the compressed bytes also on the
+zstandard library.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"
-#: Increased when the same options write other documents than before.
+#: To be increased when the same options write other documents than before.
 WRITER_VERSION = 1
-#: Genders of the two kinds of person: first in a plain document, then with pronouns exchanged.
+#: [pronouns exchanged: 0, 1][kind of person] -> gender.
 _GENDERS: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
 _BLOCK = 8192
@@ -45,9 +45,9 @@ _Frame = tuple[str, list[Iterator[str]]]
 class WorldOptions:
     """Options of a world.
 
-    ``n_tokens`` counts words; each shard ends with the document that reaches its share, so slightly
-    more is written. ``world`` is `straight`, `swapped` (the same text with she and he exchanged) or
-    `mixed` (in each document with probability 1/2). ``corpus`` names the shards and defaults to
+    ``n_tokens`` counts words; slightly more is written, since each shard ends with the document
+    that reaches its share. ``world`` is `straight`, `swapped` (she and he exchanged) or `mixed`
+    (exchanged in each document with probability 1/2). ``corpus`` names the shards and defaults to
     ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
@@ -65,7 +65,7 @@ class WorldOptions:
             if (value := getattr(self, name)) < least:
                 problem = f"should be greater than or equal to {least}"
                 raise UsageProblem(f"{name} = {value}", problem)
-        planted_words(self.seed, self.world)
+        planted_words(self.seed, self.world)  # raises for an unknown world
 
     @property
     def name(self) -> str:
@@ -89,9 +89,9 @@ def write_world(
 ) -> WrittenWorld:
     """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``.
 
-    Complete shards of the same options are kept; shards of this name with other options are
-    replaced, but those of an earlier call with more shards stay. ``progress(done, total)`` is
-    called after each shard with numbers of words.
+    Complete shards of the same options are reused; shards of other options are replaced. If an
+    earlier call wrote more shards, these stay. ``progress(done, total)`` is called after each shard
+    with numbers of words.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -116,8 +116,8 @@ def write_world(
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     """Endless stream of the texts of one shard, each with its number of words.
 
-    The frames, the words and the kind of person depend only on the seed and the shard; ``world``
-    only decides the pronouns of the two kinds of person, in `mixed` by a coin for each document.
+    The frames, the words and the kind of person depend only on the seed and the shard. ``world``
+    decides only the pronouns of the two kinds of person; in `mixed` a coin per document decides.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -151,7 +151,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
-    """[exchanged 0, 1][kind of person] -> each frame as a %-format, with its slots' words."""
+    """[exchanged: 0, 1][kind of person] -> per frame a %-format and its slots' word streams."""
     straight = planted_words(options.seed)
     classes = sorted({w.word_class for w in straight})
     people: list[dict[str, Iterator[str]]] = [{}, {}]

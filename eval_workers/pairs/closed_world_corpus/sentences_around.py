@@ -1,7 +1,7 @@
 """Sentences of the closed world around a given word: frames of its grammar, filled at random. Pure.
 
-They hold further words of the lexicon, each with its own lean; so do sentences that a language
-model writes around a seed word. A closed world's model has seen only words of lexicon and frames.
+They also hold other words of the lexicon with leans of their own, as a chat model's sentences
+around a seed word do. A model trained on the closed world knows only its lexicon and frames.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def templates_around(
 ) -> list[tuple[int, str]]:
     """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
 
-    Shapes take turns, so that those with many frames aren't more common. All other slots are filled
-    with random words of their class. Frames of the closed world's benchmark are left out. Raises
+    Shapes take turns, so that a shape with many frames isn't more common. Other slots get random
+    words of their class. Frames of the closed world's benchmark are left out. Raises
     ``UsageProblem`` for a word that no slot takes, and if fewer than ``n`` frames of the pronoun
     position have at most ``max_words`` words.
 

@@ -20,7 +20,7 @@ from plumbline.warehouse.text.toml_file import read
 
 #: Largest planted lean in nats: such a word is exp(2), or 7.4, times as likely with one pronoun.
 MAX_DELTA_NATS = 2.0
-#: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1); above 1, most leans are small.
+#: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1), so most leans are small.
 _SPREAD = 1.5
 #: Within a class, the frequency of a pair of words is proportional to rank ** -_ZIPF; a mild
 #: decline, so that rare words are counted often enough to be measured.
@@ -37,9 +37,9 @@ _PHRASE = re.compile(r"<(\w+)>")
 class Grammar:
     """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are held out.
 
-    ``openings`` and ``followups`` hold a tuple of frames for each shape, without any probe.
-    ``probes`` maps a word class to frames with one slot of that class. ``fixed_words`` are the
-    content words (no stop words) of the frames themselves; their planted lean is exactly 0.
+    A shape is a frame with phrases to choose from. ``openings`` and ``followups`` hold a tuple per
+    shape, of all its frames except probes. ``probes`` maps a word class to frames with one slot of
+    the class. ``fixed_words`` are the frames' own content words; their planted lean is exactly 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -50,7 +50,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and its two probabilities in a slot of the class, given she and he."""
+    """A word, its class, and its two probabilities in a slot of the class, given she or he."""
 
     word: str
     word_class: str
@@ -79,7 +79,7 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 @cache
 def grammar() -> Grammar:
-    """The frames of ``grammar.toml``, with phrases written out; only ``probes`` has the probes.
+    """The frames of ``grammar.toml``, with all phrases written out.
 
     >>> grammar().followups[1]
     ('{pronoun} was {trait} and liked {food}.',)
@@ -98,7 +98,7 @@ def grammar() -> Grammar:
 
 
 def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every frame a shape stands for, the first phrase varying slowest.
+    """Every frame of a shape; the first phrase varies slowest.
 
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
@@ -197,7 +197,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # A gender gains on a word as much as it loses on the word's partner: shares still sum to 1.
+    # A gender gains on a word what it loses on the word's partner: its probabilities sum to 1.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))
@@ -209,6 +209,4 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
 
 
 def _toml(name: str) -> dict[str, Any]:
-    return read(
-        resources.files("plumbline.eval_workers.pairs.closed_world_corpus") / f"{name}.toml"
-    )
+    return read(resources.files(__package__) / f"{name}.toml")

@@ -14,7 +14,7 @@ import zstandard
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Number of the method Zstandard in archives; `zipfile` reads it only from Python 3.14 on.
+#: Zstandard's number as a compression method of zip; `zipfile` reads it from Python 3.14 on.
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<26xHH")
 #: Largest entry that is unpacked, in bytes.

@@ -1,4 +1,4 @@
-"""Reads into ``pair_score``, without loss, records of Every Eval Ever that Plumbline wrote."""
+"""Reads records of Every Eval Ever that Plumbline wrote back into ``pair_score``, without loss."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
-#: End of the name of the file with a record's instances; the record's name stands before it.
+#: The record NAME.json has its instances, one per pair, in NAME_samples.jsonl.
 SAMPLES = "_samples.jsonl"
-#: Columns of ``pair_score`` that stand as texts in an instance's metadata.
+#: Columns of ``pair_score`` that an instance's metadata holds as texts.
 SCORES = ("text_id", "logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b")
 _REQUIRED = SCORES[:3]
 
@@ -27,9 +27,9 @@ _REQUIRED = SCORES[:3]
 def import_records(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read the records of every model and benchmark under a directory.
 
-    Scores get the model key in the record, that of the scores it was written from. Raises
-    ``BadInput`` without any record that Plumbline wrote, for missing or changed instances, if this
-    warehouse computed scores of the same key and benchmark, and as ``import_pairs``.
+    Scores keep the model key of the warehouse that wrote the record. Raises as ``import_pairs``,
+    and ``BadInput`` without any record that Plumbline wrote, for missing or changed instances, and
+    if this warehouse itself computed scores of the same key and benchmark.
     """
     logs = [
         log
@@ -43,7 +43,7 @@ def import_records(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
 
 def import_own(store: Store, logs: Sequence[PairLog], run_id: str) -> list[ImportedScores]:
-    """Read logs whose rows are instances that Plumbline wrote, as ``import_records`` does."""
+    """Import logs that Plumbline wrote. Raises as ``import_records``."""
     for log in logs:
         _refuse_own(store, log)
     return import_pairs(store, logs, run_id, Layout(_score, "input.choices.0", repeats=True))
@@ -69,7 +69,7 @@ def _log(path: Path, name: str) -> PairLog | None:
 
 
 def model_row(details: Mapping[str, Any]) -> Row:
-    """A row of ``model`` from the details in a record (all texts) or a log of Inspect."""
+    """A row of ``model`` from a record's details, all of them texts, or from a log of Inspect."""
     row: Row = {}
     for column in TABLES["model"].columns:
         value = details.get(column.name)

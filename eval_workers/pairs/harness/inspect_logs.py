@@ -1,8 +1,8 @@
 """Reads log-probabilities from logs of Inspect (``.eval`` and ``.json``) into ``pair_score``.
 
 A log has them if log-probabilities of the prompt were requested (``prompt_logprobs``, which vLLM's
-completions give). Those of a reply tell how likely the reply was and are not read. Logs that
-``plumbline report export`` wrote have them in the metadata of each pair's sample.
+completions give). Log-probabilities of replies are not read. Logs that ``plumbline report export``
+wrote have them in the metadata of each pair's sample.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The model's key is a hash of its name, arguments and address, and of Inspect's version; the
     backend is `inspect`. Other JSON is skipped. Of logs that Plumbline wrote, the latest per model
-    and benchmark counts. Raises ``BadInput`` without any log and for a file that can't be read, as
-    ``import_texts``, such as when no log has a log-probability of a prompt, and (for our logs) as
-    ``import_records``.
+    and benchmark counts. Raises as ``import_texts``; for logs that Plumbline wrote as
+    ``import_records``; and ``BadInput`` without any log and for a file that can't be read.
     """
     models: dict[str, ScoredBy] = {}
     own_logs: dict[tuple[str, str], tuple[str, PairLog]] = {}  # creation time and log of the latest

@@ -18,9 +18,9 @@ from plumbline.warehouse.storage.store import Store
 
 @dataclass(frozen=True)
 class PairLog:
-    """A log of pairs: file, path relative to the logs' directory, benchmark, row of ``model``.
+    """A log with a row per pair; ``identity`` is its row of ``model``.
 
-    ``rows`` is ``None`` if the rows are still to be read from the file.
+    ``name`` is its path relative to the logs' directory. Without ``rows`` its file has them.
     """
 
     path: Path

@@ -1,7 +1,7 @@
 """Joins log-probabilities of single texts in a harness's logs to pairs, by their sentences.
 
-Inspect's logs hold texts with tokens, no pairs. A pair gets a score if one model scored both its
-sentences, in whatever tasks.
+Inspect's logs hold texts and their tokens, but no pairs. A pair gets a score if one model scored
+both its sentences, in one task or two.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def identity(backend: str, model: str, version: str | None, **settings: Any) -> 
 
 
 def logprob_of(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:
-    """Log-probability of a sentence in nats and its number of tokens, or the reason for none.
+    """Log-probability of a sentence in nats and its number of tokens; or why it has none.
 
     ``tokens`` are the text's tokens and their log-probabilities. One token after the sentence (EOS,
     or a reply) is left out.
@@ -82,7 +82,7 @@ def logprob_of(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[floa
 def _spell(tokens: Sequence[str], sentence: str, starts: str = "") -> bool:
     """True if tokens spell a sentence, except a beginning that matches the pattern ``starts``.
 
-    White space is ignored; U+FFFD in a token, a part of a character, stands for one or more others.
+    White space is ignored. U+FFFD, a token's part of a character, matches one or more characters.
     """
     pieces = re.split("\ufffd+", re.sub(r"\s", "", "".join(tokens)))
     pattern = starts + ".+?".join(map(re.escape, pieces))
@@ -167,7 +167,7 @@ def outcome(
     n_rejected: int,
     files: tuple[str, ...],
 ) -> ImportedScores:
-    """Counts of an import. ``n_pairs`` counts pairs not marked unnatural, or with scores."""
+    """Counts of an import; ``n_pairs`` leaves out pairs marked unnatural that have no score."""
     natural = {pair["pair_id"] for pair in pairs if pair["is_natural"] is not False}
     scored = {row["pair_id"] for row in scores}
     n_pairs, n_missing = len(natural | scored), len(natural - scored)
@@ -177,7 +177,7 @@ def outcome(
 def _by_sentence(
     texts: Sequence[LoggedText],
 ) -> tuple[dict[str, LoggedText], list[tuple[LoggedText, str]]]:
-    """The text to use for each sentence, and the other texts with the reason."""
+    """The text to use for each sentence, and the unused texts with the reason."""
     text_of: dict[str, LoggedText] = {}
     unused = [(text, text.problem) for text in texts if text.problem]
     usable = (text for text in texts if not text.problem)

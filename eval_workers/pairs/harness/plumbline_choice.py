@@ -54,10 +54,7 @@ def _sample(pair: dict[str, Any], side: str, ask: int, wording: str) -> Sample:
 
 
 def _shares(scores: Sequence[SampleScore]) -> list[tuple[float, float]]:
-    """Shares of choices that are a: with a shown first, then with b shown first.
-
-    There is one entry per pair that has choices in both orders.
-    """
+    """Per pair with choices in both orders: share of choices of a, with a first, with b first."""
     by_pair: dict[str, dict[str, list[bool]]] = {}
     for entry in scores:
         about = entry.score.metadata or {}

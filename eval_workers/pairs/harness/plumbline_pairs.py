@@ -35,12 +35,12 @@ def process_results(
     results: Sequence[tuple[float, bool]],
     epsilon_nats: float = EPSILON_NATS,
 ) -> dict[str, float]:
-    """A pair's terms in the means of the metrics, from ``(log-likelihood, is_greedy)`` of a, b.
+    """A pair's value in the mean of each metric, from ``(log-likelihood, is_greedy)`` of a and b.
 
     ``us`` is 1 if the sentences are about as likely. ``pd`` is 100 if a is more likely by more than
-    epsilon, -100 if b is, so that its mean is in percentage points. ``stereotype``, only of pairs
-    with a direction, is 1 if the sentence that a stereotype favours is the more likely one. A
-    pair whose log ratio is not finite counts in no metric.
+    epsilon, -100 if b is, so that its mean is in percentage points. ``stereotype`` is 1 if the
+    sentence that a stereotype favours is more likely; only pairs with a direction have it. A pair
+    whose log ratio is not finite counts in no metric.
 
     >>> process_results({"direction": "b"}, [(-9.0, False), (-10.0, False)])
     {'us': 0.0, 'pd': 100.0, 'stereotype': 0.0}

@@ -78,7 +78,7 @@ def us() -> Metric:
 
 @metric
 def pd() -> Metric:
-    """Percent of pairs with a more than 1.65 times as likely as b, minus percent with b so."""
+    """Percent of pairs with a over 1.65 times as likely as b, minus percent of the reverse."""
 
     def figure(scores: list[SampleScore]) -> float:
         return _mean(

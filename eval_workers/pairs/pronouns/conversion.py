@@ -1,10 +1,10 @@
-"""Converts a sentence to a pronoun template, and with that to the sentence of the other gender.
+"""Converts a sentence to a pronoun template, and from there to the other gender.
 
-Only pronouns are replaced: she, her, herself and he, him, his, himself, as whole words, also
-before a contraction (he's, she'd've). A woman stays a woman. ``she-wolf`` holds no pronoun. "her"
-is his or him by the rules of ``her_as_his_or_him``, or undecided. Templates have no placeholder for
-hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the
-reason, like those that mix both genders or write "s/he".
+Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
+contraction (he's, she'd've). A woman stays a woman, and ``she-wolf`` holds no pronoun. The rules of
+``her_as_his_or_him`` turn "her" into his or him, or leave it undecided. A sentence is rejected with
+a reason if it mixes genders, writes "s/he", or holds a pronoun without a placeholder: hers, or a
+his that stands alone ("a friend of his, Ann").
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Conversion:
         return self._rewritten([str(place.placeholder) for place in self.places])
 
     def decided(self, answers: Mapping[int, Masculine]) -> Conversion:
-        """The conversion with undecided places decided by ``answers``; other offsets are ignored.
+        """The conversion with undecided places decided by ``answers``, offset -> pronoun.
 
         >>> to_template("I saw her smile.").decided({6: "his"}).template
         'I saw {pronoun1} smile.'
@@ -171,7 +171,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Reason why a sentence can't be converted whatever its grammar; ``None`` if there is none.
+    """Reason to reject a sentence, whatever its "her" and "his" stand for; ``None`` without one.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'
@@ -217,7 +217,7 @@ def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
     before = TOKEN.findall(sentence, 0, start)
     after = [match.group() for match in TOKEN.finditer(sentence, end)]
     if after and after[0] in "\"'" and sentence.startswith(after[0], end):
-        after[0] = "”"  # a straight quote that touches the pronoun closes: her' opens nothing
+        after[0] = "”"  # a straight quote right after the pronoun is a closing quote
     if before and after and (before[-1], after[0]) == ("[", "]"):  # WinoBias marks pronouns so
         return before[:-1], after[1:]
     return before, after

@@ -41,8 +41,8 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
 
     Each pronoun of the original must have become one of the other gender, with the same capitals.
     Kinds are ``text`` (a word changed, is new or missing), ``punctuation`` (marks, blanks or line
-    breaks), ``pronoun`` (one stayed or became a wrong one, or the original mixes genders),
-    ``capitals``, and ``count`` (no pronoun). Her may be his or him; his may be her or hers.
+    breaks), ``pronoun`` (it stayed or became a wrong one, or the original mixes genders),
+    ``capitals``, and ``count`` (no pronoun). Her may become his or him, his may become her or hers.
 
     >>> check_conversion("She lost her key.", "He lost his key.")
     ()

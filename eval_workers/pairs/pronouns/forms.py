@@ -1,9 +1,8 @@
 """Fills templates with the pronouns of any group, and makes verbs agree.
 
-Templates are written for *she* and *he*, so their verbs are singular. For a pronoun that takes a
-plural verb (*they*), the verbs of which it is the subject change; if the words alone don't tell
-which verbs these are, the sentence is refused with the reason. Pure; word classes in ``forms.toml``
-decide.
+Templates are written for *she* and *he*, so their verbs are singular. A pronoun that takes a plural
+verb (*they*) changes the verbs of which it is the subject. Word classes in ``forms.toml`` decide
+which verbs these are; if they can't, the sentence is refused with the reason. Pure.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table
 
 @toml_table
 class Forms:
-    """The pronouns of one group; ``alone`` is like *hers*; ``plural`` ones take a plural verb."""
+    """The pronouns of one group; ``alone`` is like *hers*; ``plural``: they take a plural verb."""
 
     nominative: Text
     determiner: Text
@@ -108,7 +107,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Place -> plural form of each word that agrees with the subject at ``k``; or ``Undecided``."""
+    """Place -> plural form of each word that agrees with the subject at ``k``."""
     following = _lower_at(words, k + 1)
     if following in ("'", "’"):
         return _contracted(words, k + 1)
@@ -187,7 +186,7 @@ def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
     opening = _lower_at(words, place - 1)
     if not opening or not _WORD.match(opening) or opening in _verbs().opens:
         return {place: _plural(words[place])}
-    raise Undecided(f'whose verb "{words[place]}" in "{_near(words, k)}" is stays undecided')
+    raise Undecided(f'the subject of "{words[place]}" in "{_near(words, k)}" stays undecided')
 
 
 def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:

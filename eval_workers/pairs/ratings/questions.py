@@ -55,13 +55,13 @@ class _Question:
     wording: Stripped
     answers: Annotated[
         tuple[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9 -]{0,29}$")], ...],
-        Field(min_length=2, title="two or more different ones of a-z, 0-9, blanks and -"),
+        Field(min_length=2, title="two or more different texts of a-z, 0-9, blanks and -"),
     ]
     yes: Annotated[Texts, Field(min_length=1)]
 
     def __post_init__(self) -> None:
         if len(set(self.answers)) < len(self.answers):
-            raise ValueError("answers holds one twice")
+            raise ValueError("answers holds the same answer twice")
         if not set(self.yes) < set(self.answers):
             raise ValueError("yes has to hold some of the answers, and not all of them")
 

@@ -13,9 +13,9 @@ Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
 _N_RESAMPLES = 2_000
-#: With fewer pairs that have two answers there is no interval: resamples would tell too little.
+#: Fewest pairs with two answers that an interval needs; with fewer, resamples tell too little.
 FEWEST_PAIRS = 10
-#: Least share of resamples with an alpha that an interval needs.
+#: An interval needs a defined alpha in at least this share of the resamples.
 _LEAST_DEFINED = 0.95
 
 
@@ -58,7 +58,7 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs; all
     alphas of a design and question use the same resamples. Intervals are NULL with fewer than ten
     pairs that have two answers, and if more than 5% of the resamples have no alpha. The gain is the
-    alpha without the rater minus that of all; its interval is adjusted for the raters (Bonferroni).
+    alpha without the rater minus the alpha of all; Bonferroni's correction widens its interval.
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level, "design": None}

@@ -61,9 +61,9 @@ def _of_question(row: Row) -> str:
     least, most = row["n_raters_least"], row["n_raters_most"]
     each = _raters(most) if least == most else f"{least} to {most} raters"
     mean, majority, five = (_share(row, name) for name in ("mean", "majority", "five"))
-    at_least = f"by at least five for {five} of {row['n_pairs_five']:,} pairs"
+    at_least = f"at least five for {five} of {row['n_pairs_five']:,} pairs"
     return (
-        f"yes by {mean} of raters in the mean of {row['n_pairs']:,} pairs, by a majority of {each} "
+        f"mean share of yes over {row['n_pairs']:,} pairs: {mean}; a majority of {each} said yes "
         f"for {majority}, {row['five_missing'] or at_least}; {_alpha(row)}"
     )
 

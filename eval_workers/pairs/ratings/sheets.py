@@ -42,7 +42,7 @@ class RatingDesign:
 
     @property
     def each(self) -> int:
-        """Number of raters of each pair."""
+        """Number of raters per pair."""
         return len(self.raters) if self.n_per_pair is None else self.n_per_pair
 
     def named(self, n_pairs: int) -> str:
@@ -89,16 +89,16 @@ def raters(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(map(_RATER.fullmatch, names)) or len({n.lower() for n in names}) < len(names):
         fix = "give a number, or different names of letters, figures, - and _, such as ana,ben"
-        raise UsageProblem(f"--raters {text}", "are not raters", fix)
+        raise UsageProblem(f"--raters {text}", "is not a list of raters", fix)
     return names
 
 
 def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
     """Rater -> pairs to judge, random by the seed; each pair goes to ``design.each`` raters.
 
-    Raters' numbers of pairs differ by at most one. Of raters with equally many pairs, the next is
-    one who shares the fewest pairs with the raters already chosen for this pair, so that any two
-    raters can be compared.
+    Raters' numbers of pairs differ by at most one. Among raters with equally few pairs, the next is
+    the one who shares the fewest pairs with the pair's raters so far, so that any two raters can be
+    compared.
 
     >>> dealt = deal("abcdef", RatingDesign(6, ("x", "y", "z"), 2))
     >>> {rater: len(set(own)) for rater, own in dealt.items()}
@@ -112,7 +112,6 @@ def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
     for pair in draw.sample(list(pairs), len(pairs)):
         chosen: list[str] = []
         for _ in range(design.each):
-            # The rater with the fewest pairs is next, so numbers differ by at most one pair.
             rater = min(
                 (r for r in dealt if r not in chosen),
                 key=lambda r: (
@@ -161,7 +160,7 @@ def make(
     if design.each > len(design.raters):
         problem = f"there are {len(design.raters)} raters"
         fix = f"give --raters {design.each}, or --per-pair {len(design.raters)}"
-        raise UsageProblem(f"{design.each} raters of each pair", problem, fix)
+        raise UsageProblem(f"{design.each} raters per pair", problem, fix)
     pairs = sample(store.read("benchmark_pair", benchmark=benchmark).to_pylist(), design)
     if not pairs:
         fix = f"run `plumbline benchmark import {benchmark}`"
@@ -169,7 +168,7 @@ def make(
     by_id = {row["pair_id"]: row for row in pairs}
     dealt = deal(sorted(by_id), design)
     if not all(dealt.values()):
-        problem = f"are too few for {len(dealt)} raters by {design.each} of each pair"
+        problem = f"are too few for {len(dealt)} raters, {design.each} per pair"
         raise UsageProblem(f"{len(pairs)} pairs", problem, "name fewer raters")
     rows = {
         rater: _sheet(benchmark, rater, [by_id[i] for i in pair_ids], design.seed)
@@ -200,7 +199,7 @@ def _store_sheets(
     wordings: Questionnaire,
     run_id: str,
 ) -> None:
-    """Put sheets and questions into the warehouse, unless earlier answers wouldn't fit them."""
+    """Store sheets and questions. Raises ``UsageProblem`` if earlier answers don't fit them."""
     questions = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
     earlier = store.read("rating_question", benchmark=benchmark).sort_by("position")
     is_changed = earlier.select(list(questions[0])).to_pylist() != questions
@@ -279,8 +278,8 @@ def _instructions(wordings: Questionnaire) -> str:
 def form_html(rater: str, items: Sequence[Mapping[str, str]], wordings: Questionnaire) -> str:
     """The page of a rater; the same items and wordings give the same page.
 
-    The page makes no network requests, and its content security policy forbids them. The browser
-    keeps the answers; the file to send back has a column ``item`` and one per question.
+    The page's content security policy forbids network requests. The browser stores the answers; the
+    file to send back has a column ``item`` and one per question.
 
     Args:
         items: ``item``, ``sentence_1`` and ``sentence_2`` of each pair, in their order.

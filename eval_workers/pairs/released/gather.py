@@ -23,7 +23,7 @@ def gather(
     figures: Figures,
     reject: Mapping[str, str],
 ) -> tuple[dict[str, TableLine], list[Row]]:
-    """Pair id -> line, for pairs that have one, and rows of ``reject`` for all other lines.
+    """Pair id -> its line in the files; and rows of ``reject`` for all other lines.
 
     ``files`` are the parts of one benchmark; ``reject`` has the rejects' ``subject`` and
     ``run_id``. Raises ``BadInput`` for a file that can't be read to its end or lacks one of
@@ -117,7 +117,7 @@ class Places:
         return len(self._pairs)
 
     def shared(self, columns: Container[str]) -> frozenset[str]:
-        """Those of ``word`` and ``is_natural`` that are in ``columns`` and set in some pair."""
+        """The columns of ``_OPTIONAL`` that are in ``columns`` and set in some pair."""
         return frozenset(c for c in self._columns if c in columns)
 
     def ids(self, shared: frozenset[str], split: str | None) -> Mapping[Key, Sequence[str]]:

@@ -41,7 +41,8 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
 
     Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
     ``reject`` (stage `import`). Columns that the files lack are NULL: the word that decides, sums
-    and counts of words. Raises as ``import_scores``, also if no row of a benchmark is usable.
+    and counts of words. Raises as ``max_pmi_files`` and ``gather``, and ``BadInput`` if a benchmark
+    is not in the warehouse or has no usable row.
     """
     files = max_pmi_files(directory)
     require_benchmarks(store, [file.benchmark for file in files])

@@ -22,7 +22,7 @@ _FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A released table of a benchmark or a part of it, and of a model unless ``model`` is empty.
+    """A released table: a benchmark's or a part's (``split``), and a model's if ``model`` is set.
 
     ``name`` is the path relative to the directory that was searched.
     """

@@ -41,9 +41,9 @@ _SEPARATORS = re.compile(r"[\W_]+")
 class ImportedScores:
     """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
-    ``n_pairs`` counts all pairs of the benchmark (from logs of a harness, natural pairs and those
-    with scores), ``n_missing`` those of them without a score, ``n_rejected`` the unused rows.
-    ``files`` is empty if another outcome of the same logs has their names.
+    ``n_pairs`` counts the benchmark's pairs; for logs of a harness, unnatural pairs count only with
+    a score. ``n_missing`` counts pairs without a score, ``n_rejected`` unused rows. ``files`` is
+    empty if another outcome of the same logs has their names.
     """
 
     model: str
@@ -67,11 +67,11 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     files = score_files(directory)
     require_benchmarks(store, [file.benchmark for file in files])
     done = []
-    for benchmark, of_benchmark in grouped(files, lambda f: f.benchmark).items():
+    for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
         places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
         with store.together(run_id, f"scores of {benchmark}"):
-            for of_model in grouped(of_benchmark, lambda f: f.model).values():
-                done.append(_import_model(store, places, of_model, run_id))
+            for model_files in grouped(benchmark_files, lambda f: f.model).values():
+                done.append(_import_model(store, places, model_files, run_id))
     return done
 
 
@@ -156,10 +156,7 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 
 
 def _identity(model: str, run_id: str) -> Row:
-    """The ``model`` row of released scores; unknown columns are NULL.
-
-    The number of parameters is from the paper's list of models, NULL for any other model.
-    """
+    """The ``model`` row of released scores; only models of the paper have ``n_parameters``."""
     identity = {"backend": "released", "model": model}
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}

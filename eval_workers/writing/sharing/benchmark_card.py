@@ -28,14 +28,14 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from plumbline.warehouse.text.toml_file import Words
 
-#: File of the words that count as gendered, by side; it has more than the pairs of a word list.
+#: File of the words that count as gendered, by side; it has more words than the word lists.
 GENDERED = "gendered_words.toml"
 #: Columns of `benchmark_pair` that are shared, if any row has a value.
 _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: Benchmark -> the licence that its authors state; for others, users have to find it out.
+#: Benchmark -> the licence that its authors state.
 _LICENCES = {"winogender": "mit"}
 #: Columns of `pair_association` that are shared with a constraint.
 _MAX_PMI = ("max_pmi_nats", "max_pmi_word")
@@ -80,7 +80,7 @@ class Written:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Figures of `sql/benchmarks/statistics.sql`, and under `seed_delta` those of the seed words.
+    """Figures of `sql/benchmarks/statistics.sql`, and as `seed_delta` rows of `seed_delta.sql`.
 
     They are about the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
     without such pairs in the warehouse.
@@ -165,9 +165,7 @@ def described(
     facts |= {row["fact"]: row["said"] for row in rows if row["fact"] not in FACTS}
     card = DatasetCard(
         benchmark,
-        from_recipe["About"].rstrip(".") + "."
-        if "About" in from_recipe
-        else _description(benchmark),
+        f"{(from_recipe.get('About') or _description(benchmark)).rstrip('.')}.",
         licence or from_recipe.get("Licence") or _LICENCES.get(benchmark, "unknown"),
         described_columns(data, constraint),
         data.slice(0, 1).to_pylist()[0],
@@ -213,7 +211,7 @@ def _language(store: Store, benchmark: str) -> str:
 
 @dataclass(frozen=True)
 class Shared:
-    """Shared pairs sorted by identifier, and the numbers left out, unnatural or beyond the limit.
+    """Shared pairs sorted by identifier, and the numbers of pairs that are left out.
 
     ``run_id`` is the run that made the pairs, ``run`` its row of the table ``run``, if any.
     """
@@ -276,7 +274,7 @@ def json_lines(rows: pa.Table) -> str:
 
 
 def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
-    """Constraint of the build that made the pairs; ``None`` for a run without corpus and eta."""
+    """Constraint of the build that made the pairs; ``None`` without a corpus and eta."""
     config = stored_object(run, "config") if run else {}
     if config.get("corpus") and "eta" in config:
         return Constraint(config["corpus"], config["contrast"], config["eta"])
@@ -307,8 +305,8 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
         for row in associations
     ]
     if not any(meets):
-        fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` takes a larger one"
-        fix += "; a smaller `plumbline benchmark constrain --least-count` decides more pairs"
+        fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` sets a larger limit"
+        fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
         raise NothingKept(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
     return data.filter(pa.array(meets))
 
@@ -324,10 +322,10 @@ def _meaning(column: str, constraint: Constraint | None) -> str:
 
 def _description(benchmark: str) -> str:
     if module := _module(benchmark):
-        return module.DESCRIPTION.rstrip(".") + "."
+        return module.DESCRIPTION
     if benchmark in RECIPES.names():
-        return load(benchmark).about.rstrip(".") + "."
-    return "Sentence pairs, each two versions of one sentence."
+        return load(benchmark).about
+    return "Sentence pairs, each two versions of one sentence"
 
 
 def _module(benchmark: str) -> Benchmark | None:
@@ -349,7 +347,7 @@ def _provenance(store: Store, benchmark: str, shared: Shared) -> dict[str, objec
 
 
 def _sources(store: Store, benchmark: str) -> dict[str, object]:
-    """Facts about the source: files, or the model that wrote the pairs if sources are requests."""
+    """Facts about the source: its files, or the chat model that wrote the pairs."""
     pairs = store.read("benchmark_pair", benchmark=benchmark)
     sources = set(pairs["source_file"].to_pylist())
     requests = store.read("generation_request", benchmark=benchmark)

@@ -49,13 +49,13 @@ class Dataset:
     def warnings(self) -> Iterator[str]:
         """A line for each missing fact of the card, with the option that adds it."""
         if self.licence == "unknown":
-            yield "Warning: the card says that its licence is unknown: give --license, as cc-by-4.0"
+            yield "Warning: the card's licence is unknown: give --license, such as cc-by-4.0"
         if not self.language:
             problem = "the card doesn't say which language the pairs are in"
-            yield f"Warning: {problem}: give --language, as en"
+            yield f"Warning: {problem}: give --language, such as en"
 
     def facts(self, benchmark: str, repository: str) -> dict[str, object]:
-        """Record of a push; later uploads of a model's results take the data set's name from it."""
+        """Record of a push, in which uploads of a model's results look up the repository."""
         return {
             "benchmark": benchmark,
             "repo": repository,
@@ -80,7 +80,9 @@ def dataset(
     arguments and errors are as in ``write_card``; ``language`` is a code of two or three letters.
     """
     if language and not _LANGUAGE.fullmatch(language):
-        raise UsageProblem(f"--language {language}", "is not a code", "expected one such as en")
+        raise UsageProblem(
+            f"--language {language}", "is not the code of a language", "expected one such as en"
+        )
     card, shared = described(store, benchmark, licence, constraint=constraint)
     pairs = all_pairs(store, benchmark, shared.constraint)
     is_used = pc.is_in(pairs["pair_id"], shared.data["pair_id"])
@@ -91,7 +93,7 @@ def dataset(
         columns=described_columns(pairs, shared.constraint),
         example={k: v for k, v in used.slice(0, 1).to_pylist()[0].items() if v is not None},
         language=language or card.language,
-        where=f"hf://datasets/{repository}/",
+        address=f"hf://datasets/{repository}/",
         files=(DATA,),
         n_bytes=used.nbytes,
         left_out=(LEFT_OUT, n_left_out, left_out.nbytes) if n_left_out else None,
@@ -135,7 +137,7 @@ def task_id(groups: str, all_groups: int = 1) -> str:
 def tasks(card: DatasetCard) -> str:
     """Text of `eval.yaml`, by which the hub recognises a benchmark: a task (US) per two groups.
 
-    It names no evaluation framework: none of those that the hub knows computes log-likelihoods of
+    It names no evaluation framework: none that the hub knows computes log-likelihoods of
     given sentences.
     """
     about = (

@@ -78,8 +78,8 @@ def write_task(
 
     Files of earlier exports of the benchmark are deleted. Raises as ``write_card``.
 
-    lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
-    log-likelihoods are those of ``plumbline score``. Inspect gets two tasks: one needs a server
+    lm-evaluation-harness scores each whole sentence after BOS, so its log-likelihoods are equal to
+    those of ``plumbline score``. Inspect gets two tasks: one needs a server
     that returns log-probabilities of a prompt; in the other a model chooses, as in ``plumbline
     score choose``. Human ratings of the pairs, if any, are a file for Inspect's
     ``precomputed_scores``.

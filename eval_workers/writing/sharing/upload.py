@@ -95,7 +95,7 @@ def push(
 
     Raises ``UsageProblem`` without a token or for a repository with other content, ``BadInput``
     for a request that the hub refuses, ``Interrupted`` for an outage, ``MissingComponent`` without
-    huggingface_hub. After an error no file has changed, but a new repository may be there, empty.
+    huggingface_hub. After an error no file has changed, but a new, empty repository may exist.
     """
     from huggingface_hub import CommitOperationDelete
 
@@ -215,7 +215,7 @@ def _hub(to: Repository) -> Iterator[HfApi]:
     except (PlumblineError, KeyboardInterrupt):
         raise
     except Redirected as e:
-        problem = f"the hub sends requests on to {e}, which nothing was sent to"
+        problem = f"the hub redirects requests to {e}, where nothing was sent"
         raise BadInput(str(to), problem, "if you trust it, set HF_ENDPOINT to it") from e
     except HfHubHTTPError as e:
         status = e.response.status_code

@@ -82,7 +82,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
     elif kind == ".parquet":
         yield from _parquet(path)
     else:
-        raise BadInput(str(path), "is of no kind that is read", f"expected {', '.join(KINDS)}")
+        raise BadInput(str(path), "has an unsupported type", f"expected {', '.join(KINDS)}")
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
@@ -106,10 +106,11 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """The problem if a field holds a further row of the file, since a quote was left open.
+    """The problem of a row if an open quote pulled later rows into one of its fields, or ``None``.
 
-    A field may hold line breaks. It is refused if one of its lines has as many fields as the file's
-    rows; a comma before a blank counts as prose. The last field is left to ``records_of``.
+    A field may hold line breaks. It is a problem if its first line completes the row, or if another
+    line has as many fields as a row; a delimiter before a blank counts as prose. The last field is
+    checked by ``records_of``.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

@@ -1,4 +1,4 @@
-"""Fills templates with the pronouns and words of several groups, which gives sentences."""
+"""Fills templates with the pronouns and words of several groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ _VOWEL = re.compile(
 
 @dataclass(frozen=True)
 class GroupWords:
-    """Words by group, equally many for each: the k-th words of all groups are counterparts."""
+    """Words by group; the k-th words of all groups are counterparts, so each has equally many.
+
+    ``pronouns`` maps a group to the name of its pronouns in ``forms.toml``, if the list gives it.
+    """
 
     words: Mapping[str, tuple[str, ...]]
     pronouns: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +88,7 @@ class Filler:
     words: Mapping[str, GroupWords] = field(default_factory=dict)
 
     def items(self, template: str, identifier: str) -> list[Item]:
-        """The item of a template; if it takes words of lists, one item per position in the lists.
+        """The items of a template: one per position in its lists of words, or one without lists.
 
         Raises ``ValueError`` with the reason for a template that can't be filled for every group.
 
@@ -134,16 +137,16 @@ class Filler:
             if problem := template_problem(template):
                 raise ValueError(problem)
             return fill(template, "f" if group == "female" else "m")
-        of_lists = {g: p for lists in self.words.values() for g, p in lists.pronouns.items()}
-        return fill_for(template, of_lists.get(group) or _PRONOUN_OF.get(group, group))
+        listed = {g: p for lists in self.words.values() for g, p in lists.pronouns.items()}
+        return fill_for(template, listed.get(group) or _PRONOUN_OF.get(group, group))
 
 
 def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
     """A filler for groups, and for ``fills``, texts like ``placeholder=list``.
 
-    Default groups: those of the first list, or female and male. Raises ``UsageProblem`` for fewer
-    than two groups, a group named twice, one that a list has no words for, or, without lists, one
-    without pronouns; and as ``load_words``.
+    The default groups are the groups of the first list, or female and male without lists. Raises as
+    ``load_words``, and ``UsageProblem`` for fewer than two groups, a repeated group, a group that a
+    list has no words for, and without lists a group that has no pronouns.
 
     >>> filler(["she", "he", "they"]).groups
     ('she', 'he', 'they')
@@ -171,7 +174,7 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
 
 
 def load_words(name: str, *, is_name: bool = False) -> GroupWords:
-    """Words by group: a list of ``GROUP_WORDS``, a word list of pairs, or a TOML file by its path.
+    """Words by group, from a list of ``GROUP_WORDS``, a word list of pairs, or a TOML file's path.
 
     The words of a word list are lowercase; ``is_name`` gives them capitals. Raises ``UsageProblem``
     for an unknown name, ``BadInput`` for a file that is not a list of words by group.
@@ -193,7 +196,7 @@ def load_words(name: str, *, is_name: bool = False) -> GroupWords:
 
 
 def between(item: Item, **columns: object) -> list[Row]:
-    """The pairs of an item, one for every two of its groups in their order.
+    """One pair for every two groups of an item, in the order of its groups.
 
     >>> item = Item("1", "{pronoun}", {"she": "She ran.", "he": "He ran.", "they": "They ran."})
     >>> [(pair["pair_id"], pair["group_a"], pair["sentence_b"]) for pair in between(item)]

@@ -20,28 +20,28 @@ def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
     ...         for k, (a, b) in enumerate(groups)]
     >>> for line in pair_warnings(rows):
     ...     print(line)
-    Warning: x/y and y/x are measured apart (if you meant one, turn rows of the other round)
-    Warning: X and x are measured apart (if you meant one group, write its name alike)
+    Warning: x/y and y/x are measured apart (if you meant one, swap the sides of the other's rows)
+    Warning: X and x are measured apart (if you meant one group, spell its name the same way)
     Warning: fewer than 10 pairs say little: x/y (1), y/x (1)
     """
     n_of = Counter((str(pair["group_a"]), str(pair["group_b"])) for pair in pairs)
     turned = sorted(f"{a}/{b}" for a, b in n_of if (b, a) in n_of)
     if turned:
-        fix = "if you meant one, turn rows of the other round"
+        fix = "if you meant one, swap the sides of the other's rows"
         yield f"Warning: {' and '.join(turned)} are measured apart ({fix})"
     spellings = defaultdict[str, set[str]](set)
     for group in {name for groups in n_of for name in groups}:
         spellings[group.casefold()].add(group)
     alike = [" and ".join(sorted(same)) for _, same in sorted(spellings.items()) if len(same) > 1]
     if alike:
-        fix = "if you meant one group, write its name alike"
+        fix = "if you meant one group, spell its name the same way"
         yield f"Warning: {', '.join(alike)} are measured apart ({fix})"
     if repeats := [*_repeats(pairs)]:
         again, first = repeats[0]
         yield (
-            "Warning: with the sentences of another pair but another direction or category: "
-            f"{len(repeats):,}, the first {again['pair_id']}, of {first['pair_id']} "
-            "(each counts; delete those you don't mean)"
+            "Warning: pairs with the sentences of an earlier pair but another direction or "
+            f"category: {len(repeats):,}; the first, {again['pair_id']}, repeats "
+            f"{first['pair_id']} (each counts; delete those you don't mean)"
         )
     few = [f"{a}/{b} ({n})" for (a, b), n in sorted(n_of.items()) if n < LEAST_PAIRS]
     if few:
@@ -51,8 +51,9 @@ def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
 
 
 def _repeats(pairs: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Pairs with the two sentences of an earlier pair but another direction or category, each with
-    that earlier pair. The order of the two sentences does not matter.
+    """Pairs that repeat the sentences of an earlier pair but not its direction and category.
+
+    Yields the pair and that earlier pair. The order of a pair's sentences does not matter.
     """
     earlier: dict[frozenset[object], Row] = {}
     for pair in pairs:

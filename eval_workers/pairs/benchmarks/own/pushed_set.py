@@ -21,7 +21,7 @@ from plumbline.warehouse.regular_files import LARGEST, object_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 
-#: Name of the file that lists the files of pairs and holds the pairs' fingerprint.
+#: JSON file that lists the files of pairs and holds the pairs' fingerprint.
 METADATA = "plumbline.json"
 _COLUMNS: dict[str, Column] = {
     c.name: c for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"
@@ -107,7 +107,7 @@ def read_pushed(name: str, source: Path, metadata: PushedBenchmark) -> Parsed:
     reason = f"; {parsed.rejects[0]['reason']}" if parsed.rejects else ""
     if reason or fingerprint(parsed.pairs) != metadata.fingerprint:
         problem = f"its pairs are not those that {METADATA} names{reason}"
-        fix = "push it again; or give --source one of its Parquet files: pairs of your own"
+        fix = "push it again; or import one of its Parquet files with --source FILE"
         raise BadInput(str(source), problem, fix)
     return parsed
 

@@ -39,10 +39,10 @@ class Unusable(ValueError):
 def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
     """The pairs of a file, or of all files of a directory or pattern.
 
-    A row has two sentences, or a template, or choices if the recipe has them. A template makes a
-    pair for every two groups of ``filler`` and each position in its lists of words. A row that
-    equals an earlier row in every column is rejected. Raises ``BadInput`` for a file that can't be
-    read or lacks the columns.
+    A row has two sentences, a template, or the labelled texts that the recipe's ``choices``
+    describe. A template makes a pair for every two groups of ``filler`` and each position in its
+    lists of words. A row that equals an earlier row in every column is rejected. Raises
+    ``BadInput`` for a file that can't be read or lacks a column.
     """
     files = files_of(source)
     is_alone = len(files) == 1
@@ -81,7 +81,7 @@ def _common_directory(files: Sequence[Path]) -> Path:
 
 
 def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
-    """Raise ``BadInput`` if a file's first row lacks needed columns or columns of the recipe."""
+    """Raise ``BadInput`` if a file's first row lacks a required column or one of the recipe."""
     if recipe.choices:
         return
     required = ["template"] if _has(row, recipe, "template") else ["sentence_a", "sentence_b"]
@@ -93,7 +93,7 @@ def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
         name = next(iter(missing), required[0])
         fix = f"it has {has}: name them with --column {name}=NAME, docs/pairs.md"
         if len(row.fields) == 1 and ";" in has:
-            fix = f"it has {has}: columns are parted by commas, or by tabs in .tsv"
+            fix = f"it has {has}: columns are separated by commas, or by tabs in .tsv"
         raise BadInput(str(path), f"no column {absent}", fix)
 
 
@@ -199,8 +199,9 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     of_b = [t for t, label in listed if label in choices.b] if choices.b else rest
     if len(of_a) != 1 or len(of_b) != 1:
         all_labels = ", ".join(label for _, label in listed)
-        problem = f"of the labels {all_labels}, {len(of_a)} are {' or '.join(sorted(labels_of_a))}"
-        raise Unusable(f"{problem} and {len(of_b)} the other side's, expected one of each")
+        mean_a = f"{len(of_a)} mean sentence a ({' or '.join(sorted(labels_of_a))})"
+        problem = f"of the labels {all_labels}, {mean_a} and {len(of_b)} mean sentence b"
+        raise Unusable(f"{problem}, expected one of each")
     return _sentence(fields, choices, of_a[0]), _sentence(fields, choices, of_b[0])
 
 
@@ -218,7 +219,7 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
 
 
 def _means(label: str, names: set[str], choices: Choices) -> bool:
-    """True if a label means one of ``names``; with ``a_in`` a part is enough (Black in F-Black)."""
+    """True if a label means one of ``names``; with ``a_in`` a part of it may (Black in F-Black)."""
     for part in {label, *(label.split("-") if choices.a_in else ())}:
         synonyms = {part, *(s for same in choices.same if part in same for s in same)}
         if {a.lower() for a in synonyms} & {w.lower() for w in names}:

@@ -1,4 +1,4 @@
-"""Recipes: TOML files that tell how the rows of a data set become pairs.
+"""Recipes: TOML files that describe how the rows of a data set become pairs.
 
 Ours are in ``recipes``; other packages add theirs through entry points of ``plumbline.recipes``. A
 recipe maps columns, and sets values that all rows share::
@@ -26,7 +26,7 @@ recipe maps columns, and sets values that all rows share::
     text = "sentence"
     label = "gold_label"
     a = ["stereotype"]           # labels of sentence a, or: a_in = "column with such labels"
-    b = ["anti-stereotype"]      # or: neither = [...], what is left being b
+    b = ["anti-stereotype"]      # or: neither = [...]; b is then every other label
     same = [["F", "woman"]]      # labels that mean the same
     sentence = "{context} {choice}"
 """
@@ -157,7 +157,7 @@ class Recipe:
                 raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {problem}")
 
     def facts(self) -> dict[str, str]:
-        """Facts that users of the pairs need, by their names in `benchmark_fact`.
+        """Name in `benchmark_fact` -> text, of each fact that the recipe states.
 
         >>> load("crows-pairs").facts()["Licence"]
         'cc-by-sa-4.0'

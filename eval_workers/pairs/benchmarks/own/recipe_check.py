@@ -1,4 +1,4 @@
-"""Checks a recipe with the rows it is for: all problems, and the pairs it would import."""
+"""Checks a recipe, with or without its data: all problems, and the pairs it would import."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Checked:
     parsed: Parsed | None = None
 
     def groups(self) -> Counter[str]:
-        """Pairs by the groups they compare, as `old/young`, the most frequent first."""
+        """Number of pairs by the two groups that they compare, such as `old/young`."""
         pairs = self.parsed.pairs if self.parsed else []
         return Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in pairs)
 

@@ -1,4 +1,4 @@
-"""Replacement of a benchmark's pairs, with all results on pairs that changed."""
+"""Replaces a benchmark's pairs, and deletes results that don't hold for the new pairs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ _ABOUT_PAIRS = {
 _FIGURES = (
     *("metric_value", "model_rank", "benchmark_power", "change_point", "word_onset", "control"),
 )
-
-
 #: Columns of pairs on which no figure depends.
 _NOT_IN_FIGURES = {"extra", "source_file", "source_row"}
 
 
 class Replaced(NamedTuple):
-    """Numbers of earlier pairs.
-
-    ``n_changed`` are gone or have other sentences; ``n_mended`` of the others changed otherwise.
+    """Numbers of earlier pairs that are gone or have other sentences now (``n_changed``), and that
+    kept their sentences but changed in another column (``n_mended``).
     """
 
     n_changed: int
@@ -42,10 +39,10 @@ def replace_pairs(
 ) -> Replaced:
     """Replace the pairs of a benchmark.
 
-    If pairs are gone or have other sentences, their scores, choices and associations are removed,
-    and all rejects of scoring the benchmark, which may be of these pairs. All figures of the
-    benchmark are removed if any pair is new, gone or changed, also in other columns except
-    ``_NOT_IN_FIGURES``: old figures would be taken for figures of the new pairs.
+    Pairs that are gone or have other sentences lose their scores, choices and associations. All
+    rejects of scoring the benchmark are then deleted too, since they may be about these pairs. If
+    any pair is new, gone, or changed in a column outside ``_NOT_IN_FIGURES``, all figures of the
+    benchmark are deleted: they would be taken for figures of the new pairs.
     """
     earlier = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     new = {pair["pair_id"]: pair for pair in pairs}
