@@ -13,7 +13,6 @@ EXTRA_OF = {
     "nltk": "vocabulary",
     "pooch": "vocabulary",
     "requests": "vocabulary",
-    "httpx2": "models",  # needed by openai
     "openai": "models",
     "peft": "models",
     "safetensors": "models",
@@ -25,10 +24,7 @@ EXTRA_OF = {
     "prefect": "schedule",
     "sqlalchemy": "schedule",  # needed by prefect
     "spacy": "languages",
-    "fsspec": "cloud",
-    "huggingface_hub": "cloud",
     "obstore": "cloud",
-    "yaml": "cloud",  # needed by huggingface_hub
     "pandas": "spark",
     "py4j": "spark",
     "pyspark": "spark",

@@ -18,11 +18,11 @@ import pytest
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
+from plumbline.eval_workers.pairs.sharing.benchmark_card import statistics, write_card
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
-from plumbline.eval_workers.writing.sharing.benchmark_card import statistics, write_card
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving

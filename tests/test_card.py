@@ -17,8 +17,8 @@ import yaml
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint, statistics, write_card
-from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_text
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, statistics, write_card
+from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -232,7 +232,7 @@ def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> Non
     assert "Not known" not in text and "None" not in text
     write_card(store, "winogender", tmp_path, licence="cc-by-4.0")
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert 'license: "cc-by-4.0"' in text and "- Model: a: b\n" in text, "what was said is kept"
+    assert "license: cc-by-4.0" in text and "- Model: a: b\n" in text, "what was said is kept"
     with recorded(store, "benchmark import", {}) as run_id:
         store.replace("benchmark_pair", rows, {"benchmark": "winogender"}, run_id)
     write_card(store, "winogender", tmp_path)
@@ -247,7 +247,7 @@ def test_a_card_without_a_known_licence_asks_for_it() -> None:
     counts += ("n_pairs_gendered",)
     figures |= dict.fromkeys(counts, 1_500) | {"seed_delta": []}
     text = card_text(DatasetCard("my set", "Pairs.", "unknown", [], {}, figures, {}))
-    assert 'license: "unknown"' in text and "Fill in `license` above" in text
+    assert "license: unknown" in text and "Fill in `license` above" in text
     assert yaml.safe_load(text.split("---\n")[1])["size_categories"] == ["1K<n<10K"]
 
 

@@ -13,10 +13,10 @@ import pytest
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
 from plumbline.eval_workers.pairs.harness.samples import import_samples
+from plumbline.eval_workers.pairs.sharing.harness_export import write_task
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
-from plumbline.eval_workers.writing.sharing.harness_export import write_task
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 

@@ -18,12 +18,12 @@ import pytest
 import yaml
 
 from plumbline.eval_workers.pairs.harness.samples import import_samples
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
+from plumbline.eval_workers.pairs.sharing.harness_export import write_task
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.choices.pair_choices import choose
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
-from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
-from plumbline.eval_workers.writing.sharing.harness_export import write_task
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -21,10 +21,10 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.harness.documents import zipped_documents
 from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
 from plumbline.eval_workers.pairs.harness.logged_texts import logprob_of
+from plumbline.eval_workers.pairs.sharing.harness_export import write_task
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
-from plumbline.eval_workers.writing.sharing.harness_export import write_task
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store

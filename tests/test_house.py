@@ -249,3 +249,18 @@ def test_a_name_means_one_thing() -> None:
     kinds = Counter(n.name for tree in trees for n in tree.body if isinstance(n, ast.ClassDef))
     twice = {name for name, n in kinds.items() if n > 1 and not name.startswith("_")}
     assert twice <= {"Missing"}  # of a report a section, of a machine a part
+
+
+@pytest.mark.parametrize(("handled", "most_files"), [("document", 22), ("pair", 25)])
+def test_the_way_of_a_document_and_of_a_pair(handled: str, most_files: int) -> None:
+    """docs/design.md lists the files that a newcomer opens to follow one; they exist."""
+    text = (REPOSITORY / "docs" / "design.md").read_text(encoding="utf-8")
+    tables = text.partition("## The way of a document, and of a pair")[2].split("| where | files |")
+    rows = re.findall(r"(?m)^\| `(.+)` \| (.+) \|$", tables[{"document": 1, "pair": 2}[handled]])
+    files = [
+        REPOSITORY / folder / f"{name or '__init__'}.py"
+        for folder, cell in rows
+        for name in re.findall(r"`([\w/]+)`|the folder's own", re.sub(r"\(.*?\)|;.*", "", cell))
+    ]
+    assert not [file for file in files if not file.is_file()]
+    assert 15 < len(files) <= most_files, len(files)

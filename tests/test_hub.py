@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import fingerprint
+from plumbline.eval_workers.pairs.sharing.dataset import dataset
+from plumbline.eval_workers.pairs.sharing.upload import Repository
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
-from plumbline.eval_workers.writing.sharing.dataset import dataset
-from plumbline.eval_workers.writing.sharing.upload import Repository
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input import remote_files as sources
@@ -134,7 +134,7 @@ def test_what_is_pushed_comes_back_the_same(
     assert [re.findall("--[a-z]+", line) for line in warned] == [["--license"], ["--language"]]
     assert _push(store, "--license", "cc-by-4.0", "--language", "en", "--dry-run", str(dry)) == 0
     assert "Warning" not in capsys.readouterr().out
-    assert 'language:\n- "en"\n' in (dry / "README.md").read_text(encoding="utf-8")
+    assert "language:\n- en\n" in (dry / "README.md").read_text(encoding="utf-8")
     assert _push(store, "--license", "cc-by-4.0", "--dry-run", str(dry)) == 0
     assert {path.name: path.read_bytes() for path in dry.iterdir()} == {n: files[n] for n in names}
     assert _push(there, "--license", "cc-by-4.0") == 0, "from there they are the same pairs"
@@ -195,7 +195,7 @@ def test_the_card_the_metadata_and_the_tasks(store: Store) -> None:
 def test_a_limit_on_max_pmi_leaves_pairs_out_but_loses_none(store: Store) -> None:
     _pairs(store)
     fill(store, "pair_association", [association("tea", str(k), k / 2) for k in range(4)])
-    from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
+    from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
 
     made = dataset(store, "tea", "me/tea", constraint=Constraint("c", eta_nats=0.5))
     used, left = (
@@ -328,20 +328,6 @@ def test_names_that_are_none(store: Store, capsys: pytest.CaptureFixture[str]) -
         assert "is not the code of a language (expected one such as en)" in _line(capsys)
     assert _push(store, "--dry-run", str(store.root / "x"), name="none") == 2
     assert "plumbline benchmark import none" in _line(capsys)
-
-
-def test_without_the_hubs_client(
-    store: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Files are written without it; what needs it names the extra."""
-    _pairs(store)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert _push(store, "--dry-run", str(tmp_path / "dry")) == 0
-    assert _push(store) == 4
-    assert "pip install 'plumbline-lm[cloud]'" in _line(capsys)
 
 
 @pytest.mark.parametrize("what", ["a pair", "metadata", "a column", "a NULL", "a path"])

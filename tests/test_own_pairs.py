@@ -535,7 +535,7 @@ def test_what_a_recipe_says_stays_with_its_pairs(
     taken(store, rows, recipe=str(recipe))
     assert main(["benchmark", "card", "mine", "--out", str(tmp_path / "card"), *where]) == 0
     card = (tmp_path / "card" / "README.md").read_text()
-    assert 'license: "cc-by-4.0"\nlanguage:\n- "en"' in card and "Pairs about age." in card
+    assert "language:\n- en\nlicense: cc-by-4.0\n" in card and "Pairs about age." in card
     assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card
     assert "## Citation\n\n```bibtex\n@misc{me2026ages," in card
     capsys.readouterr()

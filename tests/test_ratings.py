@@ -30,7 +30,7 @@ from plumbline.eval_workers.pairs.ratings.sheets import (
     raters,
     sample,
 )
-from plumbline.eval_workers.writing.sharing.benchmark_card import write_card
+from plumbline.eval_workers.pairs.sharing.benchmark_card import write_card
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

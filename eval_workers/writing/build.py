@@ -22,6 +22,12 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply
 from plumbline.eval_workers.pairs.benchmarks import Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
+from plumbline.eval_workers.pairs.sharing.benchmark_card import (
+    Constraint,
+    NothingKept,
+    Written,
+    write_card,
+)
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import Judged, judgement
@@ -32,12 +38,6 @@ from plumbline.eval_workers.writing.pairing import (
     conversion,
     paired,
     undecided,
-)
-from plumbline.eval_workers.writing.sharing.benchmark_card import (
-    Constraint,
-    NothingKept,
-    Written,
-    write_card,
 )
 from plumbline.eval_workers.writing.wordings import Wordings
 from plumbline.eval_workers.writing.written_sentences import (

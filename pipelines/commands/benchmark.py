@@ -15,11 +15,11 @@ from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import pushed_set, recipe
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing import build, opinion
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
-from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
 from plumbline.jobs.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint, write_card
-from plumbline.eval_workers.writing.sharing.dataset import LEFT_OUT, dataset
-from plumbline.eval_workers.writing.sharing.harness_export import write_task
-from plumbline.eval_workers.writing.sharing.upload import Repository, push, written
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, write_card
+from plumbline.eval_workers.pairs.sharing.dataset import LEFT_OUT, dataset
+from plumbline.eval_workers.pairs.sharing.harness_export import write_task
+from plumbline.eval_workers.pairs.sharing.upload import Repository, push, written
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem

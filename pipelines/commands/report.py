@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.writing.sharing import upload
+from plumbline.eval_workers.pairs.sharing import upload
 from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
-from plumbline.pipelines.extras import require
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
@@ -293,8 +292,7 @@ class ReportPush(Command):
     ] = None
 
     def check(self) -> None:
-        """Raise for invalid names of repositories, and if the hub's client is not installed."""
-        require("huggingface_hub")
+        """Raise for invalid names of repositories."""
         upload.Repository("model", self.repo)
         _repositories(self.dataset)
 

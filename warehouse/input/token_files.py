@@ -232,12 +232,9 @@ def _file(name: str, file: str) -> bytes | None:
     if Path(name).is_dir():
         path = Path(name) / file
         return path.read_bytes() if path.is_file() else None
-    try:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-    except ModuleNotFoundError as e:
-        fix = install_line("models")
-        raise MissingComponent("huggingface_hub", "is not installed", fix) from e
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
     try:
         return Path(hf_hub_download(name, file)).read_bytes()
     except LocalEntryNotFoundError as e:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import pushed
-from plumbline.eval_workers.writing.sharing.dataset import DATA
+from plumbline.eval_workers.pairs.sharing.dataset import DATA
 from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import located, open_file, unreadable

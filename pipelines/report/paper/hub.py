@@ -10,7 +10,7 @@ from textwrap import indent
 
 import plumbline
 from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import fingerprint
-from plumbline.eval_workers.writing.sharing.dataset import task_id
+from plumbline.eval_workers.pairs.sharing.dataset import task_id
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.data_sets import DataSet
 from plumbline.pipelines.report.paper.model_card import chosen

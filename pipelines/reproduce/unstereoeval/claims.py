@@ -100,7 +100,7 @@ _IS_WHOLE = """
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
     """Table 7's statistics of every set: of all pairs, and of those with |MaxPMI| <= 0.5 nats."""
-    from plumbline.eval_workers.writing.sharing.benchmark_card import statistics
+    from plumbline.eval_workers.pairs.sharing.benchmark_card import statistics
 
     text = """
         SELECT DISTINCT pair_id FROM ratio

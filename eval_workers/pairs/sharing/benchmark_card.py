@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from plumbline.eval_workers.pairs.benchmarks import Benchmark, find
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, RECIPES, load
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
+from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
-from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_text
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, sql

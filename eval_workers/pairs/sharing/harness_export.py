@@ -13,13 +13,13 @@ from typing import Literal
 import pyarrow as pa
 
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
-from plumbline.eval_workers.scoring.choices.choice_questions import load
-from plumbline.eval_workers.writing.sharing.benchmark_card import (
+from plumbline.eval_workers.pairs.sharing.benchmark_card import (
     Constraint,
     by_groups,
     json_lines,
     shared_pairs,
 )
+from plumbline.eval_workers.scoring.choices.choice_questions import load
 from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import METADATA, fingerprint
-from plumbline.eval_workers.writing.sharing.benchmark_card import (
+from plumbline.eval_workers.pairs.sharing.benchmark_card import (
     Constraint,
     all_pairs,
     described,
@@ -22,7 +22,7 @@ from plumbline.eval_workers.writing.sharing.benchmark_card import (
     known_facts,
     laid_out,
 )
-from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, about_pairs, card_text
+from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, about_pairs, card_text
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 

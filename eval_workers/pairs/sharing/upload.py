@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.eval_workers.chat.redirects import Redirected, refuse_elsewhere
-from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
-    MissingComponent,
     PlumblineError,
     UsageProblem,
     disk_problems,
@@ -94,8 +92,8 @@ def push(
     (``HF_TOKEN``) or of ``hf auth login``; ``HF_ENDPOINT`` names another hub.
 
     Raises ``UsageProblem`` without a token or for a repository with other content, ``BadInput``
-    for a request that the hub refuses, ``Interrupted`` for an outage, ``MissingComponent`` without
-    huggingface_hub. After an error no file has changed, but a new, empty repository may exist.
+    for a request that the hub refuses, ``Interrupted`` for an outage. After an error no file has
+    changed, but a new, empty repository may exist.
     """
     from huggingface_hub import CommitOperationDelete
 
@@ -192,17 +190,14 @@ def _info(api: HfApi, to: Repository) -> Any:
 @contextmanager
 def _hub(to: Repository) -> Iterator[HfApi]:
     """Client of the hub with a token; its errors become one line, which never shows the token."""
-    try:
-        from huggingface_hub import HfApi, get_session, get_token
-        from huggingface_hub.errors import HfHubHTTPError
-        from huggingface_hub.utils.tqdm import (
-            are_progress_bars_disabled,
-            disable_progress_bars,
-            enable_progress_bars,
-        )
-    except ModuleNotFoundError as e:
-        fix = install_line("cloud")
-        raise MissingComponent("huggingface_hub", "is not installed", fix) from e
+    from huggingface_hub import HfApi, get_session, get_token
+    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
     token = get_token()
     if not token:
         fix = "set HF_TOKEN, or run `hf auth login`"
