@@ -15,7 +15,7 @@ from plumbline.jobs.spark.archive import NAME, write_archive
 
 
 def write_dist(directory: Path) -> list[Path]:
-    """Write the three files, replacing older ones; returns their paths.
+    """Write or replace the three files; returns their paths.
 
     >>> import tempfile
     >>> [path.name for path in write_dist(Path(tempfile.mkdtemp()))]

@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError
 
 @dataclass(frozen=True)
 class _Cause:
-    """A cause: its ``OSError`` numbers, and texts in messages of Java, SQLite, DuckDB, torch."""
+    """A cause by ``OSError`` numbers and by texts in messages of Java, SQLite, DuckDB or torch."""
 
     fix: str
     numbers: tuple[int, ...] = ()
@@ -58,7 +58,7 @@ _CAUSES = (
         (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL),
     ),
 )
-#: DuckDB's errors about data rather than about a query.
+#: DuckDB's errors about data, not about a query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
     "|Out of buffer|Malformed JSON|ZSTD"
@@ -73,9 +73,9 @@ def one_line(error: BaseException) -> PlumblineError | None:
 
 
 def problem(error: BaseException) -> BadInput | None:
-    """The one-line error where the machine or the data is the cause; ``None`` for other errors.
+    """The one-line error if the machine or the data is the cause; ``None`` for other errors.
 
-    Looks at the error and at its chain of causes.
+    Also checks the causes of the error.
 
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
@@ -100,7 +100,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def _matched(cause: _Cause, error: BaseException) -> BadInput | None:
-    """The error for the user if ``error`` has this cause; a wrong path counts only if named."""
+    """The error for the user if ``error`` has this cause; a bad path must be in ``filename``."""
     name = getattr(error, "filename", None)
     if isinstance(error, OSError) and error.errno in cause.numbers and (cause.signs or name):
         reason = (name and error.strerror) or os.strerror(error.errno)

@@ -1,4 +1,4 @@
-"""Optional packages: which extra of Plumbline installs what, and what to say when it is absent."""
+"""Optional packages: the extras of Plumbline that install them, and the error for a missing one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent
 
-#: Name in an import statement -> extra of ``pyproject.toml`` that brings it.
+#: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
 EXTRA_OF = {
     "fasttext": "vocabulary",
     "nltk": "vocabulary",
@@ -32,7 +32,7 @@ EXTRA_OF = {
 
 
 def require(package: str) -> None:
-    """Raise ``MissingComponent`` when an optional package is not installed; it is not imported.
+    """Raise ``MissingComponent`` if an optional package isn't installed, without importing it.
 
     >>> require("json")
     """

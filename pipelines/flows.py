@@ -1,12 +1,12 @@
 """Commands as Prefect's flows: what `prefect.yaml` deploys, and `plumbline pipeline --prefect`.
 
 The flow of a deployable command is an attribute of this module: the command's name with
-underscores, such as ``corpus_count``. Its parameters are the command's options. A missing one is
+underscores, such as ``corpus_count``. Its parameters are the command's options. A missing value is
 taken from ``config``, then from the worker's ``PLUMBLINE_*`` variables, then from the settings
 file (``conf``), as in the commands. Paths are relative to ``worker_directory``.
 
-A ``PlumblineError`` fails the run, with the error's line as message; an error that ``check`` finds
-does so before any work. Unreadable shards fail the run only after everything else is done.
+A ``PlumblineError`` fails the run, with the error's line as message. Errors that ``check`` raises
+come before any work; those of unreadable shards after all other work.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.failures import ShardsFailed
+from plumbline.pipelines.command.stop_signals import sigterm_interrupts
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.pipeline_options import PipelineOptions
 from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
-from plumbline.pipelines.process.stop_signals import sigterm_interrupts
 from plumbline.pipelines.report.plain import markdown_answer
 from plumbline.pipelines.stages import RETRY, Stages, with_retries
 from plumbline.warehouse.errors import (
@@ -57,7 +57,7 @@ from plumbline.warehouse.text.escape import say
 
 #: Name of the state of a run that did everything except unreadable shards.
 SHARDS_FAILED = "Shards failed"
-#: Parameters of flows besides options, and their meaning; ``dry_run`` only of those with a plan.
+#: Parameters of flows besides options, and their meaning; ``dry_run`` only if there is a plan.
 _GENERAL = {
     "conf": "settings file; empty: plumbline.toml, if there is one",
     "config": "TOML file with any of these options",
@@ -84,7 +84,7 @@ class TaskStages(Stages):
 
 
 def server_address() -> str:
-    """PREFECT_API_URL. Raises ``UsageProblem`` without: no other server is used or started."""
+    """PREFECT_API_URL. Raises ``UsageProblem`` if it isn't set, since no server is started."""
     address = os.environ.get("PREFECT_API_URL")
     if not address:
         fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
@@ -107,7 +107,7 @@ def here_as_flow(out: Path, work: Callable[[Context], Done], context: Context) -
 def flow_of(
     kind: type[Command], name: str = "", usual: Mapping[str, Any] | None = None, **preset: Any
 ) -> Flow[..., Any]:
-    """The flow of a command: its parameters are the class's fields; a list may also be one text.
+    """The flow of a command: its parameters are the class's fields; lists may be given as text.
 
     Fields in ``preset`` have a fixed value and aren't parameters; ``usual`` replaces defaults.
     """
@@ -124,7 +124,7 @@ def _flow(
 ) -> Flow[..., Any]:
     """A flow whose parameters are a command's options, except ``without``.
 
-    A ``PlumblineError`` becomes its failed state, except a stop by the user, which is raised.
+    A ``PlumblineError`` fails the run; a stop by the user is raised.
     """
 
     def run(**values: Any) -> Any:
@@ -147,7 +147,7 @@ def _flow(
             hints[option.name] = hint, option.about
     if name in _OLD:
         hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
-    # No parameter is required: the settings file may have the value, and else the class raises.
+    # No parameter is required: the settings file may have the value; otherwise the class raises.
     signature = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=hint | None)
         for n, (hint, _) in hints.items()
@@ -166,7 +166,7 @@ def _made(kind: type[Command], given: Mapping[str, Any]) -> Any:
     return made(kind, values, config, here(kind, given.get("conf")))
 
 
-#: Entry points of earlier deployments -> today's command, and further arguments of ``flow_of``.
+#: Flows of earlier deployments -> today's command, and further arguments of ``flow_of``.
 _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "audit": ("pipeline", {}),
     "corpus": ("pipeline", {"steps": ("corpus",)}),
@@ -182,7 +182,7 @@ _RENAMED = {"check_only": "dry_run"}
 
 
 def __getattr__(name: str) -> Flow[..., Any]:
-    """The flow of a deployable command or in ``_OLD``, such as `corpus_count`; or `weekly`."""
+    """The flow `weekly`, one of ``_OLD``, or a deployable command's, such as `corpus_count`."""
     if name in _OLD:
         command, preset = _OLD[name]
         return flow_of(class_of(command), name, **preset)
@@ -197,16 +197,16 @@ def __getattr__(name: str) -> Flow[..., Any]:
 
 
 def _weekly(**given: Any) -> Any:
-    """The whole, over two machines: check the models, then the flows corpus, evaluate, report.
+    """The whole pipeline on two machines: check the models, then corpus, evaluate and report.
 
-    `corpus` and `report` run inside this run, `evaluate` as a run of its own where the models are.
+    `corpus` and `report` run in this flow, `evaluate` in a flow on the machine of the models.
     Both machines see `conf` and `out` under the same paths.
     """
     kind = class_of("pipeline")
     _made(kind, given).check()
     corpus, report = (flow_of(kind, part, steps=(part,)) for part in ("corpus", "report"))
     _evaluate_elsewhere({**given, "dry_run": True})
-    # Inside this run: a further run in the pool `spark` would wait for this one to end.
+    # Not as another run: in the pool `spark` it would wait for this run to end.
     failed = _failed_shards("corpus", corpus(**given, return_state=True))
     _evaluate_elsewhere(given)
     _failed_shards("report", report(**given, return_state=True))
@@ -216,7 +216,7 @@ def _weekly(**given: Any) -> Any:
 
 
 def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
-    """Run the deployment `evaluate` to its end, by a worker of its pool."""
+    """Run the deployment `evaluate` on a worker of its pool, and wait for its end."""
     # An empty `conf` replaces the deployment's. In an event loop the call returns an awaitable.
     given = {"conf": "", **parameters}
     run: Any = run_deployment("evaluate/evaluate", parameters=given, poll_interval=_POLL_S)
@@ -224,7 +224,7 @@ def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
 
 
 def _failed_shards(name: str, state: Any) -> list[str]:
-    """[message] if only shards failed, [] if nothing. Raises ``BadInput`` for other failures."""
+    """[message] if only shards failed, [] for success. Raises ``BadInput`` for other failures."""
     if state.is_completed():
         return []
     if state.name == SHARDS_FAILED:
@@ -271,9 +271,9 @@ def _attach(command: Command, done: Done) -> list[str]:
 
 
 def _attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str]:
-    """Attach a table of unreadable shards, each with the reason and the command to count it again.
+    """Attach a table of unreadable shards, if there are any, with reasons and commands.
 
-    Returns one line per corpus that has such shards; nothing is attached if none has.
+    Returns one line per corpus that has such shards.
     """
     rows, lines = [], []
     for corpus in corpora:
@@ -296,7 +296,7 @@ def _attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[s
 
 
 def _attach_done(command: str, done: Done) -> None:
-    """Attach a command's rows as a table, its lines as text, and the answer of its report page."""
+    """Attach a command's rows as a table, its lines as text, and its report page's answer."""
     key = command.replace(" ", "-")
     if done.rows:
         table = [dict(row) for row in done.rows]

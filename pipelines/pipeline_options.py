@@ -1,4 +1,4 @@
-"""Options of a pipeline: its inputs, and how models are loaded and corpora counted."""
+"""Options of a pipeline: its inputs, and options for loading models and counting corpora."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from plumbline.pipelines.command.base import Command, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, Seed
 from plumbline.warehouse.options import MOST, STRICT
 
-#: The parts, in the order data flows.
+#: The parts, in order.
 STEPS: tuple[Literal["corpus", "evaluate", "report"], ...] = ("corpus", "evaluate", "report")
 OUT = Path("out")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
-    """The options of `plumbline pipeline`; its plan and parts use nothing else of the command."""
+    """The options of `plumbline pipeline`."""
 
     out: Annotated[
         OutputDirectory, Field(description="Directory for everything that is written.")

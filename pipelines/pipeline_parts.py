@@ -1,4 +1,4 @@
-"""The parts of a pipeline: which commands are run, in the order data flows."""
+"""The parts of a pipeline, in order, and the commands that each runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from plumbline.warehouse.text.escape import say
 
 #: Name of the output directory's lock file, without the dot that begins it.
 _LOCK = "pipeline.claim"
-#: The words that lean most: two to each side, by lean bound, among words that occur near both.
+#: The two words that lean most to each side, by lean bound, of the words that occur near both.
 _LEAN_MOST = """
 SELECT word FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
@@ -61,12 +61,12 @@ ORDER BY groups, model, model_key
 
 
 class Parts:
-    """Runs the commands of a plan on one store; an unusable input doesn't stop the others.
+    """Runs the commands of a plan on one store; after a failed input it continues with the others.
 
     Attributes:
         unread: a line for each corpus with shards that can't be read.
         failed: a line for each model that could use nothing of a benchmark or a set of prompts.
-        done: the results of the commands that ``_do`` ran, each after the command's name.
+        done: name and result of each command that ``_do`` ran.
     """
 
     def __init__(self, options: PipelineOptions, plan: PipelinePlan, context: Context) -> None:
@@ -80,9 +80,9 @@ class Parts:
         return made(kind, {**given, "warehouse": self.options.warehouse})
 
     def _do(self, name: str, kind: type[Command], run: Any = None, /, **given: Any) -> Done:
-        """Run a command by ``run``, a method of the context; by default ``stage``.
+        """Run a command as the stage ``name``; the command's own stages print nothing.
 
-        ``name`` is the stage's; the command's own stages print nothing. Raises ``Done.failed``.
+        ``run`` is ``context.stage``, the default, or ``context.retried``. Raises ``Done.failed``.
         """
         command, quiet = self._made(kind, **given), Stages(Console(quiet=True, markup=False))
         done: Done = (run or self.context.stage)(name, execute_on, self.store, command, quiet)
@@ -108,7 +108,7 @@ class Parts:
             self._write(written)
 
     def evaluate(self) -> None:
-        """Everything that takes a model: train those that are to be trained, score, sample."""
+        """Train the models that are to be trained; score and sample from all models."""
         for model in self.plan.models:
             location = self._trained(model) if model.preset else model.location
             with one_model_kept():
@@ -118,7 +118,7 @@ class Parts:
                     self.failed.append(str(e))
 
     def report(self) -> None:
-        """Compute the metrics and write the report of all that the warehouse holds."""
+        """Compute the metrics and write the report on the whole warehouse."""
         self._do("measure", Measure, **vars(self.options.measure))
         self._do("report", Report, out=self.options.out / "report")
 
@@ -143,7 +143,7 @@ class Parts:
             self._do(f"explain {corpus_plan.name}", Why, words=words, **fields)
 
     def _counted(self, name: str, shards: Sequence[str]) -> None:
-        """Count here, on Spark, or by a spark-submit."""
+        """Count in this process, on Spark, or by spark-submit."""
         if self.options.spark_submit:
             line = spark_submit.submit_command(self.options, name, shards)
             self.context.retried(f"count {name}", spark_submit.submit, line)
@@ -160,7 +160,7 @@ class Parts:
             say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
 
     def _words(self, name: str) -> tuple[str, ...]:
-        """Words without an explanation, sorted: the options', else those that lean most."""
+        """The options' words, else those that lean most; sorted, without words explained before."""
         from plumbline.jobs.corpus_lookup import corpus_contrast
         from plumbline.warehouse.query.connection import rows_of
 
@@ -179,10 +179,10 @@ class Parts:
             say(line)
 
     def _write(self, written: benchmark.BenchmarkBuild) -> None:
-        """Have a benchmark written around seed words, by a chat model or our own grammar.
+        """Have a chat model or our own grammar write a benchmark around seed words.
 
-        Seed words are made for every corpus: a benchmark whose words are all seed words of a corpus
-        was made of words that hardly lean in it.
+        Seed words are made for every corpus, so that it is known whether the benchmark's words
+        hardly lean in each of them.
         """
         for corpus_plan in self.plan.corpora:
             n_seeds = self._seed_words(corpus_plan)
@@ -196,10 +196,10 @@ class Parts:
                 self._constrain(written.name, corpus_plan.name)
 
     def _seed_words(self, corpus_plan: CorpusPlan) -> int:
-        """Write all of the words that lean least as seed words; returns their number.
+        """Write all words that hardly lean as seed words; returns their number.
 
         First makes a vocabulary of words in a-z without the rarest, unless the corpus is a closed
-        world or has a vocabulary that was made with a check of the language.
+        world or has a vocabulary whose language was checked.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
@@ -224,14 +224,13 @@ class Parts:
         return done.files[0]
 
     def _counted_shards(self, corpus_plan: CorpusPlan) -> tuple[str, ...]:
-        """The counted shards of a corpus in its plan's order; sorted by name for a closed world."""
+        """The counted shards of a corpus in the plan's order; of a closed world, sorted by name."""
         ledger = self.store.read("corpus_shard", corpus=corpus_plan.name).to_pylist()
         counted = {Path(row["shard"]) for row in ledger if row["status"] == "counted"}
         planned = expand_shards(corpus_plan.patterns) if corpus_plan.patterns else sorted(counted)
         return tuple(str(shard) for shard in planned if shard in counted)
 
     def _audit(self, model: ModelPlan) -> None:
-        """Score, sample and probe one model."""
         if self.plan.scored():
             self._score(model)
         if is_ngram(model.location):
@@ -240,7 +239,7 @@ class Parts:
         loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
         places = {"out": self.options.out / "report", "warehouse": self.store.root}
         if self.plan.probe_set:
-            # FairPair's base_url means another server: the one that writes samples.
+            # FairPair has its own base_url, that of a server which writes samples.
             options = {name: value for name, value in loading.items() if name != "base_url"}
             options |= vars(self.options.fairpair)
             options["seed"] = self.options.fairpair.seed or self.options.seed
@@ -259,12 +258,12 @@ class Parts:
 
     @contextmanager
     def _recorded(self, command: Command) -> Iterator[Context]:
-        """Record a run of a command of which the block does a part; its report comes later."""
+        """Record the block as a run of the command, without the command's report."""
         with recorded(self.store, name_of(type(command)), values_of(command), joins=True) as run_id:
             yield Context(self.store, run_id, self.context.stages)
 
     def _score(self, model: ModelPlan) -> None:
-        """Score both sentences of every pair; without workers, wait until other processes did."""
+        """Score both sentences of every pair; without workers, wait for other processes."""
         fields = {
             "model": (model.location,),
             "benchmark": self.plan.scored(),
@@ -282,7 +281,7 @@ class Parts:
 
 
 def is_built(options: PipelineOptions, name: str) -> bool:
-    """True if the warehouse has pairs of a benchmark without an importer, such as a built one."""
+    """True if a benchmark has no importer and the warehouse has its pairs: one that was built."""
     from plumbline.eval_workers.pairs.benchmarks import discover
 
     store = None if name in discover() else Store.existing(options.warehouse)
@@ -290,7 +289,7 @@ def is_built(options: PipelineOptions, name: str) -> bool:
 
 
 def check_plan(options: PipelineOptions) -> None:
-    """Raise for wrong input anywhere in the plan, before hours are spent on other parts."""
+    """Raise the errors of wrong input to any part of the plan, before a part runs."""
     from plumbline.eval_workers.pairs.benchmarks import default_source
 
     plan = make_plan(options)
@@ -317,7 +316,7 @@ def check_plan(options: PipelineOptions) -> None:
 
 
 def _stop_spark() -> None:
-    """If counting has loaded Spark, free its memory before models are loaded."""
+    """Free Spark's memory, if counting started it, before models are loaded."""
     if "plumbline.jobs.spark.spark_session" in sys.modules:
         from plumbline.jobs.spark.spark_session import stop_session
 
@@ -325,7 +324,7 @@ def _stop_spark() -> None:
 
 
 def worth(store: Store, name: str) -> str:
-    """The caveat of a benchmark of fixed frames, and its finding about each model, as text."""
+    """The caveat of a benchmark of fixed frames and each model's preference on it, as text."""
     from plumbline.warehouse.query.connection import rows_of
 
     rows = rows_of(store, _PD, {"benchmark": name})
@@ -349,8 +348,8 @@ def recovered(store: Store) -> list[str]:
 def alone(warehouse: Path, out: Path) -> Iterator[None]:
     """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
 
-    Two would train into one directory and replace each other's partitions. Raises ``UsageProblem``
-    naming the process that runs already, ``BadInput`` for a disk that can't be written.
+    Two pipelines would train into one directory and replace each other's partitions. Raises
+    ``UsageProblem`` that names the other process, ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
     >>> from plumbline.warehouse.errors import UsageProblem

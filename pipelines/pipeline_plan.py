@@ -1,4 +1,4 @@
-"""The plan of a pipeline, decided from the settings before anything starts. Writes nothing."""
+"""The plan of a pipeline, made from the settings before anything starts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from plumbline.pipelines.commands.benchmark import BenchmarkBuild
     from plumbline.pipelines.pipeline_options import PipelineOptions
 
-#: Options that name inputs; if none is set, the pipeline runs on the closed world.
+#: Options that name inputs. If none of them is set, the pipeline runs on the closed world.
 WORK = ("corpus", "benchmarks", "build", "model", "models")
 #: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
 #: Benchmark that the offline writer makes of the first world's seed words.
 OFFLINE = "closed-world-offline"
-#: Asks for a small model trained on the corpus itself, instead of a hub id or path.
+#: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
-#: Prompts that ship with Plumbline: disclosure is measured on them if no benchmark is scored.
+#: Prompts of Plumbline's own, on which disclosure is measured if no benchmark is scored.
 PROMPTS = "topics"
 #: Benchmarks scored when none are named and reference data is configured.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
@@ -35,7 +35,7 @@ RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: shards given by patterns, or a closed world to be written first."""
+    """A corpus to count: patterns of shards, or a closed world, which is written first."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -44,10 +44,10 @@ class CorpusPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first.
+    """A model to score: a hub id or path (``location``), or a model to train on ``corpus`` first.
 
-    ``options`` say how it is loaded. ``workers`` is the number of processes that score it; with
-    ``None`` the settings decide.
+    ``options`` say how it is loaded. ``workers`` is the number of processes that score it; if
+    ``None``, the settings decide.
     """
 
     name: str
@@ -62,9 +62,9 @@ class ModelPlan:
 class PipelinePlan:
     """Everything a pipeline will do.
 
-    The benchmarks in ``written`` are made after ``benchmarks`` are imported; one with ``offline``
-    takes fewer words if the corpus has fewer seed words. FairPair continues the prompts of
-    ``probe_set``, empty for none; disclosure is measured on the sets ``disclosure``.
+    The benchmarks in ``written`` are made after ``benchmarks`` are imported; an ``offline`` one has
+    fewer words if a corpus has fewer seed words. FairPair continues the prompts of ``probe_set``
+    (empty: none). Disclosure is measured on the prompt sets ``disclosure``.
     """
 
     corpora: tuple[CorpusPlan, ...]
@@ -80,14 +80,14 @@ class PipelinePlan:
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Turn settings into a plan. If none of ``WORK`` is set: the closed world.
+    """Turn settings into a plan, of the closed world if none of ``WORK`` is set.
 
-    With a model, but neither benchmarks nor reference data, disclosure is measured, by default on
-    ``PROMPTS``, and our own grammar writes a benchmark around words of the corpus, if there is one.
+    With a model but without benchmarks and reference data, disclosure is measured, by default on
+    ``PROMPTS``; and if there is a corpus, our own grammar writes a benchmark around its words.
 
-    Raises ``UsageProblem`` when the parts do not fit, such as a model to train without a corpus, a
-    benchmark without a model, or a twin of anything but the closed world; and what reading a list
-    of models or the configuration of a benchmark to build raises.
+    Raises ``UsageProblem`` for settings that don't fit, such as a model to train without a corpus,
+    a benchmark without a model, or a twin of another corpus than the closed world. Also raises the
+    errors of reading a list of models or the configuration of a benchmark to build.
 
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
     >>> plan = make_plan(Pipeline())
@@ -123,7 +123,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
 
 
 def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[BenchmarkBuild, ...]:
-    """The benchmark for a chat model to write, named by its file; empty without ``build``.
+    """The benchmark that a chat model is to write, if any, named by its file.
 
     A file that names no corpus and no words takes words of the first corpus.
     """
@@ -140,8 +140,8 @@ def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[B
 
 
 def _offline(name: str, corpus: str, options: PipelineOptions) -> BenchmarkBuild:
-    of = {"corpus": corpus, "contrast": options.contrast, "seed": options.seed}
-    return _written(options, name, None, **of, n_words=50, max_words=12, offline=True)
+    fields = {"corpus": corpus, "contrast": options.contrast, "seed": options.seed}
+    return _written(options, name, None, **fields, n_words=50, max_words=12, offline=True)
 
 
 def _written(
@@ -167,9 +167,9 @@ def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePl
 
 
 def corpus_name(pattern: str) -> str:
-    """A corpus name from the first shard pattern: its directory's name, in plain characters.
+    """A corpus name from a shard pattern: its directory's name, or else its file's.
 
-    If the pattern names no directory, it is the file's name.
+    Characters other than a-z and 0-9 become dashes.
 
     >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("../mine.jsonl.zst")
     ('my-novels', 'mine')
@@ -180,7 +180,7 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
-    """The models of the settings. Options in a list's entry override those of the settings."""
+    """The models of the settings. Options of an entry in a list override those of the settings."""
     shared = part(ModelOptions, options)
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")

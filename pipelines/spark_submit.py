@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import (
 )
 from plumbline.warehouse.options import part
 
-#: Environment variable that names Spark's settings to the session.
+#: Environment variable from which the Spark session takes the name of its settings.
 CONF = "PLUMBLINE_SPARK_CONF"
 #: Seconds that Spark has to cancel its tasks before it is killed.
 _GRACE_S = 30.0
@@ -40,10 +40,10 @@ _KINDS: dict[int, type[PlumblineError]] = {
 
 
 def check(options: PipelineOptions) -> None:
-    """Check the settings of Spark and spark-submit before anything is begun.
+    """Check the settings of Spark and spark-submit before anything starts.
 
-    Raises ``UsageProblem`` for no master, or a missing file of settings or in ``dist``;
-    ``MissingComponent`` for a missing spark-submit.
+    Raises ``UsageProblem`` if no master is set or a file of settings or of ``dist`` is missing,
+    ``MissingComponent`` if spark-submit is.
 
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
     >>> check(Pipeline(spark_conf="cluster"))
@@ -71,8 +71,8 @@ PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
 def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -> list[str]:
     """The spark-submit command that counts a corpus. Without ``dist``, writes its archive first.
 
-    The settings' patterns are passed, since the paths of a large corpus can be too long for a
-    command line; ``shards`` are passed only without patterns.
+    The command has the settings' patterns or, without patterns, ``shards``: the paths of a large
+    corpus can be too long for a command line.
     """
     dist = _dist(options)
     master = ["--master", options.master] if options.master else []
@@ -82,13 +82,13 @@ def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -
     spark = [*master, "--properties-file", conf]
     spark += [*shlex.split(options.spark_options), "--py-files", f"{dist}/plumbline.zip"]
     patterns = list(options.corpus) or list(shards)
-    how = {**vars(part(CorpusOptions, options)), "warehouse": options.warehouse}
-    line = shlex.split(line_of(made(Count, {"shards": patterns, "corpus": name, **how})))
+    counting = {**vars(part(CorpusOptions, options)), "warehouse": options.warehouse}
+    line = shlex.split(line_of(made(Count, {"shards": patterns, "corpus": name, **counting})))
     return [options.spark_submit, *spark, f"{dist}/submit.py", *line[1:]]
 
 
 def _dist(options: PipelineOptions) -> str:
-    """Directory of archive and application: the setting ``dist`` or, written now, ``out``/dist."""
+    """Directory of archive and application: ``dist`` or, written now, ``out``/dist."""
     if not options.dist:
         from plumbline.pipelines.cluster_files import write_dist
 
@@ -101,15 +101,15 @@ def _dist(options: PipelineOptions) -> str:
 
 
 def submit(command: Sequence[str]) -> None:
-    """Run spark-submit to its end; if it fails, raise the error that its status stands for."""
+    """Run spark-submit and wait for its end; if it fails, raise the error of its exit status."""
     from plumbline.jobs.spark.java import find_java_home
 
-    # This Python and a Java, unless the environment names others.
+    # This Python and a Java that is found, unless the environment names others.
     defaults = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
     process = subprocess.Popen(command, env=defaults | os.environ, start_new_session=True)
     try:
         status = process.wait()
-    except BaseException:  # a stop: Spark and the command that it runs must get the signal too
+    except BaseException:  # on a stop, Spark and the command that it runs must end too
         _stop(process)
         raise
     if status:
@@ -119,7 +119,7 @@ def submit(command: Sequence[str]) -> None:
 
 
 def _was_killed(status: int) -> bool:
-    """True if a signal killed the process, or the process whose status it passes on.
+    """True if a signal killed the process or a child whose status it returns.
 
     >>> _was_killed(-9), _was_killed(143), _was_killed(1)
     (True, True, False)

@@ -1,4 +1,4 @@
-"""Stages of a run: announced, timed, and tried again where that can help."""
+"""Stages of a run: announced, timed, and tried again after transient errors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _Result = TypeVar("_Result")
 
 
 class Stages:
-    """Runs the stages of a command in this process; has the wall times of finished ones.
+    """Runs the stages of a command in this process, prints their names and measures wall times.
 
-    ``flows.TaskStages`` runs the same stages as Prefect's tasks. Names of stages are printed to
-    ``console``.
+    ``flows.TaskStages`` runs the same stages as Prefect's tasks.
 
     >>> stages = Stages()
     >>> stages.run("double 4", lambda n: 2 * n, 4)
@@ -37,12 +36,12 @@ class Stages:
         self._console = console
 
     def run(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        """Run a stage and return its result; a long stage shows the time that has passed."""
+        """Run a stage and return its result; a long stage shows its elapsed time."""
         with self._announced(name):
             return self._result(name, work, *args)
 
     def retried(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        """Run a stage like ``run``; after transient errors again, up to ``_TRIES`` times."""
+        """Like ``run``, but after a transient error run the stage again, up to ``_TRIES`` times."""
         with self._announced(name):
             return self._retried_result(name, work, *args)
 
@@ -75,10 +74,9 @@ _DELAY_S = 5.0
 
 
 def may_pass(error: BaseException | None) -> bool:
-    """True if another try can help: an outage passes, wrong input does not.
+    """True if another try can help, because the error is an outage or was caused by one.
 
-    An error is an outage if it, or an error that caused it, is one. Wrong usage, a missing package
-    and a stop by the user are never retried.
+    Wrong usage, a missing package and a stop by the user are never retried.
 
     >>> may_pass(ConnectionResetError()), may_pass(KeyboardInterrupt()), may_pass(None)
     (True, False, False)
@@ -88,7 +86,7 @@ def may_pass(error: BaseException | None) -> bool:
 
 
 def with_retries(work: Callable[[], _Result]) -> _Result:
-    """Call ``work`` with the same retries that ``RETRY`` gives a Prefect task.
+    """Call ``work`` and retry it as often as Prefect does with ``RETRY``.
 
     >>> with_retries(lambda: "done")
     'done'

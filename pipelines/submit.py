@@ -1,6 +1,6 @@
-"""The application for spark-submit: the ``plumbline`` command with the arguments that follow.
+"""The application for spark-submit: the ``plumbline`` command.
 
-``make dist`` copies it to ``dist/submit.py``, beside the archive that holds the command.
+``make dist`` copies it to ``dist/submit.py``, beside the archive that has the command.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pull step of `prefect.yaml`: sets the directory of a run, on the machine that runs it.
 
-Prefect fills in environment variables of `prefect.yaml` at deployment, so a directory named by one
-would be that of the deploying machine on every worker.
+Prefect replaces environment variables in `prefect.yaml` at deployment, so a variable there would
+give every worker the directory of the deploying machine.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Variable that names the directory, as for a service, which has no PWD.
+#: Environment variable that names the directory; a service needs it, since it has no PWD.
 VARIABLE = "PLUMBLINE_DIRECTORY"
 
 
 def worker_directory() -> dict[str, str]:
-    """Enter the directory that ``PLUMBLINE_DIRECTORY`` names, else the one the worker started in.
+    """Enter the directory in ``PLUMBLINE_DIRECTORY``, or else in PWD, where the worker started.
 
-    Raises ``UsageProblem`` when neither is known, ``BadInput`` when it can't be entered.
+    Raises ``UsageProblem`` if neither variable is set, ``BadInput`` if it can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")
     if not directory:

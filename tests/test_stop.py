@@ -234,7 +234,7 @@ _COMPILE = """
 import os, signal, time
 import numba
 from numba.core import event
-from plumbline.pipelines.process import stop_signals
+from plumbline.pipelines.command import stop_signals
 
 class Press(event.Listener):
     def on_start(self, event):

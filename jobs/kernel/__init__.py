@@ -1,6 +1,6 @@
 """The counting kernel: text to counts of words and pairs, in compiled code.
 
-:class:`Counter` counts; :func:`tokenize` gives the words that it counts. All else is internal.
+:class:`Counter` counts documents; :func:`tokenize` returns the words that it counts.
 """
 
 from plumbline.jobs.kernel.compiling import warm_up

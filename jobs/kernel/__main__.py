@@ -1,4 +1,4 @@
-"""Compile all of the kernel that is not compiled yet: ``python -m plumbline.jobs.kernel``."""
+"""``python -m plumbline.jobs.kernel`` compiles the kernel; with ``tokenizer``, only that part."""
 
 import sys
 

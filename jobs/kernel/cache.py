@@ -1,8 +1,8 @@
 """Cache of compiled functions on disk; one process at a time compiles a function.
 
-Numba's own caches look only at the file of the function they load, so they miss changes of the
-functions that it calls in other files. They also name their directory by that file's path, which on
-a cluster differs for every application. Here a hash of all compiled code names the directory.
+Numba's own cache checks only the source file of a cached function, so it misses changes in other
+files that the function calls. Its directory depends on that file's path, which on a cluster differs
+for every application. Here the directory is named by a hash of the sources of all compiled code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-#: Modules that hold compiled functions, constants compiled into them, or how they are compiled.
+#: Modules whose source affects the compiled code.
 _COMPILED = (
     "cache",
     "chunks",
@@ -42,9 +42,10 @@ _COMPILED = (
     "urls",
     "words",
 )
-#: Options of functions that Python never calls: no wrappers, which take a sixth of compile time.
+#: Numba options of functions that only compiled code calls. Wrappers would take a sixth of the
+#: compile time.
 _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-#: Directory in the package where an archive for a cluster ships compiled code.
+#: Subdirectory of this package with compiled code, in an archive for a cluster.
 SHIPPED = "compiled"
 
 
@@ -63,10 +64,10 @@ def _package() -> Traversable:
 
 @cache
 def kernel_directory() -> Path:
-    """Directory of the compiled code of the current sources, below NUMBA_CACHE_DIR if set.
+    """Cache directory of the current sources, below NUMBA_CACHE_DIR if that is set.
 
-    A new directory gets a copy of the compiled code that the package ships; numba uses it only on a
-    processor like the one it was compiled on.
+    An empty directory gets a copy of the compiled code that the package ships. Numba uses this code
+    only on the same kind of processor.
     """
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
@@ -84,8 +85,7 @@ def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
     dispatcher = numba.njit(**_ONLY_COMPILED)(function)
     template = dispatcher.get_call_template
-    # A constant argument, such as the 0 that a variable starts with, would be a type of its own and
-    # one more compilation of the function.
+    # Numba gives a literal argument, such as 0, its own type and would compile once more for it.
     dispatcher.get_call_template = lambda args, kws: template(
         [types.unliteral(arg) for arg in args], kws
     )
@@ -93,19 +93,16 @@ def compiled(function: _Function) -> _Function:
 
 
 def compiled_files() -> dict[str, bytes]:
-    """Code compiled on this machine, for an archive to ship: content by path.
-
-    Paths are relative to the kernel's package. The same files of code give the same bytes.
-    """
+    """Path in this package -> content of the compiled files of this machine, sorted by path."""
     files = sorted(f for f in kernel_directory().iterdir() if f.suffix in (".nbi", ".nbc"))
     return {f"{SHIPPED}/{sources_hash()}/{file.name}": file.read_bytes() for file in files}
 
 
 class EntryPoint(Generic[_Params, _Result]):
-    """A compiled function that Python calls; code that it calls is cached as part of it.
+    """A compiled function that Python calls; the functions that it calls are cached with it.
 
-    The first call loads it from the cache or compiles it, under a lock: of many processes that
-    start together, one compiles and the others load.
+    The first call loads it from the cache or compiles it. A lock ensures that only one of many
+    processes compiles.
     """
 
     def __init__(self, function: Callable[_Params, _Result]) -> None:
@@ -129,7 +126,7 @@ def is_cached(function: EntryPoint[..., object]) -> bool:
 
 
 class KernelLocator:
-    """Tells numba where a function of the kernel is cached: the same in a checkout and a zip."""
+    """Numba's cache locator for functions of the kernel, in a checkout or a zip file."""
 
     def __init__(self, line: int, py_file: str) -> None:
         self._line = line
@@ -147,11 +144,11 @@ class KernelLocator:
         return str(kernel_directory())
 
     def ensure_cache_path(self) -> None:
-        """Create that directory."""
+        """Create the cache directory."""
         kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """Stamp that a cached function must match: the hash that names the directory too."""
+        """Stamp that a cached function must match."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
@@ -160,10 +157,10 @@ class KernelLocator:
 
 
 def use_cache() -> None:
-    """Make numba try ``KernelLocator`` before its own, unless the user has chosen others."""
+    """Make numba try ``KernelLocator`` before its own locators, unless the user chose locators."""
     if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
-        numbas = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
-        names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in numbas)]
+        defaults = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
+        names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in defaults)]
         setattr(numba.config, "CACHE_LOCATOR_CLASSES", ",".join(names))  # noqa: B010  (run time)
 
 

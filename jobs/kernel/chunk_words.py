@@ -1,6 +1,6 @@
-"""The words of one chunk, compiled: split by bit masks or else by the rules, then looked up.
+"""The words of one chunk (a run without whitespace), compiled: split the chunk, look up its words.
 
-Masks split "nurse's"; exceptions such as "don't" go to ``splitting_rules``.
+Bit masks split most chunks, such as "nurse's"; ``splitting_rules`` split others, such as "don't".
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DOTTED_I, _DOT_ABOVE = 0x130, 0x307
 
 
 class SplitState:
-    """Addresses of the tables of ``language_tables.py`` and of scratch memory for one chunk."""
+    """Addresses of tables, most from ``language_tables.py``, and of scratch memory for a chunk."""
 
     flags: int
     lower: int
@@ -52,16 +52,16 @@ class SplitState:
     ends: int  # where the chunk's pieces end
     tail: int  # scratch of `split_chunk`
     word: int  # a piece in lowercase
-    n_answered: int  # chunks whose pieces another tokenizer gave, see `chunks.py`; English has 0
+    n_answered: int  # chunks that spaCy has split, see ``chunks.Answers``; 0 for English
     answer_starts: int  # index in ``answers`` of each such chunk's first piece, 64-bit
     answers: int  # where these chunks' pieces end, in characters, 64-bit
-    kinds: int  # kind of each code point in a shape, see `spacy_shapes.py`
-    stand_in_lower: int  # code point that stands in a shape for lowercase letters
-    stand_in_upper: int  # and for uppercase letters
+    kinds: int  # kind of each code point, see ``spacy_shapes.Shapes``
+    stand_in_lower: int  # code point that replaces lowercase letters in a shape
+    stand_in_upper: int  # and uppercase letters
 
 
 class IdState:
-    """Ids not counted yet: the kept words of documents, with END_WORD after each document."""
+    """Ids of kept words that are not counted yet, with the id of END_WORD after each document."""
 
     ids: int  # address of 32-bit items
     n: int
@@ -87,12 +87,12 @@ class Splitter:
 
 @compiled
 def answered_words(
-    split: SplitState, chunk: int, words: WordState, ids: IdState, s: int, e: int
+    split: SplitState, answer: int, words: WordState, ids: IdState, s: int, e: int
 ) -> int:
-    """:func:`split_words` by another tokenizer's pieces: those of the answer number ``chunk``."""
+    """:func:`split_words` with spaCy's pieces of the chunk: its answer number ``answer``."""
     _decode(s, e, split.cps)
     n = start = 0
-    for k in range(get_int(split.answer_starts, chunk), get_int(split.answer_starts, chunk + 1)):
+    for k in range(get_int(split.answer_starts, answer), get_int(split.answer_starts, answer + 1)):
         end = get_int(split.answers, k)
         n += _add_piece(split, words, ids, start, end)
         start = end
@@ -101,9 +101,9 @@ def answered_words(
 
 @compiled
 def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """Append the ids of the kept words of the chunk at the addresses s..e.
+    """Append the ids of the chunk's kept words; returns its number of words with stop words.
 
-    Returns the number of its words, including stop words. There must be room for all.
+    The chunk is at the addresses s..e. ``ids`` must have room.
     """
     n = _plain_words(split, words, ids, s, e)
     if n >= 0:
@@ -120,12 +120,11 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
 
 @compiled
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """:func:`split_words` of a chunk whose words are its runs of ASCII letters; -1 for others.
+    """:func:`split_words` for a chunk whose words are its runs of ASCII letters; -1 for others.
 
-    Most new chunks are such: one run, or several with dashes between them, with any marks before
-    and after. How marks are split off doesn't matter then, since words are stripped of them; and
-    only an exception splits a run. A run holds single apostrophes between its letters, but not the
-    possessive that ends a chunk.
+    Most new chunks are one run, or runs with dashes between them; punctuation may stand before and
+    after. How punctuation is split off doesn't matter, since words are stripped of it. Only an
+    exception splits a run. A run may contain single apostrophes, but not a final possessive.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -134,7 +133,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
     letters = (range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)) & inside
     others = (range_bits(s, ord("0"), 10) | range_bits(s, 0x80, 0x80)) & inside
     apostrophes = range_bits(s, ord("'"), 1) & letters << one & letters >> one
-    # U+2000 to U+203F: no letters, marks or numbers, but quotes and dashes.
+    # U+2000 to U+203F include quotes and dashes, but no letters, combining marks or numbers.
     general, long_dashes = np.uint64(0), np.uint64(0)
     if others:
         general = range_bits(s, 0xE2, 1) & range_bits(s + 1, 0x80, 1)
@@ -193,16 +192,16 @@ def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) 
 
 @compiled
 def _write_lowercase(out: int, s: int, n: int) -> None:
-    """Write the n letters and apostrophes at s in lowercase to ``out``; up to 7 bytes follow."""
+    """Write the n letters and apostrophes at s in lowercase to ``out``, and up to 7 bytes more."""
     for k in range((n + 7) >> 3):
         eight = get64(s, k)
-        # Sets 0x20 in letters; an apostrophe has it, and bytes above 0x7F stay as they are.
+        # Sets bit 0x20 of ASCII bytes, which an apostrophe has already.
         put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
 
 
 @compiled
 def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> None:
-    """Prefetch the slot of the chunk's first run of ASCII letters, mostly its first word."""
+    """Prefetch the word table's slot of the chunk's first run of ASCII letters, if it has one."""
     n = min(e - s, _MAX_PLAIN)
     letters = range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)
     letters &= (np.uint64(1) << np.uint64(n)) - np.uint64(1)
@@ -238,7 +237,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the word of piece a..b unless it is a stop word; return 1, or 0 if it isn't a word."""
+    """Append the word of piece a..b unless it is a stop word; returns 1, or 0 without a word."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:
@@ -275,7 +274,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
 
 @compiled
 def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
-    """Lowercase of the capital sigma cps[k] within cps[a:b]: final at the end of a word."""
+    """Lowercase of the capital sigma cps[k] in cps[a:b]: a final sigma at the end of a word."""
     p = k - 1
     while p >= a and get32(flags, get32(cps, p)) & IGNORABLE:
         p -= 1
@@ -289,7 +288,7 @@ def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
 
 @compiled
 def put_utf8(out: int, n: int, c: int) -> int:
-    """Write the code point ``c`` as UTF-8 at ``out`` + n; returns the n that follows it."""
+    """Write the code point ``c`` as UTF-8 at ``out`` + n; returns the n after it."""
     if c < 0x80:
         put8(out, n, c)
         return n + 1

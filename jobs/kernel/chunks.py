@@ -1,9 +1,9 @@
 """Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
 
-A chunk is a run without whitespace, and most of a text's chunks were seen before: a cache holds the
-ids of their kept words. Four short loops handle a batch: find its chunks; hash each and prefetch
-its slot of the cache; read the slots, and prefetch the words of new chunks; append the ids. A
-single loop would wait for memory at every chunk.
+A chunk is a run without whitespace. Most chunks occurred before, so a cache has the ids of their
+kept words. Four short loops handle a batch: find its chunks; hash them and prefetch their cache
+slots; read the slots and prefetch the words of new chunks; append the ids. A single loop would wait
+for memory at every chunk.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from plumbline.jobs.kernel.words import Words, WordState, add_word, find_word
 from plumbline.jobs.spacy_rules import language_shapes, pieces, tokenizer_of
 from plumbline.warehouse.languages import TokenRules
 
-#: End of a document in a buffer of texts: a byte that UTF-8 never has, as a chunk of its own.
+#: End of a document in a buffer of texts: a chunk of one byte that UTF-8 never has.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
-#: Longest chunk that the cache takes, in bytes: the last byte of a key is its length, and that of a
-#: longer chunk's key is 24 or more.
+#: Longest cached chunk, in bytes. The last byte of a key is the chunk's length; for a longer chunk
+#: it is 24 or more.
 _MAX_CACHED = 23
-#: Longest chunk in bytes that another tokenizer is asked about; a longer one is cut first, since
-#: spaCy's time grows with the square of the length.
+#: Longest chunk, in bytes, that spaCy splits; a longer one is cut first, since spaCy's time grows
+#: with the square of the length.
 MAX_ASKED = 1 << 10
-#: Longest chunk, in bytes, that is asked about by its shape; the character before a shape.
+#: Longest chunk, in bytes, that may have a shape (see ``spacy_shapes``); the byte before a shape.
 _MAX_SHAPED, _LINE_FEED = 64, ord("\n")
-#: Chunks that another tokenizer is asked about at a time.
+#: Most chunks that spaCy splits per call.
 _ASKED_TOGETHER = 4096
-#: Bytes of text whose chunks are looked up together, as a batch; room for a batch's chunks.
+#: Bytes of text in a batch, whose chunks are looked up together; most chunks in a batch.
 _BATCH_BYTES = 2048
 _MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
@@ -70,25 +70,26 @@ _NEW = _ONES
 class ChunkState:
     """The cache and the current batch: fields are addresses and numbers of items."""
 
-    cache: int  # hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | word
+    # A hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | id of the word.
+    cache: int
     mask: int
     n: int
     room: int
-    kept: int  # kept words of chunks with several, whose `word` is the index of the first in here
+    kept: int  # ids of chunks with several kept words; the cache has the index of their first
     n_kept: int
     kept_room: int
     starts: int
     ends: int
-    keys: int  # of each chunk: 24 bytes as in the cache, and the address of its slot
-    values: int  # of each chunk: its value in the cache, or _NEW
-    missing: int  # of the batch: chunks that aren't at the slot where the search starts, 32-bit
+    keys: int  # for each chunk: 24 bytes as in the cache, and the address of its slot
+    values: int  # for each chunk: its value in the cache, or _NEW
+    missing: int  # 32-bit indices of chunks that aren't in the slot where the search starts
     n_batch: int
     open: int  # start of the chunk whose end was not seen yet, or 0
     inside: int  # 1 when the last byte seen belongs to a chunk
     carry: int  # bits of whitespace that reaches into the next 64 bytes
-    need: int  # bytes of a batch that stopped the scan: no room for its words; or 0
-    is_asking: int  # 1 when another tokenizer gives the pieces of a new chunk
-    unknown: int  # address of the first chunk that it must be asked about, or 0
+    need: int  # length in bytes of a batch for whose words there is no room, or 0
+    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
+    unknown: int  # address of the first chunk that spaCy must be asked about, or 0
     ids_before: int  # numbers of ids and of tokens before that chunk
     tokens_before: int
 
@@ -112,10 +113,10 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 @compiled
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
-    """Add the addresses of the set bits of a mask of the bytes at ``at``; returns the new number.
+    """Append the address of each byte from ``at`` on whose bit is set; returns the new number.
 
-    64 bytes of prose start some 11 chunks: 16 are always written, which is faster than a loop that
-    ends somewhere else each time.
+    In 64 bytes of prose some 11 chunks start. So 16 addresses are always written, which is faster
+    than a loop of unpredictable length.
     """
     n_after, one = n + set_bits(bits), np.uint64(1)
     for k in range(16):
@@ -161,7 +162,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
-        # Cut off pieces of the greatest length even from a chunk that may continue.
+        # Cut parts of the greatest length off even a chunk that may continue.
         put64(c.starts, n_ends, c.open)
         c.open = _cut(c.open, end, MAX_CHUNK)
         put64(c.ends, n_ends, c.open)
@@ -183,7 +184,6 @@ def _cut(s: int, e: int, longest: int) -> int:
 
 @compiled
 def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
-    """Slot at which the search for a chunk with these key words starts."""
     h = k0 * np.uint64(0x9E3779B97F4A7C15) ^ k1 * np.uint64(0xC2B2AE3D27D4EB4F)
     h ^= k2 * np.uint64(0x165667B19E3779F9)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
@@ -207,7 +207,7 @@ def _hash_chunks(c: ChunkState) -> None:
 
 @compiled
 def _search(c: ChunkState, k: int) -> bool:
-    """True if chunk k of the batch is in the cache; its key gets the slot where the search ends."""
+    """True if chunk k of the batch is cached; ``c.keys`` gets the slot where the search ends."""
     k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
     slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
     used = get64(slot, 2)
@@ -261,7 +261,7 @@ def _append_ids(
     for k in range(c.n_batch):
         value = get64(values, k)
         if value == _NEW:
-            # The batch may hold a new chunk twice.
+            # The cache may have it by now: a new chunk may occur twice in the batch.
             if not _search(c, k):
                 ids.n = n_ids
                 ids.n_tokens += tokens
@@ -286,7 +286,10 @@ def _append_ids(
 
 @compiled
 def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
-    """Write a line feed and the shape of s..e; returns their bytes, 0 for a chunk without one."""
+    """Write a line feed and the shape of s..e; returns their length, 0 for a chunk without shape.
+
+    The shape of a chunk has stand-ins for its letters, see ``spacy_shapes``.
+    """
     if e - s > _MAX_SHAPED:
         return 0
     put8(split.word, 0, _LINE_FEED)
@@ -316,7 +319,7 @@ def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
 
 @compiled
 def _answer(split: SplitState, asked: WordState, marks: WordState, s: int, e: int) -> int:
-    """Number of the answer about the chunk s..e; if there is none yet, note it and return -1."""
+    """Index of spaCy's answer for the chunk s..e; without one, notes what to ask and returns -1."""
     n = _shape(split, marks, s, e)
     if n:
         shape = _noted(asked, split.word, split.word + n)
@@ -330,7 +333,7 @@ def _answer(split: SplitState, asked: WordState, marks: WordState, s: int, e: in
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Number of a chunk or shape. A new one is added, or gets a negative number without room."""
+    """Id of a chunk or shape, which is added if it is new; negative if there is no room for it."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.room and asked.n_bytes + e - s <= asked.arena_room:
         return add_word(asked, -1 - chunk, s, e)
@@ -349,8 +352,8 @@ def _new_chunk(
 ) -> int:
     """Append the ids of chunk k of the batch and cache it in its slot; returns its word count.
 
-    From the first chunk on that another tokenizer must be asked about, ids no longer count: `scan`
-    drops them. Further such chunks are noted, so that the tokenizer is asked about many at a time.
+    From the first chunk on that spaCy must be asked about, :func:`scan` drops the ids. Further such
+    chunks are noted, so that spaCy is asked about many at a time.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -405,10 +408,10 @@ def scan(
 ) -> int:
     """Append the ids of the kept words of the UTF-8 at the addresses at..end.
 
-    Returns the address where it stopped: ``end``; the start of a chunk that reaches ``end`` and may
-    continue after it; where the table lacks room for ``c.need`` bytes of new words; or
-    ``c.unknown``, the first chunk that another tokenizer must be asked about. SLACK bytes after
-    ``end`` must be readable; there must be room for one id per byte.
+    Returns the address where it stopped: ``end``; the start of a chunk that may continue after
+    ``end``; the start of a batch whose words the table has no room for (``c.need`` bytes); or
+    ``c.unknown``, the first chunk that spaCy must be asked about. SLACK bytes after ``end`` must be
+    readable; there must be room for one id per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:
@@ -470,14 +473,13 @@ class ChunkCache:
 
     @property
     def is_full(self) -> bool:
-        """True if it may have had no room for a chunk."""
+        """True if a chunk may have been left out for lack of room."""
         return bool(
             self.state.n >= self.state.room or self.state.n_kept >= self.state.kept_room - 64
         )
 
     @property
     def can_grow(self) -> bool:
-        """True if it is smaller than its greatest size."""
         return len(self._cache) < self._most
 
     def grow(self) -> None:
@@ -506,11 +508,12 @@ class Answers:
     Args:
         rules: the language's token rules.
         split: record that gets the addresses of the answers, for compiled code.
-        most: chunks above which all are forgotten, as they are above 64 * ``most`` bytes of chunks.
+        most: limit on the number of chunks, beyond which all are forgotten. The limit on their
+            bytes is 64 times as high.
 
     Attributes:
         chunks: the chunks and shapes asked about; a shape starts with a line feed, no chunk does.
-        marks: runs of letters; a chunk that has one of them is asked about itself, not its shape.
+        marks: ``Shapes.exceptions``; a chunk that contains one of these runs has no shape.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -539,11 +542,11 @@ class Answers:
         """Forget all chunks."""
         self.chunks.clear(np.empty(0, np.int32))
         self._n_starts, self._n_ends = 1, 0
-        # The empty answer about END_WORD, which is chunk number 0.
+        # An empty answer for END_WORD, which is chunk number 0.
         self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def ask(self) -> None:
-        """Ask about the chunks noted since the last call; if none had room, make room."""
+        """Ask spaCy about the chunks noted since the last call; if none are, make room for some."""
         noted = self.chunks.words_from(self._split.n_answered)
         if not noted:
             if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
@@ -554,7 +557,6 @@ class Answers:
             self._add(*_answers(self._tokenizer, noted[start : start + _ASKED_TOGETHER]))
 
     def _add(self, n_pieces: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-        """Append the answers about some chunks, in the chunks' order."""
         starts = self._n_ends + np.cumsum(n_pieces)
         self._starts = _extended(self._starts, self._n_starts, starts)
         self._ends = _extended(self._ends, self._n_ends, ends)
@@ -564,10 +566,10 @@ class Answers:
 
 
 def _answers(tokenizer: Any, noted: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """:func:`pieces` of chunks and shapes. A shape cut between two letters gets no pieces.
+    """:func:`pieces` of chunks and shapes; a shape that is cut between two letters gets no pieces.
 
-    After each cut spaCy looks up exceptions in the rest of a chunk. ``Answers.marks`` rule these
-    out only if no run of letters is cut.
+    After each cut spaCy looks up the rest of the chunk among the exceptions. ``Answers.marks``
+    exclude exceptions only if no run of letters is cut.
     """
     chunks = [text.removeprefix("\n") for text in noted]
     n_pieces, ends = pieces(tokenizer, chunks)

@@ -25,8 +25,8 @@ def compile_tokenizer() -> None:
     tokenize("tea")
 
 
-def compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
-    """Compile what counts, besides the tokenizer, or load it from the cache."""
+def _compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
+    """Compile the reader and the counting by these rules, or load them from the cache."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     ChunkCache().grow()
@@ -41,13 +41,13 @@ def compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
 
 
 def warm_up(everything: bool = False) -> None:
-    """Compile the kernel, or load it from the cache, so that later processes only load it.
+    """Compile the kernel and cache it, or load it from the cache.
 
-    Without ``everything`` it compiles only what counting with targets by the rule ``pairs`` needs.
-    A second process compiles the tokenizer, which is half of the work, at the same time.
+    Without ``everything``, leave out functions that only the rule ``windows`` or all pairs need.
+    A child process compiles the tokenizer, half of the work, at the same time.
     """
     child = None if is_cached(scan) else _start_tokenizer_compiler()
-    compile_counter(RULES if everything else ("pairs",), all_pairs=everything)
+    _compile_counter(RULES if everything else ("pairs",), all_pairs=everything)
     if child:
         child.wait()
     compile_tokenizer()
@@ -55,5 +55,5 @@ def warm_up(everything: bool = False) -> None:
 
 def _start_tokenizer_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(path for path in sys.path if path)
-    compiling = command("plumbline.jobs.kernel", "tokenizer")
-    return subprocess.Popen(compiling, env={**os.environ, "PYTHONPATH": paths})
+    compile_command = command("plumbline.jobs.kernel", "tokenizer")
+    return subprocess.Popen(compile_command, env={**os.environ, "PYTHONPATH": paths})

@@ -1,8 +1,8 @@
 """Co-occurrence of kept tokens inside one document, under both counting rules, compiled.
 
-Ids below the number of targets are targets. Only pairs with a target are kept, as (word, target).
-Two different targets make two such pairs, each once as the word and once as the target. With all
-pairs, any two words make one pair, whichever of them came first.
+Ids below the number of targets are targets. Only pairs (word, target) are kept. Two different
+targets that co-occur make two pairs: each of them is the word of one and the target of the other.
+With all pairs, any two words make one pair, in either order.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from plumbline.jobs.kernel.words import WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
-#: Words with ids below this, which are the frequent ones, have a cell of an array per target;
-#: pairs of later words are in a hash table.
+#: A word with a lower id, mostly a frequent one, has a cell in an array per target; pairs of other
+#: words are in a hash table.
 DENSE_WORDS = 1 << 14
-#: 32-bit cells of a target's array. The cell after those of the words takes words that have none
-#: and is never read. The odd number of cache lines spreads a word's cells over the cache's sets.
+#: 32-bit cells of a target's array. The cell after those of the words takes all other words and is
+#: never read. The odd number of cache lines spreads a word's cells over the cache's sets.
 _CELLS = DENSE_WORDS + 16
 #: A cell holds counts below this.
 _CELL_LIMIT = 1 << 32
-#: Least room for rows set aside before they are counted: with targets, and with all pairs.
+#: Least room for rows (pairs as numbers) not counted yet: with targets, and with all pairs.
 _ROWS, _ALL_ROWS = 1 << 12, 1 << 20
-#: Rows ahead of the one that is counted whose slots are prefetched.
+#: The slot of a row is prefetched this many rows before the row is counted.
 _AHEAD = 12
 
 
 class PairState:
-    """Counts of pairs, and how far the ids of documents are counted."""
+    """Counts of pairs, and positions in the ids of documents."""
 
     dense: int  # address: 32-bit counts target by target, so that common words share cache lines
     table: int  # address of a hash table for later words: row + 1, count
     mask: int
     n: int  # pairs in the table
-    rows: int  # address of co-occurrences set aside for the table, or for pair_runs.py
+    rows: int  # address of rows set aside for the table or for pair_runs.py
     n_rows: int
     rows_room: int
     n_targets: int
@@ -61,8 +61,8 @@ class PairState:
     all_pairs: int
     distinct: int  # address of scratch for the distinct words of a window
     start: int  # index of the id at which the document starts
-    first: int  # pairing continues at this id
-    tallied: int  # ids before it are counted as words
+    first: int  # index of the id at which pairing continues
+    tallied: int  # index of the first id that is not counted as a word yet
     n_gone: int  # kept tokens of the document whose ids are counted and dropped
     n_documents: int
     n_kept: int
@@ -93,7 +93,7 @@ def _end_document(p: PairState, end: int) -> None:
 
 @compiled
 def _forget(p: PairState, ids: IdState) -> None:
-    """Drop the ids that later ones can't be paired with."""
+    """Drop the ids that no later id can be paired with."""
     gone = max(p.first - p.window + 1, p.start)
     for k in range(gone, ids.n):
         put32(ids.ids, k - gone, get32(ids.ids, k))
@@ -106,9 +106,9 @@ def _forget(p: PairState, ids: IdState) -> None:
 
 @EntryPoint
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count the ids under the rule ``pairs``: positions i < j with j - i < window, once each.
+    """Count pairs by the rule ``pairs``: any two positions i < j with j - i < window, once.
 
-    False if the rows set aside must be counted before a further call continues.
+    Returns False if the rows set aside must be counted and the function called again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -133,8 +133,8 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
     """Count the words around the targets before ``stop``; False when there is no room for rows.
 
-    The inner loops have no branch that depends on a word near the target. Words without a cell are
-    set aside, because the search for them does not fit these loops.
+    The inner loops have no branch that depends on a word near the target. So words without a cell
+    are set aside, to be looked up later.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -155,7 +155,7 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # A target paired with itself is counted once, as a word before the later one.
+            # Two occurrences of a target are counted once, by the loop above.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -187,9 +187,10 @@ def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
 
 @EntryPoint
 def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count pairs by the rule ``windows``: each window (at every position) that holds both words.
+    """Count pairs by the rule ``windows``: once per window that contains both words.
 
-    A word is paired with itself in windows that hold it twice. Returns as :func:`count_pairs`.
+    A window starts at every position. A word is paired with itself in windows that contain it
+    twice. Returns the same as :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -213,7 +214,6 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
 
 @compiled
 def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
-    """Count one window ids[low:high]."""
     distinct, repeated, seen = 0, 0, p.distinct
     # Item k of `seen`: distinct word k as 2 * id + (1 when it occurs again).
     for j in range(low, high):
@@ -249,11 +249,11 @@ def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
 
 @EntryPoint
 def _add_rows(p: PairState) -> None:
-    """Count the rows set aside in the table, which must have room for them."""
+    """Add the rows set aside to the hash table, which must have room for them."""
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
-        # After the last row stand earlier ones: their slots are only prefetched, too.
+        # Beyond the last row this is any number: prefetching its slot does no harm.
         ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
         prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
@@ -278,7 +278,7 @@ class TargetPairs:
         self._most_in_a_cell = 0
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
-        # Twice the rows, so that a table which is doubled when it lacks room has enough.
+        # At least twice the rows, so that a table without room has enough once it is doubled.
         self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -321,7 +321,7 @@ class TargetPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Table word, target (dictionary-encoded), n_pair of every pair, once; forget all pairs."""
+        """Yield all pairs as one table word, target (dictionary-encoded), n_pair; forget them."""
         rows = np.flatnonzero(self._table[:, 0] != 0)
         used = self._table.take(rows, axis=0).view(np.int64)  # four times as fast as a mask
         late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
@@ -359,8 +359,7 @@ class AllPairs:
     """Counts of the pairs of any two words.
 
     Args:
-        n_rows: distinct pairs to have room for from the start. The system provides memory for them
-            only as it is used.
+        n_rows: room for distinct pairs at the start. It takes memory only when it is used.
     """
 
     #: Never true, so that the counter compares ``growth`` with its limits before each count.
@@ -385,7 +384,7 @@ class AllPairs:
         return 16 * self._rows.size
 
     def grow(self, need: int) -> None:
-        """Nothing to do: there is always room."""
+        """Do nothing: there is always room."""
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids; False when it must be called again."""
@@ -396,9 +395,9 @@ class AllPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Tables as those of :class:`TargetPairs`, each pair in one of them; forget all pairs.
+        """Yield tables like those of :class:`TargetPairs`, each pair in one; forget all pairs.
 
-        Which of the two words is called the target is arbitrary.
+        Either word of a pair may be its target.
         """
         self._take_rows(len(vocabulary))
         for chunk in self._runs.chunks():

@@ -20,9 +20,9 @@ from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
 from plumbline.jobs.kernel.words import Words
 from plumbline.warehouse.errors import UsageProblem
 
-#: Bytes of text that are tokenized and then counted together: they stay in the processor's cache.
+#: Bytes of text that are tokenized and then counted together: few enough for the processor's cache.
 BATCH_BYTES = 1 << 18
-#: Most rejected documents held in memory.
+#: Most rejected documents held in memory if there is a spill.
 _MAX_REJECTS = 1 << 15
 
 
@@ -35,8 +35,8 @@ class CountOptions:
         rule: ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows that hold
             both words).
         window: width in kept tokens, 2 to 1000.
-        all_pairs: keep the pairs of any two kept words, each once, and not only those with a
-            target; the targets are then the stop words that are kept.
+        all_pairs: count pairs of any two kept words, each once, not only those with a target. The
+            targets then only keep stop words.
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
         decoder: digest of token files' decoder, see ``warehouse.input.token_files``; or empty.
@@ -135,8 +135,8 @@ class Counter:
         options: what is counted.
         limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
-            The same word or pair may then be in several tables: the sum is its count. Without a
-            spill, memory has no limit.
+            A word or pair may be in several tables; the sum is its count. Without a spill, memory
+            has no limit.
 
     >>> counter = Counter(CountOptions(("she", "he")))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
@@ -175,7 +175,7 @@ class Counter:
         self._documents = DocumentLog(self._reader, options.source_field)
         self._source_field = options.source_field
         self._stream = TokenStream() if options.evidence else None
-        self._is_streamed = False  # whether the stream holds ids that are not counted yet
+        self._is_streamed = False  # True while the stream has ids that are not counted yet
         self._rejects: list[Reject] = []
         self._n_blank = self._n_rejected = self._n_rows = 0
         self._n_drained = 0
@@ -248,10 +248,7 @@ class Counter:
         self._n_drained = self._n_tallied
 
     def result(self) -> ShardCounts:
-        """The totals of what was fed, and all counts that no spill receives.
-
-        Afterwards the counter is like a new one, but keeps its memory.
-        """
+        """The totals and, without a spill, the tables. Resets the counter; its memory stays."""
         self._count()
         tables: dict[str, list[pa.Table]] = {"words": [], "pairs": [], "rejects": []}
         for kind, table in self.drain():
@@ -262,7 +259,7 @@ class Counter:
                 tables[kind].append(table)
         pairs = self._pairs.state
         counts = ShardCounts(
-            **{kind: pa.concat_tables(some) for kind, some in tables.items()},
+            **{kind: pa.concat_tables(parts) for kind, parts in tables.items()},
             n_rejected=self._n_rejected,
             n_documents=int(pairs.n_documents),
             n_tokens=int(self._ids.n_tokens),
@@ -332,9 +329,9 @@ class Counter:
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow, or hand over all counts where it would outgrow the limits."""
+        """Let a table grow; if that would exceed the limits, hand over all counts instead."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
-        # If nothing was counted since the last drain, the limit is below the least possible size.
+        # If nothing was counted since the last drain, no table is small enough for the limits.
         if self.spill and is_over and self._n_tallied > self._n_drained:
             for kind, part in self.drain():
                 self.spill(kind, part)
@@ -400,7 +397,6 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _reject_table(rejects: Sequence[Reject]) -> pa.Table:
-    """Table source_row, reason, excerpt."""
     columns = {
         "source_row": pa.array([r.row for r in rejects], pa.int64()),
         "reason": pa.array([r.reason for r in rejects], pa.string()),

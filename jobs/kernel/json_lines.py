@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from plumbline.warehouse.input.shards import MISSING, field_value
 
-#: Longest line in bytes that Python parses, which takes many times its size in memory. A longer
-#: one is rejected unless the compiled parser accepts it.
+#: Longest line, in bytes, that Python parses; parsing takes many times as much memory. A longer
+#: line is rejected unless the compiled parser accepts it.
 LONGEST_JUDGED = 1 << 25
 
 
@@ -27,11 +27,10 @@ class LineVerdict:
 def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
     """Decide on one line as ``json.loads`` does.
 
-    A line with only JSON whitespace is not a document. Rejected are invalid UTF-8, invalid JSON
-    (such as raw NUL bytes and control characters in strings), a record that is not an object, has
-    no ``field``, or whose ``field`` is not a string or holds a lone surrogate, and numbers or
-    nesting that Python refuses. A field ``a.b`` is the key of that name or else ``b`` in the object
-    ``a``.
+    A line of JSON whitespace is not a document. Rejected are invalid UTF-8; invalid JSON, such as
+    control characters in strings; numbers or nesting that Python refuses; a record that is not an
+    object; a ``field`` that is missing, is not a string or contains a lone surrogate. A field
+    ``a.b`` is the key of that name or else ``b`` in the object ``a``.
 
     >>> judge(b'{"text": "tea"}').text
     'tea'
@@ -70,14 +69,14 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
 
 
 def _source(record: object, field: str) -> str | None:
-    """The string at the end of a path a.b.c, if there is one."""
+    """The string at the end of a path a.b.c, or None."""
     for name in field.split(".") if field else ():
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, str) else None
 
 
 def too_long(n_bytes: int, field: str = "text") -> LineVerdict:
-    """The verdict on a line longer than LONGEST_JUDGED that the compiled parser does not accept.
+    """The verdict on a line that is longer than LONGEST_JUDGED and not accepted by the parser.
 
     >>> too_long(40_000_000).reason
     'not strict JSON with a `text`, and 40,000,000 bytes are too long to say why'

@@ -1,4 +1,4 @@
-"""Lookup tables of the tokeniser, built once per process from ``english.json`` and Unicode data.
+"""Lookup tables of the tokenizer, built once per process from ``english.json`` and Unicode data.
 
 The rules of the language (character classes, exceptions, stop words) are data in ``english.json``;
 what a letter is and how it is lowercased comes from Python's Unicode tables, whose version is
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: Version of the English tokeniser. Counts of two versions are never mixed.
+#: Version of the English tokenizer. Counts of two versions are never mixed.
 TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
 
 N_CODES = 0x110000
@@ -50,7 +50,7 @@ _LANGUAGE_FLAGS = {
 
 
 class Tables(NamedTuple):
-    """Constant tables of the tokeniser.
+    """Constant tables of the tokenizer.
 
     Attributes:
         flags: uint32[0x110000], by code point: properties, the bits ALPHA to JOINER.
@@ -67,12 +67,8 @@ class Tables(NamedTuple):
 @lru_cache(maxsize=1)
 def language() -> dict[str, Any]:
     """The content of ``english.json``."""
-    text = (
-        resources.files("plumbline.jobs.kernel")
-        .joinpath("english.json")
-        .read_text(encoding="utf-8")
-    )
-    return dict(json.loads(text))
+    file = resources.files("plumbline.jobs.kernel").joinpath("english.json")
+    return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
 def stop_words() -> frozenset[str]:
@@ -114,9 +110,8 @@ def _category_flags() -> NDArray[np.uint32]:
 
 def _ignorable(ch: str) -> bool:
     """True if lowercasing ignores ``ch`` when it decides whether a sigma is final."""
-    return ("A" + ch + "\u03a3").lower()[-1] == "\u03c2" and ("1" + ch + "\u03a3").lower()[
-        -1
-    ] == "\u03c3"
+    after_letter, after_digit = (f"{c}{ch}\u03a3".lower()[-1] for c in "A1")
+    return after_letter == "\u03c2" and after_digit == "\u03c3"
 
 
 def _cased(ch: str) -> bool:
@@ -159,11 +154,11 @@ def _lang(
 ) -> NDArray[np.int32]:
     """Exceptions and units as one int32 array.
 
-    SLOTS: open addressing, exception index + 1 or 0. STARTS: offsets of the exceptions in CODES
-    (relative). CUTS: bit k is set if a token of the exception ends after k characters. PARTS: the
-    same for the pieces into which the other rules split it; 0 if it need not be reassembled.
-    UNIT_STARTS: the number of units, then their offsets in UNIT_CODES.
-    RUNS: a bit for each hash of a run, set if the run may not be a word of its own.
+    SLOTS: a hash table with open addressing; a slot has an exception's index + 1, or 0. STARTS:
+    offsets of the exceptions in CODES. CUTS: bit k is set if a token of the exception ends after k
+    characters. PARTS: the same for the pieces into which the other rules split it; 0 if it is never
+    reassembled. UNIT_STARTS: the number of units, then their offsets in UNIT_CODES. RUNS: a bit for
+    each hash of a run, set if the run may not be a word of its own.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
@@ -199,7 +194,7 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """The table RUNS: bits of runs that an exception splits, or in stop words with apostrophes."""
+    """The table RUNS: bits of runs that an exception splits or a stop word with apostrophe has."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():

@@ -13,7 +13,7 @@ class Limits:
     """Bounds of a counter's memory.
 
     Attributes:
-        n_bytes: total size of tables above which counts are handed over instead of growing one.
+        n_bytes: limit on the total size of the tables. At the limit counts are handed over.
         cache_slots: most slots of the chunk cache, a power of 2; emptying it loses no counts.
     """
 
@@ -22,9 +22,9 @@ class Limits:
 
     @property
     def n_answers(self) -> int:
-        """Most chunks of a language other than English whose pieces are remembered.
+        """Most chunks whose pieces are remembered, for languages other than English.
 
-        They take about 100 bytes each, twice that while their table grows.
+        A chunk takes about 100 bytes, twice that while the table grows.
         """
         return min(self.cache_slots, max(self.n_bytes >> 10, 1 << 14))
 
@@ -32,10 +32,10 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Limits under which this process stays below ``memory_bytes``.
 
-    The counter gets two fifths of what the process doesn't use before it counts: tables made of its
-    counts take as much again, and writing them takes more. With all pairs it gets half, since pairs
-    are handed over in smaller tables. Nothing is guaranteed below
-    ``jobs.corpus_options.LEAST_MEMORY``.
+    The counter gets two fifths of the memory that the process hasn't used at the first call. Arrow
+    tables of its counts take as much again, and writing them takes more. With all pairs it gets
+    half, since pairs are handed over in smaller tables. Below ``jobs.corpus_options.LEAST_MEMORY``
+    the process may use more.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -44,7 +44,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Bytes this process used at the first call, before any count; without /proc, 300 MiB."""
+    """Resident bytes of this process at the first call; without /proc, 300 MiB."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -46,7 +46,7 @@ def address(array: NDArray[Any]) -> int:
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
-    """Zeros in rows of 8, 16, 32 or 64 bytes, none of which lies in two cache lines."""
+    """uint64[n_rows, n_columns] of zeros; no row of 8, 16, 32 or 64 bytes is in two cache lines."""
     n_bytes = 8 * n_rows * n_columns
     memory = np.zeros(n_bytes + 64, np.uint8)
     start = -address(memory) % 64
@@ -60,7 +60,7 @@ def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
 
 
 def _load(bits: int, result_type: Any) -> Any:
-    """A function ``(base, index)`` for compiled code: the zero-extended item as ``result_type``."""
+    """A function ``(base, index)`` for compiled code: returns the zero-extended item."""
 
     @intrinsic
     def load(typingctx: Any, base: Any, index: Any) -> Any:
@@ -74,7 +74,7 @@ def _load(bits: int, result_type: Any) -> Any:
 
 
 def _store(bits: int) -> Any:
-    """A function ``(base, index, value)`` for compiled code, which stores ``value``'s low bits."""
+    """A function ``(base, index, value)`` for compiled code: stores the low bits of ``value``."""
 
     @intrinsic
     def store(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
@@ -124,7 +124,7 @@ def _spread(builder: Any, value: Any, row: Any) -> Any:
 
 @intrinsic
 def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
-    """Store 32 bytes at ``base``: the first n of those at the address ``where``, then zeros."""
+    """Store 32 bytes at ``base``: the first n bytes from the address ``where``, then zeros."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         row = ir.VectorType(ir.IntType(8), 32)

@@ -1,9 +1,9 @@
 """Pairs of any two words, counted by sorting, compiled.
 
-A table of all pairs is far larger than any cache, and looking up each co-occurrence in it would
-wait for memory every time. So rows (two ids in 64 bits) are gathered and sorted by their bits; the
-distinct rows and their counts are a run. Runs lie one after another in one array. When they are
-handed over, they are merged in ranges of rows, each small enough for the processor's cache.
+A hash table of all pairs is far larger than any cache, so each look-up would wait for memory.
+Therefore rows (two ids in 64 bits) are collected and sorted; distinct rows and their counts form a
+run. All runs are in one array. :meth:`PairRuns.chunks` merges them in ranges of rows that fit the
+processor's cache.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
 from plumbline.jobs.kernel.memory import get_int, put64
 
-#: Ids are in the lower and the upper 32 bits of a row.
+#: A row has one id in its lower 32 bits and one in the bits from here on.
 _UPPER = 32
 #: Rows merged at a time: two such arrays of rows and counts fit the cache.
 _RANGE = 1 << 14
-#: Rows of a chunk that is handed over.
+#: Rows of a chunk of :meth:`PairRuns.chunks`.
 CHUNK_ROWS = 1 << 21
 
 
@@ -41,7 +41,7 @@ class PairRuns:
     """Sorted runs of rows and their counts; a row may be in several runs.
 
     Args:
-        n_rows: room to start with. The system provides memory for it only as it is used.
+        n_rows: room at the start. It takes memory only when it is used.
     """
 
     def __init__(self, n_rows: int = 0) -> None:
@@ -56,7 +56,7 @@ class PairRuns:
         return 16 * self._bounds[-1]
 
     def add(self, rows: NDArray[np.int64], n_ids: int) -> None:
-        """Count rows, each one co-occurrence of ids below ``n_ids``; ``rows`` is overwritten."""
+        """Count rows, one per co-occurrence of ids below ``n_ids``; overwrites ``rows``."""
         if not rows.size:
             return
         if self._scratch.size < rows.size:
@@ -86,7 +86,7 @@ class PairRuns:
         """
         bounds = np.array(self._bounds)
         n_runs = len(bounds) - 1
-        # A range of the merge takes at most so many rows from each run.
+        # Most rows that a range takes from each run.
         step = max(_RANGE // max(n_runs, 1), 16)
         room = step * n_runs
         size = min(CHUNK_ROWS, int(bounds[-1])) + room
@@ -102,13 +102,12 @@ class PairRuns:
             is_first = False
 
     def clear(self) -> None:
-        """Forget all counts; their room is kept."""
+        """Forget all counts, but keep the memory."""
         self._bounds = [0]
 
 
 @compiled
 def _at(array: Any) -> int:
-    """Address of the array's data."""
     return np.int64(array.ctypes.data)
 
 
@@ -120,8 +119,8 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
         rows: pairs of ids of ``n_bits`` bits each; overwritten.
         scratch: as long as ``rows``.
 
-    Returns the number of distinct rows. Rows are distributed by their highest digit first, so that
-    those that share it fit the processor's cache while they are sorted by the other digits.
+    Returns the number of distinct rows. A radix sort distributes rows by their highest digit first:
+    rows that share it fit the processor's cache while they are sorted by the other digits.
     """
     n_digits = -(-n_bits // 10)
     width = -(-n_bits // n_digits)
@@ -165,7 +164,7 @@ def _distribute(source: int, target: int, n: int, shift: int, ends: Any) -> None
 
 @compiled
 def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
-    """Write the distinct values of sorted rows and their counts from n on; returns the end."""
+    """Write the distinct rows of sorted rows and their counts from index n on; returns the end."""
     first = 0
     for k in range(1, rows.size):
         # Always written, and kept only if n advances: this avoids an unpredictable branch.
@@ -237,7 +236,7 @@ def _cut_range(
     to_counts: Any,
     edges: Any,
 ) -> int:
-    """Copy each run's rows up to ``last`` as a slice; ``at`` advances; returns how many slices."""
+    """Copy each run's rows up to ``last`` as a slice, advance ``at``; returns how many slices."""
     n, n_slices = 0, 0
     edges[0] = 0
     for k in range(at.size):
@@ -262,7 +261,7 @@ def _cut_range(
 def _merge_slices(
     rows: Any, counts: Any, edges: Any, n_slices: int, to_rows: Any, to_counts: Any
 ) -> int:
-    """Merge slices two by two; the new edges replace the old; returns the number of new slices."""
+    """Merge slices two by two, replace their ``edges``; returns the number of new slices."""
     n, made = 0, 0
     for first in range(0, n_slices, 2):
         i, i_end = edges[first], edges[first + 1]
@@ -295,11 +294,11 @@ def _merge_two(
     to_counts: int,
     n: int,
 ) -> int:
-    """Merge elements i..i_end and k..k_end of arrays at addresses; returns the number written."""
+    """Merge slices i..i_end and k..k_end, add counts of equal rows; returns the number written."""
     start = n
     while i < i_end and k < k_end:
         a, b = get_int(rows, i), get_int(rows, k)
-        # No branch on which is smaller, since that can't be predicted.
+        # No branch on the comparison, since its result can't be predicted.
         from_a, from_b = np.int64(a <= b), np.int64(b <= a)
         put64(to_rows, n, min(a, b))
         count = get_int(counts, i) & -from_a

@@ -30,7 +30,7 @@ _MAX_NUMBER = 4000
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Source ids: of every source that is too long or had no room, and of a document without one.
+#: Source ids: of names that are too long or had no room, and of documents without a source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
@@ -46,18 +46,18 @@ class ReaderState:
     line: int  # the current line
     line_end: int
     n_lines: int  # lines read, including the current one
-    has_text: int  # 1 while a text is copied, of which at..end is left, still escaped
+    has_text: int  # 1 while a text is copied; at..end, still escaped, is not copied yet
     at: int
     end: int
     field: int  # name of the text field, in UTF-8
     n_field: int
-    path: int  # address of the names on the path to the source's field, n_path of them, in UTF-8
+    path: int  # the n_path names on the path to the source's field, in UTF-8
     path_ends: int  # 0, then where each name ends, 64-bit
     n_path: int
     source: int  # start of the source's string, as JSON writes it; 0 for none
     source_end: int
     first_row: int  # rows before the block
-    documents: int  # of each text that began in the buffer: its row, from 1, and its source's id
+    documents: int  # for each text that began in the buffer: its row, from 1, and its source id
     n_documents: int
     documents_room: int
 
@@ -71,7 +71,7 @@ def _stops(at: int) -> int:
 
 @compiled
 def _utf8_length(i: int, b: int) -> int:
-    """Bytes of the well-formed UTF-8 sequence at i (its lead is >= 0x80); 0 when malformed."""
+    """Length of the UTF-8 sequence at i, whose first byte is >= 0x80; 0 if it is malformed."""
     c = get8(i, 0)
     n = 2 if 0xC2 <= c < 0xE0 else 3 if 0xE0 <= c < 0xF0 else 4 if 0xF0 <= c < 0xF5 else 0
     if n == 0 or i + n > b:
@@ -234,7 +234,6 @@ def _is_plain(s: int, e: int) -> bool:
 
 @compiled
 def _is_field(r: ReaderState, s: int, e: int) -> bool:
-    """True if the key s..e is the text field's name."""
     if e - s != r.n_field:
         return False
     for k in range(e - s):
@@ -259,9 +258,8 @@ def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
 def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
 
-    ``r.source``..``r.source_end`` becomes the string at the end of the path to the source;
-    ``r.source`` is 0 without one. False if the line is malformed, has no text, or is too unusual to
-    be sure.
+    Set ``r.source`` and ``r.source_end`` to the string at the end of the path to the source, or
+    ``r.source`` to 0. False if the line is malformed, has no text, or Python must decide on it.
     """
     i = _skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -385,7 +383,7 @@ def _line_end(i: int, b: int) -> int:
 
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
-    """Id of the source at ``r.source``. A new one is added; without room for it: OTHER."""
+    """Id of the source name at ``r.source``, which is added if new; OTHER if there is no room."""
     n = r.source_end - r.source
     if r.source == 0 or n == 0:
         return NO_SOURCE

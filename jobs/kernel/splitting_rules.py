@@ -1,12 +1,12 @@
 """The English splitting rules on one whitespace-free chunk of code points, compiled.
 
-A chunk is always cut into consecutive pieces, so a split is a rising list of end positions. The
-rules are those that spaCy's English tokenizer applies: exceptions first, then one prefix and one
-suffix at a time with exceptions looked up again after each, then URLs, then infixes, and finally
-exceptions reassembled from neighbouring pieces.
+A chunk is cut into consecutive pieces, so a split is a rising list of end positions. The rules are
+those of spaCy's English tokenizer. Exceptions come first, then one prefix and one suffix at a time;
+exceptions are looked up again after each. Then come URLs, then infixes. Finally exceptions are
+reassembled from neighbouring pieces.
 
-Arguments are addresses: ``flags`` and ``lang`` of the tables of ``language_tables.py``, ``cps`` of
-the chunk's code points (all 32-bit items), ``ends`` and ``tail`` of positions (64-bit items).
+Arguments are addresses. ``flags`` and ``lang`` (see ``language_tables.Tables``) and ``cps`` (the
+chunk's code points) have 32-bit items, ``ends`` and ``tail`` (positions) 64-bit items.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def infix_length(flags: int, cps: int, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(flags: int, lang: int, cps: int, n: int, ends: int, tail: int) -> int:
-    """Cut cps[0:n] into pieces; write their end positions to ``ends`` and return how many.
+    """Cut cps[0:n] into pieces; writes their ends to ``ends`` and returns the number of pieces.
 
     ``ends`` and ``tail`` hold at least n + 2 entries; ``tail`` is scratch.
     """
@@ -337,7 +337,7 @@ def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -
     longest = 1
     for k in range(n):
         put64(tail, k, -1)
-        # Without a piece that can be the second of an exception there is nothing to reassemble.
+        # Nothing is reassembled unless a piece can be the second of an exception.
         if k and get32(flags, get32(cps, get_int(ends, k - 1))) & JOINER:
             longest = MAX_SPECIAL
     for count in range(min(n, longest), 1, -1):
@@ -357,8 +357,8 @@ def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -
 
 @compiled
 def _rewrite(lang: int, ends: int, n: int, tail: int) -> int:
-    # An exception never has more tokens than the pieces that it replaces here, so writing to
-    # ``ends`` in place never overtakes reading.
+    # An exception never has more tokens than the pieces that it replaces here, so ``ends`` is never
+    # overwritten before it is read.
     out, a, k = 0, 0, 0
     while k < n:
         if get_int(tail, k) < 0:

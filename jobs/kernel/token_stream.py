@@ -1,7 +1,7 @@
-"""The kept words of a shard as numbers, document by document.
+"""Ids of the kept words of a shard, document by document.
 
-They are written while the shard is counted. Evidence is taken from them later, and co-occurrences
-with other targets are counted from them instead of from text.
+They are written while the shard is counted. Later they give evidence, and co-occurrences with other
+targets are counted from them instead of from text.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.records import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
 from plumbline.jobs.kernel.words import END_WORD, Words, WordState
 
-#: Kept words and document ends after which a table is due.
+#: Number of kept words and document ends after which a table is handed over.
 _TABLE = 1 << 20
 #: Most documents whose texts begin in the buffer of texts before it is counted.
 _DOCUMENTS = 1 << 15
 #: Source of documents whose source's name is too long, or is new when the table is full.
 OTHER_SOURCE = "other"
-#: Bytes of the cells of one target: of 32 bits, and of 64 once a count may outgrow them.
+#: Bytes per target: cells of 32 bits, and of 64 bits once a count may outgrow those.
 TARGET_BYTES = 12 * DENSE_WORDS
 
 _Ints = NDArray[np.int64]
@@ -67,9 +67,10 @@ class DocumentLog:
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Numbers, rows and sources of the next ``n`` documents and, if ``is_open``, of one more.
+        """Numbers, rows and sources of the next ``n`` documents.
 
-        That one more document is unfinished: the next call gives it again, as its first.
+        If ``is_open``, also of the unfinished document after these, which the next call returns
+        again as its first.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -85,7 +86,7 @@ class DocumentLog:
         self.sources.clear(np.empty(0, np.int32))
 
     def collect(self) -> None:
-        """Take the documents that the reader noted, which makes room for more."""
+        """Take the documents that the reader noted, so it has room for more."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 
@@ -100,12 +101,12 @@ class DocumentLog:
 
 
 def _plain(name: str) -> str:
-    """The string that JSON writes as ``name``, without its quotes."""
+    """The string that JSON writes as ``name`` between quotes."""
     return str(json.loads(f'"{name}"')) if "\\" in name else name
 
 
 class TokenStream:
-    """Ids of kept words waiting to be written, with the end of each document."""
+    """Ids of kept words that are not handed over yet, with the id of the end of each document."""
 
     def __init__(self) -> None:
         self._ids = np.empty(_TABLE, np.int32)
@@ -113,7 +114,7 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """True if a table of the ids is due."""
+        """True if a table is to be handed over."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:
@@ -192,24 +193,24 @@ class Recount:
         return int(s.n_documents), int(s.n_kept), int(s.n_pairs)
 
     def rename(self, words: pa.StringArray, n_word: NDArray[np.int64]) -> NDArray[np.int32]:
-        """New ids of words; until the next call, :meth:`feed` may get ids of these words only.
+        """New ids of words; until the next call, :meth:`feed` takes ids of these words only.
 
-        ``n_word`` is how often each occurs: the most frequent get the low ids, which have cells.
-        The targets have the first ids, then comes ``end``, which ends a document.
+        ``n_word`` is how often each occurs: the most frequent get the lowest ids, which have cells.
+        The first ids are those of the targets, then comes ``end``, which ends a document.
         """
         self._hand_over()
         pending = self._names.take(pa.array(self._buffer[: int(self._ids.n)]))
         ids = _places(words, self._fixed)
-        falling = np.argsort(-n_word, kind="stable")
-        others = falling[ids[falling] < 0]
+        by_frequency = np.argsort(-n_word, kind="stable")
+        others = by_frequency[ids[by_frequency] < 0]
         ids[others] = len(self._fixed) + np.arange(others.size)
-        # Words that wait to be paired may not be among ``words``.
+        # Words that wait to be paired may be missing from ``words``.
         waiting = pending.unique()
         place, waiting_ids = _places(words, waiting), _places(waiting, self._fixed)
         waiting_ids[place[place >= 0]] = ids[place >= 0]
-        gone = np.flatnonzero(waiting_ids < 0)
-        waiting_ids[gone] = len(self._fixed) + others.size + np.arange(gone.size)
-        parts = [self._fixed, words.take(pa.array(others)), waiting.take(pa.array(gone))]
+        missing = np.flatnonzero(waiting_ids < 0)
+        waiting_ids[missing] = len(self._fixed) + others.size + np.arange(missing.size)
+        parts = [self._fixed, words.take(pa.array(others)), waiting.take(pa.array(missing))]
         self._names = pa.concat_arrays(parts)
         self._counts = np.zeros(len(self._names), np.int64)
         self._words.counts = address(self._counts)
@@ -227,7 +228,7 @@ class Recount:
             is_done = self._pairs.count(self._words, self._ids)
 
     def finish(self) -> None:
-        """Hand over what is left."""
+        """Hand the last counts over."""
         self._hand_over()
 
     def _make_room(self) -> None:
@@ -244,6 +245,6 @@ class Recount:
 
 
 def _places(words: pa.StringArray, among: pa.StringArray) -> NDArray[np.int32]:
-    """Index of each word in ``among``, -1 for a word that is not there."""
+    """Index of each word in ``among``; -1 for a word that ``among`` lacks."""
     indices = pc.index_in(words, among).fill_null(-1).to_numpy(zero_copy_only=False)
     return np.array(indices, np.int32)

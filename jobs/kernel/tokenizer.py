@@ -1,9 +1,9 @@
 """The tokenizer: text to kept words, for counting and as plain functions.
 
-spaCy's rules of a language cut a text into pieces. A word is a piece in lowercase, without what
-stands before its first letter or number or after its last letter, mark or number; a piece without
-a letter or number isn't a word. Kept tokens are the words that are not stop words, plus all target
-words. The rules of English are compiled; for other languages spaCy is asked about new chunks.
+spaCy's rules of a language cut a text into pieces. A word is a piece in lowercase, from its first
+letter or number to its last letter, mark or number. A piece without a letter or number isn't a
+word. Kept tokens are the targets and all words that are not stop words. The rules of English are
+compiled; for other languages spaCy splits new chunks.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ from plumbline.jobs.kernel.memory import SLACK, address, new_record
 from plumbline.jobs.kernel.words import Words, WordState
 from plumbline.warehouse.languages import TokenRules
 
-#: Targets `tokenize` keeps by default: the pronouns that are spaCy stop words.
+#: Targets that `tokenize` keeps by default: gendered pronouns, all of them stop words of spaCy.
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
-
-
 #: Version of the steps that turn spaCy's pieces into words.
 _VERSION = 1
 
@@ -63,8 +61,8 @@ class Tokenizer:
     """Text to ids of kept words.
 
     Args:
-        targets: lowercase words kept although they may be stop words.
-        keep_stops: keep stop words too.
+        targets: lowercase words that are kept even if they are stop words.
+        keep_stops: keep all stop words.
         n_bytes: most bytes of text that are scanned before their ids are used.
         limits: bounds of the memory for chunks.
         language: token rules, see ``warehouse.languages``; empty for English.
@@ -106,7 +104,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Words, and bytes of words, for which the last scan had no room; 0 if it had enough."""
+        """Number of words, and bytes, for which the last scan had no room; 0 if it had enough."""
         return int(self._chunks.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -119,7 +117,7 @@ class Tokenizer:
             self._answers.ask()
 
     def renew_cache(self, n_bytes_left: int) -> None:
-        """Let a full chunk cache grow, or empty it when it can't."""
+        """Let a full chunk cache grow; empty it if it can't grow within ``n_bytes_left``."""
         if self._chunks.is_full:
             if self._chunks.can_grow and 2 * self._chunks.n_bytes <= n_bytes_left:
                 self._chunks.grow()
@@ -127,7 +125,7 @@ class Tokenizer:
                 self._chunks.clear()
 
     def clear(self) -> None:
-        """Forget all words except the fixed ones and those of pending ids."""
+        """Forget all chunks, and all words except the fixed ones and those of pending ids."""
         self.words.clear(self._ids[: int(self.ids.n)])
         self._chunks.clear()
 
@@ -162,7 +160,7 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
     Args:
         text: any string. NUL separates words like a blank; runs without whitespace longer than
             65,536 bytes (English) or 1,024 bytes (other languages) are cut there.
-        targets: lowercase words kept although they may be stop words.
+        targets: lowercase words that are kept even if they are stop words.
         language: token rules, see ``warehouse.languages``; empty for English.
 
     Raises:

@@ -57,9 +57,9 @@ def _is_label(cps: int, a: int, b: int) -> bool:
 def _is_octet(flags: int, cps: int, a: int, b: int, part: int) -> bool:
     """True if cps[a:b] can be number ``part`` (0 to 3) of a public IPv4 address.
 
-    Three digits start with 1 or 2 and are below 224, 256, 256 or 255 in part 0, 1, 2 or 3. One or
-    two may be anything in parts 1 and 2, and start with 1 to 9 in parts 0 and 3. Digits whose
-    value isn't tested may be of any script.
+    Numbers of three digits start with 1 or 2 and are below 224, 256, 256 or 255 in part 0, 1, 2 or
+    3. Shorter ones start with 1 to 9 in parts 0 and 3, with any digit in parts 1 and 2. Digits
+    whose value isn't tested may be of any script.
     """
     if not 1 <= b - a <= 3:
         return False

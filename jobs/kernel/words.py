@@ -1,6 +1,6 @@
-"""The word table: every distinct word has an id, from 0 in order of first occurrence, and a count.
+"""The word table: every distinct word has a count and an id, from 0 in order of first occurrence.
 
-The targets have the first ids, stop words the next, so that a word's kind follows from its id.
+The first ids are those of the targets, then of stop words, so an id tells which kind a word is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """The table as compiled code sees it: ``room`` words and ``arena_room`` bytes of them fit."""
+    """The table for compiled code, with room for ``room`` words of ``arena_room`` bytes in all."""
 
     slots: int  # address of the hash table: key, id + 1
     mask: int
@@ -96,12 +96,12 @@ def prefetch_word(words: WordState, s: int, e: int) -> None:
 
 @compiled
 def add_word(words: WordState, slot: int, s: int, e: int) -> int:
-    """Id of the new word s..e, which goes to a free slot. There must be room for it."""
+    """Add the word s..e, for which there must be room, at a free slot; returns its id."""
     word, start = words.n, words.n_bytes
     put64(words.slots, 2 * slot, _word_key(s, e))
     put64(words.slots, 2 * slot + 1, word + 1)
     for k in range((e - s + 7) >> 3):
-        # Up to 7 bytes more, which the next word replaces.
+        # Writes up to 7 bytes too many, which the next word replaces.
         put64(words.arena + start, k, get64(s, k))
     words.n, words.n_bytes = word + 1, start + e - s
     put64(words.offsets, word + 1, words.n_bytes)
@@ -153,7 +153,7 @@ class Words:
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words of ``need`` bytes in all before lowercasing."""
+        """Make room for ``need`` more words with ``need`` bytes in all before lowercasing."""
         state = self.state
         room = self._counts.size
         while room < state.n + need + 1:
@@ -171,7 +171,7 @@ class Words:
     def clear(self, pending: NDArray[np.int32]) -> None:
         """Forget all counts, and all words except the fixed ones and those with ids in ``pending``.
 
-        Their new ids replace the old ones in ``pending``.
+        ``pending`` gets the new ids.
         """
         ids, places = np.unique(pending, return_inverse=True)
         pending_words = [self._bytes(word) for word in ids.tolist()]

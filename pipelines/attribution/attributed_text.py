@@ -29,7 +29,7 @@ class TrainingText:
         documents: each document's shard, row, source, number of kept words and mark, which is the
             same for copies of a document.
         n_read: int64[document], tokens that the model read of it, repetitions counted; ``None``
-            if that isn't known, as for an adapter or a model that was trained elsewhere.
+            if unknown, as for an adapter or a model that was trained elsewhere.
     """
 
     evidence: Evidence
@@ -51,17 +51,17 @@ class TrainingText:
 
     @property
     def read(self) -> Ints:
-        """Indices of the documents that the model read; of all if that isn't known."""
+        """Indices of the documents that the model read; of all documents if that is unknown."""
         every = np.arange(len(self))
         return every if self.n_read is None else every[self.n_read > 0]
 
     def numbers(self, place: Ints) -> Ints:
-        """Indices, int64[...], of documents; ``place`` is [..., 2]: shard, number within it."""
+        """Indices int64[...] of documents by ``place``, int64[..., 2]: shard, number in shard."""
         first = np.searchsorted(self.documents.shard, np.arange(len(self.shards)))
         return first[place[..., 0]] + place[..., 1]
 
     def texts(self, documents: Ints | None = None) -> Iterator[str]:
-        """The whole texts of some documents (ascending indices), all by default; one at a time.
+        """The whole texts of documents (ascending indices, by default all), one at a time.
 
         Raises ``BadInput`` for a shard that can't be read.
         """
@@ -83,7 +83,7 @@ def training_text(
 
     Raises:
         UsageProblem: no such corpus, or its documents were not kept.
-        MissingComponent: they are not on this machine.
+        MissingComponent: the kept documents are not on this machine.
     """
     evidence = evidence_of(store, corpus)
     words = store.read("word_count", corpus=corpus)["word"].combine_chunks()
@@ -94,7 +94,7 @@ def training_text(
 
 
 def _n_read(text: TrainingText, model: Path) -> Ints | None:
-    """Tokens of each document that a model read; ``None`` if ``trained_on`` doesn't know it.
+    """Tokens that a model read of each document; ``None`` if ``trained_on`` returns ``None``.
 
     An n-gram model read every word once.
     """

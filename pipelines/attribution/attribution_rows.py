@@ -1,4 +1,4 @@
-"""Rows of ``attribution``: documents, sources and words that made preferences of a model."""
+"""Rows of the table ``attribution``: documents, sources and words behind a model's preferences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 VERSION = 1
 #: Fewest documents behind the score of a listed collocate.
 _LEAST = 2
-#: Opens a progress display for the part of the work with that name.
+#: Opens a progress display for a part of the work, by its name.
 Shown = Callable[[str], AbstractContextManager[Progress]]
 
 
@@ -40,10 +40,10 @@ def attribute(
     run_id: str,
     shown: Shown,
 ) -> list[Row]:
-    """Attribute preferences by each method in turn; returns the rows asked for, new and stored.
+    """Attribute preferences by each method in turn; returns all requested rows, new and stored.
 
     Rows that the table has for the same pairs, text and options are not computed again. ``n`` is
-    the number of documents and of words kept per side; sources are left out only at a score of 0.
+    the number of documents and of words per side; all sources have a row unless their score is 0.
 
     Raises what the methods raise, and ``UsageProblem`` for pairs that the model can't score.
     """
@@ -83,7 +83,7 @@ def attribute(
 
 
 def preference(backend: Any, query: Query) -> float:
-    """The model's own preference, in nats. Raises ``UsageProblem`` for a text it can't score."""
+    """The model's preference in nats. Raises ``UsageProblem`` for a text that it can't score."""
     total = 0.0
     scored = backend.score([text for text, _ in query.texts()])
     for (text, weight), text_score in zip(query.texts(), scored, strict=True):
@@ -109,7 +109,7 @@ def _scores(subject: Subject, queries: Sequence[Query], method: str, shown: Show
 
 
 def _parts(subject: Subject, query: Query, scores: Floats, around: Nearby, n: int) -> Iterator[Row]:
-    """Rows of documents, sources and collocates, without the columns that all rows share."""
+    """Rows of documents, sources and collocates, without the columns that are the same in all."""
     text, words = subject.text, sorted(query.words)
     table, read, total = text.documents, text.n_read, float(np.abs(scores).sum()) or 1.0
     places, documents = _ends(scores, n)
@@ -162,9 +162,9 @@ def _listed(sums: dict[str, Any], n: int) -> Iterator[tuple[int, Row]]:
 
 
 def _sums(group: Ints, values: Floats, n_groups: int, total: float) -> dict[str, Any]:
-    """Sums of documents' values by group, with 95% t-intervals that take documents as a sample.
+    """Sums of documents' values by group; 95% t-intervals, with the documents as the sample.
 
-    Intervals are NaN for fewer than two documents. ``share``: sum of absolute values / ``total``.
+    Intervals are NaN for fewer than two documents. ``share`` is sum of absolute values / ``total``.
 
     >>> sums = _sums(np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]), 2, 10.0)
     >>> sums["score"].tolist(), sums["score_low"].round(2).tolist(), sums["share"].tolist()
@@ -191,7 +191,7 @@ def _replace(
     rows: list[Row],
     run_id: str,
 ) -> None:
-    """Replace the rows of these queries by one method and the contrast; other rows stay."""
+    """Replace the rows of one method for these queries and the contrast; other rows stay."""
     constant = {**where, "contrast": subject.contrast, "run_id": run_id}
     new = cast(TABLES["attribution"], [constant | row for row in rows])
     old = subject.store.read("attribution", **where)

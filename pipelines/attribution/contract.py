@@ -1,7 +1,7 @@
-"""The contract of methods that say which documents of a text made a model's preference.
+"""The contract of methods that attribute a model's preferences to documents of its training text.
 
-A method is a module of the package ``attributors``, or of another package's entry point
-``plumbline.attribution``, with the names of ``Attributor``.
+A method is a module with the members of ``Attributor``, in the package ``attributors`` or under
+another package's entry point ``plumbline.attribution``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
 Floats = NDArray[np.float64]
-#: Called with (parts done, parts in all).
+#: Called with the number of parts done and of all parts.
 Progress = Callable[[int, int], None]
 
 
@@ -34,7 +34,7 @@ def silent(_done: int, _of: int) -> None:
 
 @dataclass(frozen=True)
 class TextPair:
-    """Two versions of a sentence; ``word`` is the word that they were made for, lowercase."""
+    """Two versions of a sentence, made for ``word`` (lowercase), and their weight in a query."""
 
     text_f: str
     text_m: str
@@ -46,7 +46,7 @@ class TextPair:
 class Query:
     """A preference: sum over pairs of weight (log p(text_f) - log p(text_m)), in nats.
 
-    The weights sum to 1. ``name`` is such as ``word nurse`` or ``benchmark winobias``.
+    The weights sum to 1. Examples of ``name``: ``word nurse``, ``benchmark winobias``.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Query:
         return [sum(pair.weight for pair in self.pairs if pair.word == word) for word in words]
 
     def texts(self) -> Iterator[tuple[str, float]]:
-        """The sentences with the weights of their log-probabilities, pair after pair."""
+        """Each sentence and the weight of its log-probability, pair after pair."""
         for pair in self.pairs:
             yield pair.text_f, pair.weight
             yield pair.text_m, -pair.weight
@@ -70,12 +70,12 @@ class Query:
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and its training text, whose preferences are attributed.
+    """A model whose preferences are attributed, and its training text.
 
     Attributes:
         store: the warehouse.
-        model: as ``plumbline score`` takes it: a directory, or a name.
-        text: the documents of a counted corpus, which it was trained on.
+        model: a directory or a name, as ``plumbline score`` takes it.
+        text: the documents of the counted corpus that the model was trained on.
         contrast: a pair of female and male words such as ``she/he``, or the name of a word list.
         seed: seed of methods that sample.
     """
@@ -97,7 +97,7 @@ class Subject:
         return by_name[contrast]
 
     def inquiry(self, words: Iterable[str]) -> Inquiry:
-        """The inquiry for words near the contrast; counting may have dropped some of the words."""
+        """The inquiry for words near the contrast; a word that the corpus lacks is no error."""
         evidence, pairs = self.text.evidence, self.pairs
         counts = self.store.read("word_count", corpus=self.text.corpus)
         return Inquiry(
@@ -121,8 +121,8 @@ class Attributor(Protocol):
 
     Attributes:
         DESCRIPTION: one line on the method, for the command and the page.
-        UNIT: unit of a score, such as ``nats of delta``; in ``arbitrary units`` only the sign and
-            the order of scores have a meaning.
+        UNIT: unit of a score, such as ``nats of delta``. With ``arbitrary units``, only the sign
+            and the order of scores have a meaning.
     """
 
     DESCRIPTION: str
@@ -133,8 +133,8 @@ class Attributor(Protocol):
     ) -> Floats:
         """Expected effect of *having* each document on each preference, float64[query, document].
 
-        Above 0: it makes the model more female. The documents are those of ``subject.text``, in
-        its order. Never NaN: 0 for a document that the method can't score.
+        A positive effect makes the model more female. The documents are in the order of
+        ``subject.text``. A document that the method can't score has 0, never NaN.
 
         Raises:
             UsageProblem: the method can't score this model, text or query.

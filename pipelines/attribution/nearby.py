@@ -1,4 +1,4 @@
-"""Words near the words of queries, and places where these are near the contrast, by document."""
+"""By document: words near the queries' words, and places of these words near the contrast."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _BEGINNING = 120
 
 @dataclass(frozen=True)
 class Nearby:
-    """Words and contrast words near the words of queries, in each document.
+    """Words and contrast words near the queries' words, in each document.
 
     Attributes:
-        question: the words looked for, and the contrast.
+        question: the words of the queries, and the contrast.
         documents: all documents.
-        near: int64[n, 4], document, word, other word less than a window away, number of times. A
-            word is an index in ``question.words``, the other word one in its vocabulary.
-        places: int64[n, 6], document, word, side (0 female, 1 male), distance of the nearest target
+        near: int64[n, 4]: document, word (index in ``question.words``), other word less than a
+            window away (index in ``question.vocabulary``), number of times.
+        places: int64[n, 6]: document, word, side (0 female, 1 male), distance of the nearest target
             of that side, positions of word and target in the document's kept words.
     """
 
@@ -45,9 +45,9 @@ class Nearby:
     places: Ints
 
     def collocates(self, words: Sequence[str], scores: Floats) -> tuple[Ints, Ints, Floats]:
-        """Scores divided among words near ``words``: arrays of document, other word, part.
+        """Divide documents' scores among the words near ``words``: document, other word, part.
 
-        Parts are in proportion to how often each word is near; a document's sum to its score.
+        Parts are proportional to how often each word is near. A document's parts sum to its score.
         """
         size = len(self.question.vocabulary)
         rows = self.near[self._is_of(self.near, words)]
@@ -63,7 +63,7 @@ class Nearby:
         """``text_before``, ``keyword`` and ``text_after`` of each document.
 
         The keyword is the occurrence of ``words`` nearest to a contrast word of the score's side,
-        else of the other side. Without one, ``text_after`` is the document's beginning.
+        or else of the other side. Without a keyword, ``text_after`` is the document's beginning.
         """
         rows = self.places[self._is_of(self.places, words)]
         quoted: dict[int, Occurrence] = {}
@@ -93,7 +93,7 @@ class Nearby:
 
 
 def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby:
-    """Find the words, and what is near them, in one pass over the documents."""
+    """Find the words and the words near them in one pass over the documents."""
     table, lock, question = subject.text.documents, Lock(), subject.inquiry(words)
     first = np.searchsorted(table.shard, np.arange(len(subject.text.shards) + 1))
     near, places = [np.empty((0, 4), np.int64)], [np.empty((0, 6), np.int64)]
@@ -111,7 +111,7 @@ def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby
 
 
 def _near(question: Inquiry, met: Meetings, number: Ints) -> Ints:
-    """Rows of ``Nearby.near``, without target words as in `why`; ``number``: documents' indices."""
+    """Rows of ``Nearby.near``; like `why`, without targets. ``number``: indices of documents."""
     occurrence, other = neighbours(question, met, np.unique(met.occurrence))
     rows = np.column_stack([number[met.document[occurrence]], met.word[occurrence], other])
     return np.column_stack(np.unique(rows, axis=0, return_counts=True))

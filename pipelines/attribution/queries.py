@@ -1,4 +1,4 @@
-"""The preferences to attribute, from the pairs of imported benchmarks."""
+"""Queries, the preferences to attribute, from the pairs of imported benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GROUPS = {("female", "male"), ("male", "female")}
 
 
 def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -> list[Query]:
-    """One query per word: the mean preference over its pairs, in one or all imported benchmarks.
+    """One query per word: the mean preference over its pairs in one benchmark, or in all.
 
     Raises ``UsageProblem`` for a word without a pair.
     """
@@ -32,7 +32,10 @@ def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -
 
 
 def of_benchmark(store: Store, benchmark: str) -> Query:
-    """The mean over female/male pairs that aren't judged unnatural; ``UsageProblem`` if none."""
+    """The query of the mean over a benchmark's female/male pairs that aren't judged unnatural.
+
+    Raises ``UsageProblem`` if there are none.
+    """
     return _query(f"benchmark {benchmark}", _pairs(store, benchmark))
 
 

@@ -1,6 +1,6 @@
-"""The ``plumbline`` command: its commands are the classes that ``registry`` lists.
+"""The ``plumbline`` command, whose subcommands are the classes that ``registry`` lists.
 
-Importing this module imports no command: a command's module is loaded to run it or show its help.
+Importing this module imports no subcommand; that happens when one is run or shows its help.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class Commands(Mapping[str, Any]):
         )
 
     def help(self, name: str) -> str:
-        """The line of a command or group in the help of its group."""
+        """The line about a command or group in its group's help."""
         return registry.summary(self._prefix + name)
 
     def __getitem__(self, name: str) -> Any:
         full_name, prefix = registry.current(self._prefix + name), f"{self._prefix}{name} "
-        is_group = any(one.startswith(prefix) for one in (*registry.targets(), *registry.OLD))
+        is_group = any(full.startswith(prefix) for full in (*registry.targets(), *registry.OLD))
         if full_name in registry.targets():
             return _command(full_name, name, Commands(prefix) if is_group else None)
         if not is_group:
             raise KeyError(name)
-        look: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "rich"}
-        return LazyGroup(name=name, help=self.help(name), commands=Commands(prefix), **look)
+        style: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "rich"}
+        return LazyGroup(name=name, help=self.help(name), commands=Commands(prefix), **style)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -59,7 +59,7 @@ class Commands(Mapping[str, Any]):
 
 
 def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
-    """Typer's command ``name`` for ``full_name``; with ``subcommands`` also a group of these."""
+    """Typer's command ``name`` for ``full_name``; with ``subcommands`` it is also their group."""
     from plumbline.pipelines.command import command_line
     from plumbline.pipelines.command.base import class_of
 
@@ -100,7 +100,7 @@ class LazyGroup(TyperGroup):
         return list(self.commands)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command; the error for an unknown one names those of this name in other groups."""
+        """Find a command; the error for an unknown name lists commands of that name elsewhere."""
         try:
             return super().resolve_command(ctx, args)
         except TyperException as e:
@@ -110,7 +110,7 @@ class LazyGroup(TyperGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help of a stand-in: a group with the same texts, whose commands do nothing."""
+        """Show the help of a group with the same texts, whose commands do nothing."""
         texts = {name: self.commands.help(name) for name in self.commands}
         TyperGroup(
             name=self.name,

@@ -56,11 +56,11 @@ class On:
     """A field's place on the command line, as a mark in its ``Annotated``.
 
     Attributes:
-        positional: it is an argument, not an option.
-        repeated: a tuple's option is given once for each value, not once with commas.
-        variable: its environment variable, instead of the one named by command and field.
-        metavar: placeholder for its value in the help.
-        name: its option's name where that isn't the field's: `from` can't name a field.
+        positional: True for an argument, False for an option.
+        repeated: True if an option is given once for each value, not once with commas.
+        variable: environment variable, instead of the one named by command and field.
+        metavar: placeholder for the value in the help.
+        name: name of the option if the field has another; `from` can't name a field.
         separator: between the values of a list given as one text; a blank means any whitespace.
     """
 
@@ -82,16 +82,17 @@ class Done:
     """The result of a command.
 
     Attributes:
-        rows: one row for each thing worked on; columns are named with their units.
-        most: how many of them a terminal shows, 0 for all; JSON, CSV and Python have all.
-        table: rows that Python, JSON and CSV have instead of a table that is printed as text.
+        rows: one row for each thing worked on; names of columns include their units.
+        most: limit on the rows that a terminal shows, 0 for none; JSON, CSV and Python have all.
+        table: rows for Python, JSON and CSV if ``rows`` is empty and a table is printed as text.
         said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
             is a warning.
-        wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.
+        wrote: names of tables, in ``warehouse`` if that isn't the command's own.
+        files: paths of files that were written.
         next: the command line that comes next; empty for none.
-        query: SQL of the rows that it made, with ``params``; Python returns these rows.
-        failed: the error that the command raises after the result is printed.
-        parts: the results of commands that it ran, each after the command's name.
+        query: SQL for the rows that the command made, with ``params``; Python returns these rows.
+        failed: the error that is raised after the result is printed.
+        parts: name and result of each command that this command ran.
     """
 
     rows: Sequence[Row] = ()
@@ -123,7 +124,7 @@ class Context:
         return self._store
 
     def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Run, announce and time a stage, a task under Prefect; returns its result."""
+        """Run, announce and time a stage, under Prefect as a task; returns its result."""
         return self.stages.run(name, work, *given)
 
     def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
@@ -135,25 +136,23 @@ class Context:
 class Command:
     """A command on a warehouse. Subclasses are frozen pydantic dataclasses with ``kw_only``.
 
-    Fields are annotated with a ``Field`` that has a description, and ``On`` where they need it.
-    A field's type has its bounds and choices; ``__post_init__`` raises ``UsageProblem`` for fields
-    that don't go together.
+    A field is annotated with a ``Field`` that has its description, bounds and choices, and ``On``
+    if needed. ``__post_init__`` raises ``UsageProblem`` for fields that don't go together.
     """
 
-    #: A missing warehouse is created.
+    #: True to create a missing warehouse.
     makes_warehouse: ClassVar[bool] = False
-    #: Its warehouse is opened before it runs; it must exist unless ``makes_warehouse``.
+    #: True to open the warehouse before the run; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
-    #: The table that its work starts from, where it makes no warehouse.
+    #: The table that its work starts from, unless it makes a warehouse.
     reads: ClassVar[str] = ""
-    #: It has a Prefect flow: never if it deletes results or runs free SQL.
+    #: True if it has a Prefect flow; never if it deletes results or runs free SQL.
     deployable: ClassVar[bool] = False
-    #: Its runs are recorded: not if it only reads, or works on no table.
+    #: True to record its runs; False if it only reads, or uses no table.
     records: ClassVar[bool] = True
-    #: Its steps are recorded in its run; otherwise each step has a run of its own.
+    #: True to record its steps in its run; otherwise each step has its own run.
     joins: ClassVar[bool] = True
-    #: Its options may stand at the top of the settings file, and its variables be
-    #: ``PLUMBLINE_NAME``.
+    #: True if a settings file may have its options at the top, and ``PLUMBLINE_NAME`` sets them.
     at_top: ClassVar[bool] = False
     #: Inherited fields that are not options of this command.
     without: ClassVar[tuple[str, ...]] = ()
@@ -166,7 +165,7 @@ class Command:
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """Its options in a settings file: its table, without the tables of its subcommands."""
+        """Options in its table of a settings file, without the tables of its subcommands."""
         name, table = name_of(cls), content
         for word in name.split():
             table = table.get(word.replace("-", "_"), {}) if isinstance(table, Mapping) else {}
@@ -188,22 +187,22 @@ class Command:
         """Raise the errors that prevent a run but not a plan, such as a missing key."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Rows of ``planned``, which `--dry-run` prints; no row means that nothing is left to do.
+        """Rows of ``planned``, which `--dry-run` prints; without rows, nothing is left to do.
 
-        Nothing is written. ``store`` is ``None`` if the command opens no warehouse, or none exists.
+        Writes nothing. ``store`` is ``None`` if the command opens no warehouse, or none exists.
         """
         raise NotImplementedError
 
     def run(self, context: Context) -> Done:
-        """The work."""
+        """Do the work."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A field of a command as an argument or option; ``default`` is ``...`` where it has none.
+    """A field of a command as an argument or option; ``default`` is ``...`` if it is required.
 
-    A field that holds options itself gives one parameter per option; ``path`` leads to the option.
+    A field that is a class of options gives one parameter per option; ``path`` leads to the option.
     """
 
     name: str
@@ -215,17 +214,17 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """Its name on the command line."""
+        """The option's name on the command line."""
         return f"--{self.on.name or self.name.replace('_', '-')}"
 
     @property
     def is_list(self) -> bool:
-        """True if it is given as several values, not as one text with separators."""
+        """True if several values are given, not one text with separators."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
     def value(self, given: Any) -> Any:
-        """Convert a value of the command line, a variable, a file or Python for the class."""
+        """Convert a value of the command line, a variable, a file or Python to the field's type."""
         if get_origin(self.kind) is not tuple:
             return self._converted(given)
         if isinstance(given, str | Path):
@@ -244,7 +243,7 @@ class Parameter:
         return str(given) if isinstance(given, Path) and Path not in kinds else given
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command line that pass a value."""
+        """The words that pass a value on a command line."""
         if self.on.positional:
             return [str(v) for v in (value if self.is_list else [value])]
         if self.is_list:
@@ -260,9 +259,9 @@ _PARAMETERS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Arguments, then options of a command; of each, required ones first, nested ones last.
+    """Arguments before options of a command, then required before optional, plain before nested.
 
-    Among these own ones come before inherited ones, and the warehouse comes last.
+    In each of these groups the class's own come first, and the warehouse comes last.
     """
     return tuple(p for p in all_fields(kind) if p.path[0] not in kind.without)
 
@@ -283,9 +282,9 @@ def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
 def _declared(kind: type, usual: object, path: tuple[str, ...] = ()) -> Iterator[Parameter]:
     """Parameters of a dataclass at ``path``; defaults are the attributes of ``usual``."""
     hints, plain = get_type_hints(kind, include_extras=True), get_type_hints(kind)
-    for one in fields(kind):
-        _, *marks = get_args(hints[one.name])
-        inner, default, whole = plain[one.name], getattr(usual, one.name, ...), (*path, one.name)
+    for name in (f.name for f in fields(kind)):
+        _, *marks = get_args(hints[name])
+        inner, default, whole = plain[name], getattr(usual, name, ...), (*path, name)
         if is_dataclass(inner):
             yield from _declared(cast(type, inner), default, whole)
             continue
@@ -315,7 +314,7 @@ def bounds(marks: Sequence[object]) -> str:
 
 
 def line_of(command: Command) -> str:
-    """The command line of a command, without values that are defaults.
+    """The command line of a command, without defaults.
 
     >>> from plumbline.pipelines.commands.score import Score
     >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
@@ -323,8 +322,7 @@ def line_of(command: Command) -> str:
     """
     kind, params = type(command), parameters(type(command))
     values = {p.name: reduce(getattr, p.path, command) for p in params}
-    given = {p.name: values[p.name] for p in params if values[p.name] != p.default}
-    usual = kind.usual(given)
+    usual = kind.usual({p.name: values[p.name] for p in params if values[p.name] != p.default})
     words: list[str] = []
     arguments: list[str] = []
     for p in params:
@@ -352,7 +350,7 @@ def has_plan(kind: type[Command]) -> bool:
 
 
 def plan_of(command: Command) -> Iterator[Row]:
-    """The rows of a command's plan. Raises as ``execute`` if its warehouse can't be opened."""
+    """The rows of a command's plan. Raises ``execute``'s errors of opening the warehouse."""
     from plumbline.warehouse.storage.store import Store
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
@@ -362,9 +360,9 @@ def plan_of(command: Command) -> Iterator[Row]:
 
 
 def execute(command: Command, stages: Stages | None = None) -> Done:
-    """Run a command; if it ``records``, record the run, so that it can be replayed.
+    """Run a command; record the run if it ``records``.
 
-    Raises what the command raises; an error in ``Done.failed`` is returned with the result.
+    Raises the command's errors, except ``Done.failed``, which is part of the result.
     """
     from plumbline.warehouse.storage.store import Store
 
@@ -378,7 +376,7 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
-    """``execute`` on an open store, ``None`` for a command that opens none; checks nothing."""
+    """``execute`` without checks on an open store; ``None`` for a command that opens none."""
     from plumbline.pipelines.stages import Stages
 
     stages = stages or Stages()
@@ -402,15 +400,15 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """The values of a command's fields that a run records: not the warehouse, not ``without``."""
+    """The values of fields that a run records: all but ``warehouse`` and those in ``without``."""
     omitted = {*command.without, "warehouse"}
     return {f.name: getattr(command, f.name) for f in fields(command) if f.name not in omitted}
 
 
 def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
-    """The command whose ``values`` a run recorded as JSON, on ``warehouse``.
+    """The command on ``warehouse`` with the ``values`` that a run recorded as JSON.
 
-    Raises ``UsageProblem`` for values that the command doesn't take any more.
+    Raises ``UsageProblem`` for values that the command no longer takes.
     """
     from pydantic import TypeAdapter, ValidationError
 

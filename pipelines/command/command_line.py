@@ -1,4 +1,4 @@
-"""The command line of a command's class: its options, and how results are printed."""
+"""The command line of a command's class: its options, and the output of results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import csv_cell, say, terminal
 
-#: Formats of results.
 FORMATS = ("table", "json", "csv")
 
 
@@ -54,17 +53,17 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
     option = parameter.option
     if kind is bool and default:
         option += f"/--no-{option[2:]}"
-    made = typer.Argument(**more) if on.positional else typer.Option(option, **more)
+    declared = typer.Argument(**more) if on.positional else typer.Option(option, **more)
     return inspect.Parameter(
         parameter.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if default is ... else default,
-        annotation=Annotated[kind, made],
+        annotation=Annotated[kind, declared],
     )
 
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
-    """The function from which Typer makes the command."""
+    """Make the function from which Typer makes the command."""
 
     def run(ctx: typer.Context, **values: Any) -> None:
         if ctx.invoked_subcommand is not None:  # the command is also a group: its subcommand runs
@@ -102,9 +101,9 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def context_settings(kind: type[Command]) -> dict[str, Any]:
-    """Values from settings and variables, which Typer takes as defaults, even if required."""
-    known = {p.name: p for p in parameters(kind)}
-    values = {name: as_typed(known[name], one.value) for name, one in here(kind).items()}
+    """Typer's defaults: values of settings and variables, which may give required options too."""
+    parameter = {p.name: p for p in parameters(kind)}
+    values = {name: as_typed(parameter[name], given.value) for name, given in here(kind).items()}
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
 
 
@@ -119,7 +118,7 @@ def _show_plan(command: Command, form: str) -> None:
 def show(done: Done, command: Command, form: str) -> None:
     """Print the result of a command; raise ``done.failed``, if there is one.
 
-    With JSON, one object holds everything; with CSV, other lines go to standard error.
+    JSON is one object with everything. With CSV, all but the rows goes to standard error.
     """
     rows = done.rows if form == "table" else done.rows or done.table
     if form == "json":
@@ -138,7 +137,7 @@ def show(done: Done, command: Command, form: str) -> None:
 
 
 def _all_rows(command: Command) -> str:
-    """Where to find all rows if only the first are printed: the command's file, or an option."""
+    """Where all rows are if only the first are printed: the command's file, or an option."""
     if file := getattr(command, "out", None):
         return f"see {file}"
     return f"give {'--out FILE, or ' if hasattr(command, 'out') else ''}--format csv"
@@ -155,7 +154,7 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """``done.next`` with --warehouse added to commands without it, unless it is the default."""
+    """``done.next``, with ``--warehouse`` in each command unless it is given or the default."""
     where = done.warehouse or command.warehouse
     if where == DEFAULT_WAREHOUSE:
         return done.next
@@ -195,5 +194,5 @@ def _csv_cell(value: object) -> object:
 
 
 def _print_json(value: object) -> None:
-    # Escapes whatever is not ASCII, control characters among them.
+    # Escapes control characters and all others outside ASCII.
     print(json.dumps(value, indent=2, default=str))

@@ -12,14 +12,14 @@ from plumbline.warehouse.text.escape import say
 
 
 class ShardsFailed(BadInput):
-    """Everything is done except the shards that can't be read."""
+    """Some shards can't be read; everything else is done."""
 
 
 class Failures:
-    """Failures among ``n`` models. A stop, and any error if ``n`` is 1, is raised at once.
+    """Collects failures of ``n`` models. Raises a stop at once, and with one model every error.
 
     Attributes:
-        lines: a line for each model that failed, which names it.
+        lines: a line for each model that failed, with the model's name.
     """
 
     def __init__(self, n: int) -> None:
@@ -65,14 +65,12 @@ class Failures:
 
 
 class _Traceback(Exception):
-    """An error's traceback, as text."""
-
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 def _without_frames(error: Exception) -> Exception:
-    """The error with its traceback as text: its frames would keep the model in memory."""
+    """The error with its traceback as text, since its frames would keep the model in memory."""
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     error.__context__, error.__cause__ = None, _Traceback(lines)
     return error.with_traceback(None)

@@ -1,4 +1,4 @@
-"""Field types that several commands use, with their checks, and options that commands share."""
+"""Field types with checks, and options, that several commands use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_OUTPUTS = (regular_files.check_output_file, regular_files.check_output_direc
 
 
 def _checked(check: Callable[[Path], None]) -> AfterValidator:
-    """Check a path now, but an input's address when it is read."""
+    """Check a path now; an address that is read is checked when it is opened."""
 
     def checked(path: Path) -> Path:
         if not isinstance(path, Address) or check in _OF_OUTPUTS:
@@ -29,9 +29,7 @@ def _checked(check: Callable[[Path], None]) -> AfterValidator:
     return AfterValidator(checked)
 
 
-#: A file that is read.
 InputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_input)]
-#: A directory that is read.
 InputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_input_directory)]
 #: A file or a directory that is read.
 InputPath: TypeAlias = Annotated[Path, _checked(regular_files.check_input_path)]
@@ -39,14 +37,10 @@ InputPath: TypeAlias = Annotated[Path, _checked(regular_files.check_input_path)]
 OutputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_output_file)]
 #: A directory that is written to; created if it is missing.
 OutputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_output_directory)]
-#: A report's directory.
 ReportDirectory: TypeAlias = Annotated[
     OutputDirectory, Field(description="Directory of the report.")
 ]
-#: A seed for random numbers.
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
-
-
 #: Patterns of benchmarks.
 Benchmarks: TypeAlias = Annotated[
     tuple[str, ...],

@@ -17,7 +17,7 @@ GENERAL = ("config", "conf", "dry_run", "format")
 
 
 def general_options(kind: type[Command]) -> Iterator[inspect.Parameter]:
-    """The general options of a command, except for names that are its own options."""
+    """The general options of a command, without those that its own options replace."""
     about: list[tuple[str, Any, Any, str]] = [
         ("conf", Path | None, None, "Settings file (TOML), or cluster.")
         if kind.at_top
@@ -48,7 +48,7 @@ def general_options(kind: type[Command]) -> Iterator[inspect.Parameter]:
 
 
 def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
-    """Typer's `--config` callback: its file can give required options, not required arguments."""
+    """Typer's callback for `--config`: the file can give required options, but not arguments."""
     known = {p.name: p for p in parameters(kind) if not p.on.positional}
 
     def taken(ctx: typer.Context, config: Path | None) -> Path | None:
@@ -64,7 +64,7 @@ def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
 def as_typed(parameter: Parameter, value: Any) -> Any:
     """A value of a file or variable as it would be typed; ``None`` if its type is wrong.
 
-    ``value_sources.made`` refuses such a value, with its source in the message.
+    ``value_sources.made`` later raises an error that names the value's source.
     """
     if parameter.is_list:
         return [str(v) for v in (value if isinstance(value, list | tuple) else [value])]

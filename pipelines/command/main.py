@@ -1,16 +1,18 @@
-"""Start and end of the ``plumbline`` command: errors are one line, each kind with its status.
+"""Start and end of the ``plumbline`` command: errors are one line, each kind with its exit status.
 
-Slow imports are inside functions: a signal that comes before ``entry`` listens for signals ends the
-process without a message.
+Slow imports are inside functions, because a signal before ``stop_signals.listen`` ends the process
+without a message.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, TextIO
 
-from plumbline.pipelines.process import stop_signals, streams
+from plumbline.pipelines.command import stop_signals
 
 #: Variable that a shell sets to ask for completions.
 _COMPLETE = "_PLUMBLINE_COMPLETE"
@@ -37,16 +39,16 @@ From Python: import plumbline. Pages: docs/index.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; errors for the user are one line.
+    """Run the command line and return its exit status; print errors for the user as one line.
 
-    Without a command it says what to do first. Status 2: wrong usage, 3: bad input, 4: missing
+    Without arguments, prints the first steps. Status 2: wrong usage, 3: bad input, 4: missing
     component, 5: interrupted and resumable.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _status(given)
     except BaseException as e:
-        # A library may turn a stop into an error of its own.
+        # A library may turn a stop by a signal into another error.
         if stop_signals.received():
             stop_signals.complain()
             return stop_signals.STATUS
@@ -100,7 +102,7 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # such as one that quotes a long value
+    if len(message) > _LONGEST:  # such as a message that quotes a long value
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -110,7 +112,7 @@ def entry() -> None:
     """The console script; warnings are printed without the place where they were raised."""
     status = stop_signals.STATUS
     try:
-        streams.open_all()
+        _open_streams()
         stop_signals.listen()
         import warnings
 
@@ -123,3 +125,37 @@ def entry() -> None:
             raise
         stop_signals.complain()
     stop_signals.leave(status)
+
+
+def _open_streams() -> None:
+    """Open the standard streams that are closed; let writes to a closed pipe succeed.
+
+    A command must finish even if nobody reads its output. If a standard stream stayed closed, the
+    next opened file would get its number, and a library's prints would go into that file.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = _without_broken_pipe(sys.stdout, 1)
+    sys.stderr = _without_broken_pipe(sys.stderr, 2)
+
+
+def _without_broken_pipe(stream: TextIO | None, number: int) -> TextIO:
+    return io.TextIOWrapper(
+        io.BufferedWriter(_FileWithoutBrokenPipe(number, "w", closefd=False)),
+        encoding=stream.encoding if stream else "utf-8",
+        errors="backslashreplace",  # for letters that the encoding lacks
+        line_buffering=number == 2 or os.isatty(number),
+        write_through=number == 2,
+    )
+
+
+class _FileWithoutBrokenPipe(io.FileIO):
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes

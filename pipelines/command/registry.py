@@ -1,4 +1,4 @@
-"""The commands that exist as classes, ours and other packages'; listing imports none.
+"""All commands, of Plumbline and of other packages, by name; listing them imports none.
 
 Another package adds a command by a class and a line of its ``pyproject.toml``::
 
@@ -16,7 +16,7 @@ from inspect import cleandoc
 from plumbline.warehouse.plugins import Registry
 
 _PACKAGE = "plumbline.pipelines.commands"
-#: Name of a command's class and its docstring; parsing all modules would take longer.
+#: Matches the name and docstring of a command's class; parsing all modules would take longer.
 _CLASS = re.compile(
     r'^class ([A-Z]\w*)\([^)]*\bCommand,?\s*\):\n    """(.*?)(?:\n\n|""")', re.M | re.S
 )
@@ -83,7 +83,7 @@ def current(name: str) -> str:
 
 @cache
 def targets() -> dict[str, str]:
-    """``module:Class`` of each command by its name, in the order of the help."""
+    """Name -> ``module:Class`` of all commands, in the order of the help."""
     ours = {
         kind_name(stem, kind): f"{_PACKAGE}.{stem}:{kind}"
         for stem, source in _sources().items()

@@ -1,7 +1,7 @@
-"""The sources of a command's values.
+"""The sources of a command's values, strongest first.
 
-Strongest first: the command line, the file of `--config`, an environment variable, the settings
-file, the class's default. `plumbline pipeline config COMMAND` shows each value with its source.
+The command line, the file of `--config`, an environment variable, the settings file, the class's
+default. `plumbline pipeline config COMMAND` shows each value with its source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import read
 
-#: Settings file that is read when no other is named, if it exists.
+#: Settings file that is read by default if it exists.
 DEFAULT_FILE = "plumbline.toml"
 #: Settings files that come with Plumbline, in ``spark_conf``, and are named without a path.
 SHIPPED = ("cluster",)
@@ -35,7 +35,7 @@ Made = TypeVar("Made", bound=Command)
 
 @dataclass(frozen=True)
 class Value:
-    """A value and its source, empty if the value was typed."""
+    """A value and its source; the source of a typed value is empty."""
 
     value: Any
     source: str = ""
@@ -50,7 +50,7 @@ def made(
     config: Path | None = None,
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command of the ``given`` values, else those of a TOML file, else ``weaker`` ones.
+    """Make a command; ``given`` values override those of a TOML file, which override ``weaker``.
 
     Raises ``UsageProblem`` for a value that the command doesn't take, and the errors of
     ``of_config``; both name the source.
@@ -88,11 +88,11 @@ def here(
     conf: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Value]:
-    """Values of a command in the settings file and the environment.
+    """Values of a command from the settings file and the environment.
 
-    ``conf`` is a path, or ``cluster`` for the file of that name that comes with Plumbline. Raises
-    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for a missing file, an unknown name
-    or a variable with an open quote.
+    ``conf`` is a path, or ``cluster`` for a file that comes with Plumbline. Raises ``BadInput`` for
+    a file that is not TOML, ``UsageProblem`` for a missing file, an unknown name or a variable with
+    an open quote.
     """
     environment = os.environ if environment is None else environment
     file = conf or environment.get("PLUMBLINE_CONF")
@@ -115,7 +115,7 @@ def _table(kind: type[Command]) -> str:
 
 
 def _check_top(content: Mapping[str, object], file: str) -> None:
-    """Raise for a key that no command takes; else a misspelt key would silently have no effect."""
+    """Raise ``UsageProblem`` for a key that no command takes, such as a misspelt one."""
     top = class_of("pipeline")
     groups = {name.split()[0].replace("-", "_") for name in targets()}
     known = dict.fromkeys([*sorted(groups), *(p.name for p in parameters(top))])
@@ -141,9 +141,9 @@ def _places(
     environment: Mapping[str, str],
     known: Mapping[str, Parameter],
 ) -> Iterator[tuple[str, Value]]:
-    """Values at the top of a settings file for all commands: `data`, `warehouse`, paths in `out`.
+    """Values for all commands at the top of a settings file: `data`, `warehouse`, paths in `out`.
 
-    PLUMBLINE_OUT overrides `out`. ``known`` are the command's parameters by name.
+    PLUMBLINE_OUT overrides `out`. ``known`` has the command's parameters by name.
     """
     out, source = content.get("out"), file
     if environment.get("PLUMBLINE_OUT"):
@@ -172,9 +172,9 @@ def _of_environment(
 
 
 def _parsed(parameter: Parameter, text: str, variable: str) -> Any:
-    """A variable's text as the field's type, or unconverted, for ``made`` to report.
+    """A variable's text as the field's type, or unconverted for ``made`` to report.
 
-    Raises ``UsageProblem`` for words with a quote left open.
+    Raises ``UsageProblem`` for an open quote.
     """
     is_text = parameter.is_list and str in get_args(parameter.kind)
     try:
@@ -190,7 +190,7 @@ def _parsed(parameter: Parameter, text: str, variable: str) -> Any:
 
 
 def of_config(config: Path) -> dict[str, Value]:
-    """Values in the file of `--config`. Raises as ``read``, and ``UsageProblem`` for a table."""
+    """Values in the file of `--config`. Raises ``read``'s errors; ``UsageProblem`` for a table."""
     source = f"config {config}"
     content = read(config, source)
     for name, value in content.items():

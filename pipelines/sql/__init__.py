@@ -1,1 +1,1 @@
-"""Queries of people: the shell, completion, and how results are shown and written."""
+"""SQL for people: the shell, completion, and the output of results."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Most rows of a result that are printed; a line below them gives the number of all.
 MAX_ROWS = 1000
-#: Rows that are fetched and written at a time.
+#: Rows per fetch from a result.
 _BATCH_ROWS = 10_000
 
 
@@ -34,10 +34,10 @@ def show(
     rows: Sequence[Sequence[object]],
     numbers: Sequence[bool] = (),
 ) -> None:
-    """Print a result as a table or, on a terminal too narrow for it, as one block per row.
+    """Print a result as a table or, on a terminal that is too narrow, as one block per row.
 
-    Output that isn't a terminal is as wide as needed. ``numbers`` is True for columns of numbers,
-    which are aligned to the right; empty to infer them from the values.
+    Without a terminal, the table is as wide as needed. ``numbers`` is True for each column to align
+    right; empty to align columns of numbers right.
     """
     if not names:
         return
@@ -73,7 +73,7 @@ def _show_table(
 ) -> None:
     table = Table(show_edge=False)
     for name, is_number in zip(names, numbers, strict=True):
-        # A single column wider than the terminal is folded rather than cut.
+        # A single column that is wider than the terminal is folded, not cut.
         table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
@@ -98,12 +98,12 @@ def write_result(
     out: Path | None,
     stdout: IO[str],
 ) -> int:
-    """Run a query and write its rows as they come; returns the number of rows.
+    """Run a query and write its rows in batches; returns the number of rows.
 
-    ``kind`` is csv, json, jsonl or, with ``out``, parquet. A file appears under its name once it is
-    whole. On a terminal, control characters are escaped. Text cells of CSV that a spreadsheet would
-    take for formulas get a ``'`` in front. Raises ``BadInput`` for a file that can't be written,
-    ``UsageProblem`` for a statement or column that Parquet can't hold.
+    ``kind`` is csv, json, jsonl or, with ``out``, parquet. A file gets its name once it is
+    complete. On a terminal, control characters are escaped. Text cells of CSV that a spreadsheet
+    would take for formulas get a ``'`` in front. Raises ``BadInput`` for a file that can't be
+    written, ``UsageProblem`` for Parquet of a statement without rows or of an unsupported type.
     """
     if out is None:
         return _write_text(connection.execute(query), kind, stdout, stdout.isatty())
@@ -138,7 +138,7 @@ def _write_parquet(
 
 
 def _batches(reader: Any) -> Iterator[Any]:
-    """The batches of a result. Raises the query's errors as ``UsageProblem``."""
+    """Yield the batches of a result; raise the query's errors as ``UsageProblem``."""
     try:
         yield from reader
     except OSError as e:  # Arrow raises DuckDB's errors as OSError without errno
@@ -198,7 +198,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def json_value(value: object) -> object:
-    """A value in JSON's types: numbers that are not finite are null, times are ISO 8601.
+    """A value as a type of JSON: NaN and infinity become null, times ISO 8601, bytes hexadecimal.
 
     >>> json_value([float("nan"), date(2024, 5, 1), {1: b"a"}])
     [None, '2024-05-01', {'1': '61'}]

@@ -34,8 +34,8 @@ def run_query(
 ) -> tuple[list[str], list[Any]]:
     """Column names and rows of a query; ``([], [])`` for a statement without a result.
 
-    Raises ``UsageProblem`` with DuckDB's own explanation, in one line, for a bad query and, unless
-    ``write``, for a query that may write files.
+    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line; unless ``write``,
+    also for a query that may write files.
 
     >>> import duckdb
     >>> run_query(duckdb.connect(), "SELECT 1 AS one")
@@ -49,7 +49,7 @@ def run_query(
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]:
-    """Names, row counts and number of columns of all tables and views. Raises as ``run_query``."""
+    """Headings and rows: name, number of rows, number of columns of each table and view."""
     rows = []
     with one_line():
         for (name,) in connection.execute("SHOW TABLES").fetchall():
@@ -67,8 +67,8 @@ def shell(
 ) -> None:
     """Read queries and dot commands until ``.quit`` or the end of the input.
 
-    A bad query prints its error in one line and the shell stays open; Ctrl-C drops the input. An
-    unfinished query runs at the end of the input, and raises ``UsageProblem`` if it is bad.
+    A bad query prints its error in one line, and the shell continues. Ctrl-C drops the typed query.
+    At the end of the input, an unfinished query runs and raises ``UsageProblem`` if it is bad.
     """
     console.print(Text(_HELP, style="dim"))
     for question in questions():
@@ -100,7 +100,7 @@ def shell(
 def answer(
     connection: duckdb.DuckDBPyConnection, console: Console, text: str, *, write: bool
 ) -> None:
-    """Print the rows of a query, or which commands fill the tables that it found empty."""
+    """Print the rows of a query; without rows, also print which commands fill its empty tables."""
     names, rows = run_query(connection, text, write=write)
     show(console, names, rows)
     if names and not rows:
@@ -108,7 +108,7 @@ def answer(
 
 
 def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Name the commands that fill the tables that a query found empty, on standard error."""
+    """Print on standard error which commands fill the empty tables that a query reads."""
     if line := unfilled(connection, text):
         say(line, err=True)
 
@@ -116,7 +116,7 @@ def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
 def _dot_command(
     connection: duckdb.DuckDBPyConnection, console: Console, words: Sequence[str]
 ) -> bool:
-    """Run a dot command; false when the shell is to end."""
+    """Run a dot command; returns False to end the shell."""
     name, rest = words[0], words[1:]
     if name in (".quit", ".exit"):
         return False
@@ -136,7 +136,7 @@ def _dot_command(
 def _examples(
     connection: duckdb.DuckDBPyConnection, console: Console, numbers: Sequence[str]
 ) -> None:
-    """Show the worked questions of these numbers, with answers; of no numbers, all questions."""
+    """Show the worked questions with these numbers and their answers; without numbers, all."""
     worked = {str(question.number): question for question in questions()}
     for number in numbers:
         if number not in worked:
@@ -159,7 +159,7 @@ def _example(console: Console, example: WorkedQuestion) -> None:
 
 
 def remember_lines() -> None:
-    """With readline, let ``input`` edit lines and keep their history in a file; else do nothing."""
+    """Let ``input`` edit lines and save their history in a file; without readline, do nothing."""
     try:
         import readline
     except ImportError:
@@ -186,12 +186,12 @@ _MACROS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT inter
 
 
 def completions(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
-    """Completions of the last word of ``text``, sorted; empty when nothing fits.
+    """Completions of the last word of ``text``, sorted; empty if nothing matches.
 
-    A dot that begins the line is completed to dot commands; ``.schema`` is followed by views (a
-    warehouse's tables are views too); FROM, JOIN, DESCRIBE and SUMMARIZE by views and table macros;
-    ``p.`` by all columns, each as ``p.column``. Elsewhere views, columns and macros fit. A macro
-    ends with its opening bracket. Case does not matter. Text in single quotes isn't completed.
+    A dot at the start is completed to dot commands. Views, among them a warehouse's tables, follow
+    ``.schema``; views and table macros follow FROM, JOIN, DESCRIBE and SUMMARIZE; all columns, as
+    ``p.column``, follow ``p.``; views, columns and macros complete other words. A macro ends with
+    its opening bracket. Case does not matter. Text in single quotes isn't completed.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -232,7 +232,7 @@ def _macros(connection: duckdb.DuckDBPyConnection, kind: str) -> list[str]:
 def completer(
     connection: duckdb.DuckDBPyConnection, line: Callable[[], str]
 ) -> Callable[[str, int], str | None]:
-    """A function for readline, which asks for ``completions`` by number from 0 until it gets None.
+    """A function that returns completion number ``state`` to readline, and None after the last one.
 
     ``line`` returns the text up to the cursor.
     """
@@ -258,6 +258,6 @@ def complete_with_tab(connection: duckdb.DuckDBPyConnection) -> None:
 
     readline.set_completer_delims(DELIMITERS)
     readline.set_completer(completer(connection, typed))
-    # On macOS the module readline may be libedit, whose settings are written otherwise.
+    # On macOS the module readline may be libedit, whose settings have another syntax.
     is_libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")

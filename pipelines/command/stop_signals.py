@@ -1,4 +1,4 @@
-"""Signals that stop a command: one line and status 5, whatever they interrupt."""
+"""Signals that stop a command: it prints one line and ends with status 5, whatever it was doing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _lost, _expected = threading.Event(), threading.Event()
 
 
 def received() -> bool:
-    """True if this process got a signal to stop, even if its exception was lost or caught."""
+    """True if this process got a signal to stop, even if the exception was lost or caught."""
     return _received.is_set()
 
 
@@ -52,12 +52,11 @@ def listen() -> None:
 def sigterm_interrupts(
     handler: Callable[[int, FrameType | None], object] = signal.default_int_handler,
 ) -> None:
-    """Make SIGTERM raise SIGINT; ``handler`` handles SIGINT where it has been ignored so far.
+    """Make SIGTERM raise SIGINT, which ``handler`` handles if SIGINT was ignored so far.
 
-    Only in the main thread. Python's default for SIGTERM ends this process at once and leaves the
-    processes that it started running. Prefect sets its own handler of SIGTERM, so flows call this
-    again: Prefect's raises an exception inside the event loop, while SIGINT lets the loop cancel
-    its tasks in order.
+    Does nothing outside the main thread. By default SIGTERM ends this process at once and leaves
+    its child processes running. Flows call this again, because Prefect sets its own handler, which
+    raises an exception inside the event loop. SIGINT lets the loop cancel its tasks in order.
     """
 
     def interrupt(*_: object) -> None:
@@ -76,7 +75,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     elif received():  # a second signal: end at once, since stored results survive a kill
         _end()
     _received.set()
-    # While Numba compiles, an exception in a callback of LLVM would be lost or end Python.
+    # While Numba compiles, an exception in an LLVM callback would be lost or end Python.
     if (lock := _compiler_lock()) is None:
         raise KeyboardInterrupt
     _thread.start_new_thread(_interrupt_after, (lock,))
@@ -107,10 +106,10 @@ def _interrupt_after(lock: AbstractContextManager[None]) -> None:
 
 
 def _end_in_time(signals: int) -> None:
-    """End the process at a second, equal signal, at the latest ``_GRACE_S`` after the first.
+    """End the process at a second, equal signal, or ``_GRACE_S`` seconds after the first.
 
-    The handler can't: a long call, such as a query, keeps it from running. ``signals`` is the read
-    end of the pipe that gets the number of each signal.
+    The signal handler can't do this, since it doesn't run during a long call, such as a query.
+    ``signals`` is the read end of the pipe that gets the number of each signal.
     """
     while (first := os.read(signals, 1)[0]) not in _STOPS:
         pass
@@ -144,8 +143,8 @@ def complain() -> None:
 def leave(status: int) -> NoReturn:
     """End this process with a status; signals are ignored from here on.
 
-    After a stop, functions of ``atexit`` run, but not the rest of Python's shutdown, which aborts
-    if threads are in the middle of work. The status is then ``STATUS``, or 0 if ``status`` is 0.
+    After a stop, ``atexit`` functions run, but not the rest of Python's shutdown, which aborts if
+    threads are still working. The exit status is then ``STATUS``, or 0 if ``status`` is 0.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

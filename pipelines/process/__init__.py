@@ -1,1 +1,0 @@
-"""The process of a command: its standard streams, and the signals that stop it."""
