@@ -170,4 +170,4 @@ def test_a_server_of_vllm_that_ends_at_its_start(
         assert isinstance(found, Failure)
         return found
 
-    assert asyncio.run(asked()).lasting == (kind is BadInput)
+    assert asyncio.run(asked()).permanent == (kind is BadInput)

@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models import transformers_backend
 from plumbline.eval_workers.models.kinds.model_files import kind_of
-from plumbline.eval_workers.models.local import tree_passes, weights
+from plumbline.eval_workers.models.local import tree, weights
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
@@ -277,10 +277,10 @@ def test_rows_of_small_trees_have_the_scores_of_single_texts(
     texts = [*SENTENCES, " ".join(SENTENCES[:3])]
     exact = [total for total, _ in one_by_one(saved[kind], BOS, texts)]
     monkeypatch.setitem(transformers_backend._TREE_NODES, "cpu", 12)
-    monkeypatch.setitem(tree_passes._STEP, "cpu", 5)
+    monkeypatch.setitem(tree._STEP, "cpu", 5)
     shapes = []
-    mask = tree_passes._mask
-    monkeypatch.setattr(tree_passes, "_mask", lambda *a: shapes.append(a[0].shape) or mask(*a))
+    mask = tree._mask
+    monkeypatch.setattr(tree, "_mask", lambda *a: shapes.append(a[0].shape) or mask(*a))
     backend = TransformersBackend(str(saved[kind]), ModelOptions())
     found = [score.logprob_nats for score in backend.score(texts)]
     assert found == pytest.approx(exact, abs=1e-4)

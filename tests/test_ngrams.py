@@ -239,7 +239,7 @@ def test_a_model_of_another_version_is_told(directory: Path, tmp_path: Path) -> 
 
 
 def test_a_dry_run_says_that_nothing_is_known_of_its_size(directory: Path) -> None:
-    with pytest.raises(UsageProblem, match="nothing is known of the size of an n-gram model"):
+    with pytest.raises(UsageProblem, match="the size of an n-gram model is unknown"):
         prospect(str(directory), ModelOptions())
 
 

@@ -209,7 +209,7 @@ def test_a_server_gives_the_perplexity_of_the_model_behind_it(
         (of_all,) = rows(str(tmp_path / "all.jsonl"), *by)
         del where[:2]
         assert main(["score", "perplexity", str(tmp_path / "all.jsonl"), *by, *where]) == 2
-    assert "tells nothing of the model's context (give --window TOKENS)" in capsys.readouterr().err
+    assert "does not report the model's context (give --window TOKENS)" in capsys.readouterr().err
     assert there["n_tokens"] == here["n_tokens"] == of_all["n_tokens"]
     assert there["n_documents"] == len(whole)
     for name in ("perplexity", "perplexity_low", "perplexity_high"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
 
-from plumbline.eval_workers.models.local.loading import _on_hub_if_any
+from plumbline.eval_workers.models.local.loading import _has_file
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.scoring.revisions import checkpoints, one_ahead
@@ -94,16 +94,16 @@ def test_a_snapshot_with_weights_that_was_there_stays_and_others_go(
 
 def test_a_file_is_looked_for_without_its_download(served: Hub, tmp_path: Path) -> None:
     source = Source("org/m", "org/m", "step0", is_local=False)
-    assert _on_hub_if_any(source, "model.safetensors")
-    assert not _on_hub_if_any(source, "adapter_config.json")
+    assert _has_file(source, "model.safetensors")
+    assert not _has_file(source, "adapter_config.json")
     assert not any(tmp_path.glob("cache/*/*/*/*"))
     commit = served.commit("org/m", "step0")
     snapshot_download("org/m", revision="step0", cache_dir=tmp_path / "cache")
     served.go("refused")
     for revision in ("step0", commit):
         held = Source("org/m", "org/m", revision, is_local=False)
-        assert _on_hub_if_any(held, "model.safetensors")
-        assert not _on_hub_if_any(held, "adapter_config.json")
+        assert _has_file(held, "model.safetensors")
+        assert not _has_file(held, "adapter_config.json")
 
 
 def test_an_error_of_the_hub_without_words_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def test_a_malicious_pickle_for_weights_runs_nothing(
 
 def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files: set[str] = set()
-    where = "plumbline.eval_workers.models.local.loading._on_hub_if_any"
+    where = "plumbline.eval_workers.models.local.loading._has_file"
     monkeypatch.setattr(where, lambda source, name: name in files)
 
     def check(name: str, *held: str) -> None:
@@ -367,7 +367,7 @@ def test_an_adapter_with_code_or_endless_patterns_is_refused(
 ) -> None:
     hostile = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
     line = refused(base, adapter=str(hostile))
-    assert told in line and ("not fixed" in line) == ("pattern" in told)
+    assert told in line and ("an ambiguous part" in line) == ("pattern" in told)
 
 
 def test_an_adapter_with_a_pattern_that_ends_is_read(
@@ -537,7 +537,7 @@ def test_texts_and_keys_are_not_sent_on_to_another_server() -> None:
         with serving(lambda *_: Say("", 307, headers={"Location": f"{other.url}/x"})) as server:
             outcome = asked(server.url)
             there = other.url.removesuffix("/v1")
-            assert isinstance(outcome, Failure) and outcome.lasting and not outcome.retry
+            assert isinstance(outcome, Failure) and outcome.permanent and not outcome.retry
             assert f"{server.url} sends requests on to {there}, which nothing" in outcome.error
             assert "--base-url" in outcome.error and server.n_asked == 1
         assert not other.bodies and not other.keys

@@ -171,7 +171,7 @@ def test_greedy_needs_one_sample_and_neither_temperature_nor_seed_count(
     store: Store, model: Path, drawn: list[Draw]
 ) -> None:
     fill(store)
-    with pytest.raises(UsageProblem, match="greedy decoding gives one and the same"):
+    with pytest.raises(UsageProblem, match="greedy decoding repeats one sample"):
         _sample(store, model, 2, SamplingOptions(greedy=True))
     _sample(store, model, 1, SamplingOptions(greedy=True, max_new_tokens=9))
     assert len(drawn) == 4

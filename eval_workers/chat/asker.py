@@ -1,8 +1,8 @@
 """Sends requests concurrently, with retries, within a budget; the ledger records each attempt.
 
-A request whose reply is in the ledger is never sent again. When asking can't continue (the budget
-is spent, a server does not answer, a key is refused), no new request is sent, those in flight are
-waited for, and ``stop`` holds the error.
+A request whose reply is in the ledger is never sent again. After an error (budget spent, no answer
+from the server, key refused) no new request is sent. Requests in flight finish, and ``stop`` holds
+the error.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 
 _RESUME = "run the same command again to resume"
 _FIXES = {
-    "mend": "see to the model's name, the key and the options; what was asked before is kept",
+    "mend": "check the model's name, the key and the options; earlier replies are kept",
     "start": f"is it running at this address? docs/generation.md; then {_RESUME}",
     "resume": _RESUME,
 }
 
-#: Maps the replies so far to the requests that the job still needs, none once it is done.
+#: A function from the replies so far to the requests that a job still needs; empty once it is done.
 Job = Callable[[Mapping[str, Reply]], Sequence[Request]]
 
 
@@ -40,7 +40,7 @@ class Client(Protocol):
 
 
 class Asker:
-    """Sends each request without a reply in the ledger; ``stop`` is the error that ended asking."""
+    """Sends requests that have no reply in the ledger; ``stop`` is the error that ended sending."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Asker:
         return reply
 
     def _cost(self, answer: ServerAnswer, at_most: Spent) -> Spent:
-        """Spending on an answer: no tokens if refused, ``at_most`` if a count is missing."""
+        """The cost of an answer: no tokens if refused, ``at_most`` if a count is missing."""
         if answer.refused:
             return Spent(1)
         if answer.n_input_tokens is None or answer.n_output_tokens is None:
@@ -126,7 +126,7 @@ class Asker:
 
 
 class Replayer:
-    """Answers from the ledger alone; a request without a recorded reply sets ``stop``."""
+    """Replies from the ledger alone; a request without a recorded reply sets ``stop``."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -152,10 +152,10 @@ async def run_jobs(
     width: int,
     on_done: Callable[[int], None] = lambda n_done: None,
 ) -> None:
-    """Finish jobs in order, ``width`` at a time, until all are done or asking has stopped.
+    """Run jobs in order, ``width`` at a time, until all are done or ``asker`` has stopped.
 
-    A job's requests are sent together. ``replies`` is the ledger's live view; ``on_done`` is called
-    after each job with the number of finished jobs.
+    A job's requests are sent together. ``replies`` is a live view of the ledger. ``on_done`` is
+    called after each job with the number of finished jobs.
     """
     waiting = iter(jobs)
     n_done = 0

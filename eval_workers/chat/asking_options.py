@@ -44,7 +44,7 @@ class AskingOptions:
     ] = None
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # it is recorded with the run
+        checked_url(self.base_url)  # it is stored with the run, so it may hold no secret
         if self.max_cost is not None and not self.prices:
             raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
 
@@ -61,5 +61,5 @@ class AskingOptions:
         return Budget(self.max_requests, self.max_tokens, self.max_cost)
 
     def price(self) -> Price | None:
-        """The model's price; ``None`` without a price table. Raises as ``price_of``."""
+        """The model's price; ``None`` without a price table. Raises the errors of ``price_of``."""
         return price_of(self.model, Path(self.prices)) if self.prices else None

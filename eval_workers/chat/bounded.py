@@ -12,14 +12,14 @@ import httpx2
 
 from plumbline.eval_workers.chat.redirects import refuse_elsewhere
 
-#: Most bytes of a reply; the longest replies of chat models have some hundred thousand.
+#: Most bytes of a reply; the longest replies of chat models have a few hundred thousand bytes.
 LARGEST = 16 << 20
-#: Asks for no compression: a compressed reply of a kilobyte may hold gigabytes.
+#: Header that forbids compression: a kilobyte may unpack to gigabytes.
 UNPACKED = {"Accept-Encoding": "identity"}
 
 
 class TooLarge(Exception):
-    """Raised for a reply that is not read to its end; the text is the reason."""
+    """The reply is too large or compressed and isn't read to its end; the text is the reason."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -39,10 +39,10 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def bound(response: httpx2.Response) -> None:
-    """Check a response before its body is read, as a hook of the HTTP client.
+    """Response hook of the HTTP client: checks a response before its body is read.
 
-    Raises ``TooLarge`` for a compressed response, and once more than ``LARGEST`` bytes of the body
-    are read; ``Redirected`` as ``refuse_elsewhere``.
+    Raises ``TooLarge`` for a compressed response, and the errors of ``refuse_elsewhere``. Reading
+    more than ``LARGEST`` bytes of the body raises ``TooLarge`` too.
     """
     refuse_elsewhere(response)
     encoding = response.headers.get("Content-Encoding", "identity")

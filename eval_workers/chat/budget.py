@@ -1,9 +1,8 @@
 """A build's budget of requests, tokens and money: a request that could exceed it isn't sent.
 
 Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
-``FRAME_TOKENS``, and the longest reply it allows. After the reply, the cost of the tokens that the
-server reports replaces this amount. A budget belongs to a benchmark: the spending of earlier runs
-counts.
+``FRAME_TOKENS``, and the longest reply it allows. After the reply, the tokens that the server
+reports replace this estimate. A benchmark has one budget: the spending of earlier runs counts.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from plumbline.eval_workers.chat.requests import Request
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import Amount, Text, load, toml_table
 
-#: Tokens set aside for what a server puts around a message: roles, turns, a short system prompt.
+#: Tokens set aside for the text around a message: roles, turns, a short system prompt.
 FRAME_TOKENS = 64
 
 
@@ -128,9 +127,9 @@ class BudgetMeter:
         self._settled = asyncio.Condition()
 
     async def set_aside(self, amount: Spent) -> int | None:
-        """Set an amount aside; its number for ``settle``, or ``None`` if it exceeds the budget.
+        """Set an amount aside; returns a number for ``settle``, ``None`` if it exceeds the budget.
 
-        If the amount fits only once requests in flight have been settled, waits for them.
+        If the amount fits only after requests in flight are settled, waits for these.
         """
         async with self._settled:
             while sum(self._aside.values(), self.spent + amount).excess(self._budget):
@@ -160,11 +159,11 @@ class _Prices:
 
 
 def price_of(model: str, path: Path) -> Price:
-    """Read the price of a model from a table.
+    """Read the price of a model from a TOML file.
 
-    The table is TOML: ``currency = "EUR"``, and for each model ``[models."NAME"]`` with ``input``
-    and ``output``, per million tokens. Raises ``UsageProblem`` when the file does not exist or
-    lacks the model, ``BadInput`` for a file that isn't such a table.
+    It holds ``currency = "EUR"``, and for each model ``[models."NAME"]`` with the prices ``input``
+    and ``output`` per million tokens. Raises ``UsageProblem`` if the file does not exist or lacks
+    the model, ``BadInput`` for any other content.
     """
     what = f"prices {path}"
     table = load(_Prices, path, what)

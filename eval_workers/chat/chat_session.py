@@ -1,7 +1,7 @@
-"""Runs the jobs of a build with a server, a budget and a ledger, and writes the tables.
+"""Runs the jobs of a build with a server, a budget and a ledger; writes the ledger to a table.
 
-A build that was stopped can be run again; it then sends only requests without a reply in the
-ledger. With ``server=None`` it replays: all replies come from the ledger, and nothing is sent.
+A stopped build can be run again: it then sends only requests without a reply in the ledger. With
+``server=None`` it replays: all replies come from the ledger, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Build:
 
         ``kind`` names the jobs in an error. Replies before an error are kept. Raises
         ``Interrupted`` when the budget does not allow a further request or the server does not
-        answer, ``BadInput`` when the server refuses a request, a replay lacks a reply, or the disk
-        can't be written, ``UsageProblem`` while another process builds this benchmark.
+        answer; ``BadInput`` when the server refuses a request, a replay lacks a reply, or the disk
+        can't be written; ``UsageProblem`` while another process builds this benchmark.
         """
         with (
             disk_problems(self.store.root),
@@ -93,7 +93,7 @@ class Build:
 
 
 def publish_rejects(build: Build, step: str, rejects: list[dict[str, object]]) -> None:
-    """Replace the rejects of a step."""
+    """Replace a build step's rows of ``reject``."""
     rows = [{**row, "run_id": build.run_id} for row in rejects]
     partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
     with disk_problems(build.store.root):

@@ -1,8 +1,8 @@
 """One attempt at a completion, against any server that speaks OpenAI's protocol.
 
-Every attempt is one HTTP request: the retries of the package openai are off, and ``asker.py``
-retries, so that the ledger records each attempt. The result is a ``ServerAnswer`` or a ``Failure``:
-exceptions of the package hold the request and its key, so none of them leaves this module.
+An attempt is one HTTP request. The retries of the package openai are off: ``asker`` retries, and so
+the ledger records each attempt. The result is a ``ServerAnswer`` or a ``Failure``. The package's
+exceptions never leave this module, because they hold the request and its key.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
 _ERROR_CHARACTERS = 300
-#: Loggers that at DEBUG write headers and bodies, in which a server may repeat the key.
+#: Loggers that write headers and bodies at DEBUG; a server may repeat the key in these.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 
@@ -45,9 +46,9 @@ class Failure:
 
     Attributes:
         retry: True if another attempt may succeed.
-        retry_after_s: wait that the server asks for.
-        charged: True if it may have cost tokens, although no usable reply arrived.
-        lasting: True for a permanent error: the request or the key has to change.
+        retry_after_s: seconds to wait, if the server states them.
+        charged: True if the attempt may have cost tokens, although no usable reply arrived.
+        permanent: True if the request or the key has to change.
         status: HTTP status of the server's answer, if it gave one.
     """
 
@@ -55,7 +56,7 @@ class Failure:
     retry: bool
     retry_after_s: float | None = None
     charged: bool = False
-    lasting: bool = False
+    permanent: bool = False
     status: int | None = None
 
     def final(
@@ -63,10 +64,10 @@ class Failure:
     ) -> PlumblineError | None:
         """The error after the last attempt; ``None`` if another attempt is to be made.
 
-        ``what`` names the server. The others are the fix in the error: ``mend`` for a refused
+        ``what`` names the server. The others are advice for the error: ``mend`` for a refused
         request, ``start`` if the server does not answer, ``resume`` if it asks for a long wait.
         """
-        if self.lasting:
+        if self.permanent:
             return BadInput(what, f"refuses the request: {self.error}", mend)
         if not self.retry or n_attempts == policy.max_attempts:
             tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
@@ -126,8 +127,8 @@ class ChatClient:
         try:
             client = await self._reached(model)
         except PlumblineError as e:
-            lasting = not isinstance(e, Interrupted)
-            return Failure(self.clean(str(e)), retry=False, lasting=lasting)
+            permanent = not isinstance(e, Interrupted)
+            return Failure(self.clean(str(e)), retry=False, permanent=permanent)
         try:
             return await asyncio.wait_for(call(client), self._timeout_s)
         except (openai.APITimeoutError, asyncio.TimeoutError):
@@ -137,7 +138,7 @@ class ChatClient:
         except Redirected as e:
             problem = f"{self.base_url} sends requests on to {e}, which nothing was sent to"
             fix = "if you trust it, give that address as --base-url"
-            return Failure(self.clean(f"{problem} ({fix})"), retry=False, lasting=True)
+            return Failure(self.clean(f"{problem} ({fix})"), retry=False, permanent=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
         except openai.APIConnectionError as e:
@@ -185,7 +186,7 @@ class ChatClient:
         if status in (408, 409, 429) or status >= 500:
             wait = _retry_after(error.response.headers)
             return Failure(message, retry=True, retry_after_s=wait, status=status)
-        return Failure(message, retry=False, lasting=True, status=status)
+        return Failure(message, retry=False, permanent=True, status=status)
 
     def clean(self, text: str) -> str:
         """The text as one printable line of limited length, without the key."""
@@ -261,7 +262,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     """The API key for a server, from the first variable of ``KEYS`` that is set; empty if none is.
 
     Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key;
-    ``MissingComponent`` where the server is to run here and vLLM isn't installed.
+    ``MissingComponent`` for the address `vllm` if vLLM isn't installed.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
@@ -305,7 +306,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             continue
         try:
             seconds = float(value) * unit
-            if seconds == seconds:
+            if not math.isnan(seconds):
                 return max(0.0, seconds)
         except ValueError:
             pass
@@ -325,7 +326,7 @@ def _count(usage: Any, name: str) -> int | None:
 
 
 def _encodable(text: str) -> str:
-    """The text with lone surrogates, which JSON can hold and files can't, as `?`."""
+    """The text with `?` for each lone surrogate, which JSON can hold and UTF-8 can't."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -336,8 +337,8 @@ class RetryPolicy:
     Attributes:
         concurrency: requests in flight at a time.
         max_attempts: attempts at a request before the build stops.
-        first_wait_s: wait after the first failure; each further one doubles it.
-        longest_wait_s: limit of the doubling; a server that asks for more stops the build.
+        first_wait_s: wait after the first failure; each further failure doubles it.
+        longest_wait_s: limit of the doubling; if a server asks for a longer wait, the build stops.
     """
 
     concurrency: int = 8
@@ -346,9 +347,9 @@ class RetryPolicy:
     longest_wait_s: float = 60.0
 
     def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
-        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) is the jitter.
+        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) sets the jitter.
 
-        This is the doubled wait times 0.5 to 1, and at least the wait that the server asks for.
+        The doubled wait times 0.5 to 1; if the server asks for more, its wait plus up to 0.25 s.
 
         >>> policy = RetryPolicy()
         >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)

@@ -1,9 +1,9 @@
 """The ledger of a build: a file with every attempt, reply and error.
 
-It has JSON lines, one per event, and is only appended to, under ``_work``. An attempt is written
-before it is made; a reply is on the disk (fsync) before it is used. A killed process leaves at most
-a torn last line, which is dropped. The table ``generation_request`` is made from the whole file;
-where only the table exists (a copied warehouse) a new file begins with the table's rows.
+The file lies under ``_work``. One JSON line per event is appended. An attempt is written before it
+is made; a reply is on the disk (fsync) before it is used. A killed process leaves at most a torn
+last line, which is dropped. The table ``generation_request`` is made from the whole file. If only
+the table exists (in a copied warehouse), a new file begins with its rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FILE = "ledger.jsonl"
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """A server's answer; numbers of tokens are ``None`` where it does not report them."""
+    """A server's answer; a number of tokens is ``None`` if the server doesn't report it."""
 
     text: str
     finish_reason: str | None
@@ -87,10 +87,7 @@ class Ledger:
 
     def rows(self) -> list[Row]:
         """Rows of ``generation_request``, by request id."""
-        return [
-            {"benchmark": self._benchmark, **{k: v for k, v in row.items() if k != "benchmark"}}
-            for _, row in sorted(self._rows.items())
-        ]
+        return [{**row, "benchmark": self._benchmark} for _, row in sorted(self._rows.items())]
 
     def publish(self, store: Store) -> None:
         """Publish all requests as the table's rows of this benchmark."""
@@ -103,10 +100,10 @@ class Ledger:
             self._apply(_as_event(row))
 
     def load(self) -> None:
-        """Read the file; attempts in flight when their process ended count as failed.
+        """Read the file; an attempt without an end counts as failed.
 
-        Raises ``BadInput`` for a file that is damaged before its last line; it names the damaged
-        line, and a later line that makes no sense without it.
+        A torn last line is ignored. Raises ``BadInput`` for any other damaged line; the error names
+        it, and a later line that needs it, if there is one.
         """
         damaged: list[int] = []
         for number, event in _events(self.path):
@@ -124,7 +121,7 @@ class Ledger:
                 self._interrupted(request_id)
             cast(TABLES[_TABLE], self.rows())
         except (TypeError, BadInput) as e:
-            raise BadInput(str(self.path), f"holds what no build wrote: {e}") from e
+            raise BadInput(str(self.path), f"holds invalid rows: {e}") from e
 
     def _write(self, event: Mapping[str, Any], *, durable: bool = False) -> None:
         self._file.write(json.dumps(event).encode() + b"\n")
@@ -202,7 +199,7 @@ _EMPTY: Row = {
 def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
     """Open the ledger of a benchmark, for this process alone.
 
-    Raises ``UsageProblem`` naming another process that has it, ``BadInput`` for a damaged file.
+    Raises ``UsageProblem`` if another process has it open, ``BadInput`` for a damaged file.
     """
     path = store.work_directory("generate", benchmark) / _FILE
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
@@ -218,7 +215,7 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
 
 
 def look(store: Store, benchmark: str) -> Ledger:
-    """The ledger of a benchmark for reading only: another process may be writing it.
+    """The ledger of a benchmark, for reading only; another process may be writing to it.
 
     Raises ``BadInput`` for a damaged file.
     """
@@ -272,7 +269,7 @@ def _events(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _damaged(path: Path, number: int, end: int | None = None) -> BadInput:
     """The error for the damaged line ``number``; line ``end`` ends the attempt that began there."""
-    fix = "remove that line: its request is asked again"
+    fix = "remove that line: its request is sent again"
     if end is not None:
-        fix = f"remove that line and line {end:,}, which needs it: their request is asked again"
+        fix = f"remove that line and line {end:,}, which needs it: their request is sent again"
     return BadInput(f"{path}, line {number}", "is damaged", fix)

@@ -1,7 +1,7 @@
 """Redirects: requests with texts or keys go only to the server that the user named.
 
-HTTP clients follow a redirect to any host and send it the same texts. Downloads, which carry no
-data of the user, are not checked here: the hub redirects them to its network of caches.
+An HTTP client follows a redirect to any host and sends it the same texts. Downloads are not checked
+here: they carry no data of the user, and the hub redirects them to its network of caches.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 
 class Redirected(Exception):
-    """Raised when a server redirects a request to another server; the text is the new address."""
+    """A server redirects a request to another server; the text is the new address."""
 
 
 def refuse_elsewhere(response: Any) -> None:
-    """Raise ``Redirected`` for a response of httpx that leads to another host, port or protocol.
+    """Raise ``Redirected`` if an httpx response redirects to another host, port or protocol.
 
-    As a hook on responses it is called before a redirect is followed.
+    A response hook: the HTTP client calls it before it follows a redirect.
     """
     if not response.has_redirect_location:
         return

@@ -60,7 +60,8 @@ _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "�
 def sentences(reply: str) -> list[str]:
     """The sentences of a reply in order, without numbers, markup and surrounding talk.
 
-    Lists may be numbered, bulleted or JSON; an unmarked line is one sentence. A refusal has none.
+    The reply may be a numbered or bulleted list, JSON, a table, or one sentence per line. A refusal
+    gives an empty list.
 
     >>> sentences("Sure! Here are two:\\n\\n1. **She** ran.\\n2) 'He is\\n   here.'\\n\\nEnjoy!")
     ['She ran.', 'He is here.']
@@ -75,7 +76,6 @@ def sentences(reply: str) -> list[str]:
 
 
 def _without_reasoning(reply: str) -> str:
-    """A reply without the model's reasoning before it."""
     return _THOUGHT.sub("", reply)
 
 
@@ -85,7 +85,10 @@ def _plain(text: str) -> str:
 
 
 def _from_json(text: str) -> list[str] | None:
-    """The strings of a JSON object or array (which may be cut off); ``None`` if neither has any."""
+    """The strings of a JSON array or object in the text; ``None`` without any.
+
+    An array at the text's start may be cut off.
+    """
     for opening, closing in ("[]", "{}"):
         start, end = text.find(opening), text.rfind(closing)
         if start == -1 or end <= start:
@@ -102,7 +105,10 @@ def _from_json(text: str) -> list[str] | None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Texts in a JSON value; an object gives nested ones, its ``sentence``, or else its longest."""
+    """Strings in a JSON value.
+
+    An object gives the strings nested in it; without these its ``sentence``, else its longest.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -145,7 +151,7 @@ def _split_numbers(line: str) -> list[str]:
 
 
 def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Items of a list: a line with a mark and the lines that continue it."""
+    """Items of a list, each a line with a mark and the lines that continue it."""
     items: list[str] = []
     open_item = False
     for line in lines:
@@ -193,11 +199,10 @@ def _unquoted(text: str) -> str:
     closing = _QUOTES.get(text[:1])
     if closing is None or len(text) < 2:
         return text
-    end = text[-1]
     inner = text[1:-1]
-    if end != closing or text[0] in inner:
+    if text[-1] != closing or text[0] in inner:
         return text
-    # A single quote may be an apostrophe: it is dropped only if the text in it ends a sentence.
+    # A single quote may be an apostrophe: it is dropped only if the quoted text ends a sentence.
     if closing in "'’":
         return inner.strip() if _ENDS.search(inner) else text
     return text if closing in inner else inner.strip()
@@ -250,7 +255,7 @@ _CLAUSE = re.compile(
 _ASIDE = re.compile(
     r"[^\w\s'’*-]|\b(?:because|since|as|while|whereas|but|(?:al)?though|than)\b", re.I
 )
-#: Words in that phrase which speak against the number's sentence.
+#: Words in this phrase that speak against the number's sentence.
 _AGAINST = re.compile(
     r"n['’]t\b|\b(?:less|least|hardly|scarcely|barely|never|worse|worst|odd(?:er)?|strange(?:r)?|"
     r"awkward|weird|wrong|incorrect|unlikel\w*|unnatural|implausible|ungrammatical)\b",
@@ -261,8 +266,8 @@ _AGAINST = re.compile(
 def chosen(reply: str) -> int | None:
     """The sentence that a reply chooses, 1 or 2; ``None`` when it chooses neither or both.
 
-    The first clause with a number decides, unless a later clause is just the other number. A
-    clause that calls its first number the worse one chooses neither.
+    The first clause with a number decides, unless a later clause is just the other number. If it
+    calls the sentence that it names first the worse one, neither is chosen.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
     (2, 1, 2)
@@ -293,7 +298,7 @@ def chosen(reply: str) -> int | None:
 
 
 def _is_against(clause: str) -> bool:
-    """True if a clause calls the sentence of its first number the worse one."""
+    """True if a clause calls the sentence that it names first the worse one."""
     before, _, after = _EITHER.split(clause, 1)
     phrase = f"{_ASIDE.split(before)[-1]} {_ASIDE.split(_EITHER.split(after)[0])[0]}"
     return _AGAINST.search(phrase) is not None

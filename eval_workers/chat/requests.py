@@ -19,7 +19,7 @@ class ChatModel:
     """A model as its server names it.
 
     Attributes:
-        seed: each request sends this plus its round; ``None`` for servers that refuse a seed.
+        seed: a request's seed is this plus its round; ``None`` for servers that refuse a seed.
         token_limit: name of the parameter that bounds the reply; newer models of OpenAI need
             ``max_completion_tokens``.
     """
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a request; the text is empty when the server's filter refused it."""
+    """The reply to a request; its text is empty if the server's filter refused the request."""
 
     request_id: str
     text: str

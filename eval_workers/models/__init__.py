@@ -37,8 +37,8 @@ def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
     If the option is `transformers`, an n-gram model's directory is opened with `ngram`, and the
-    name `dummy` with `dummy`, unless a path has that name. Raises what the backend raises, and what
-    ``Registry.load`` raises, such as ``UsageProblem`` for an unknown backend.
+    name `dummy` with `dummy`, unless a path of that name exists. Raises the errors of the backend
+    and of ``Registry.load``, such as ``UsageProblem`` for an unknown backend.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")

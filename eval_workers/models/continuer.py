@@ -29,9 +29,9 @@ class Continuer(Scorer):
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
     ) -> Sequence[Tokens | str]:
-        """For each prompt its new tokens, up to and including the first of ``_ends``; or a problem.
+        """Each prompt's new tokens, up to and including the first end token; or its problem.
 
-        Prompts are without BOS; the context has room for ``options.max_new_tokens``.
+        Prompts have no BOS. The context has room for ``options.max_new_tokens``.
         """
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
@@ -52,14 +52,14 @@ class Continuer(Scorer):
         return [samples[draw] for draw in draws]
 
     def window(self, asked: int | None = None) -> int:
-        """Number of tokens per window: ``asked``, or the model's context if that is ``None``.
+        """Number of tokens per window: ``asked``, or the model's context if ``asked`` is ``None``.
 
         Raises ``UsageProblem`` if ``asked`` is below 1 or exceeds the context, and for ``None`` if
-        the model's context is unknown.
+        the context is unknown.
         """
         limit = self._n_context
         if asked is None and limit is None:
-            problem = "says nothing of its context"
+            problem = "has no known context length"
             raise UsageProblem(f"model {self.source.name}", problem, "give --window TOKENS")
         tokens = asked if asked is not None else int(limit or 0)
         if not 1 <= tokens <= (limit or tokens):
@@ -71,7 +71,7 @@ class Continuer(Scorer):
         """A score for each text of any length, in the order given.
 
         A text's tokens are cut into windows of ``window_tokens`` without overlap; the last window
-        may be shorter. Each is scored after its own BOS. The text's score is the windows' sum.
+        may be shorter. Each window is scored after its own BOS. The text's score is their sum.
         """
         n_vocabulary = self._n_vocabulary
         cut: list[list[Tokens] | str] = []
@@ -113,7 +113,7 @@ class Continuer(Scorer):
 
     @cached_property
     def _generation_settings(self) -> Any:
-        """The model's ``GenerationConfig``; ``None`` if it has none that can be read."""
+        """The model's ``GenerationConfig``; ``None`` if it is missing or can't be read."""
         try:
             return loading.load(self.source, GenerationConfig.from_pretrained)
         except BadInput:
@@ -121,7 +121,7 @@ class Continuer(Scorer):
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        """End token ids of the generation settings, else the configuration or tokenizer."""
+        """End token ids: the generation settings', else the configuration's or tokenizer's."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

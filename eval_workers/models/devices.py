@@ -14,7 +14,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput
 
-#: Tokens per forward pass: more isn't faster on a CPU, and attention is quadratic in them.
+#: Tokens per forward pass. More aren't faster on a CPU, and attention is quadratic in them.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 
 
@@ -54,7 +54,7 @@ def release() -> None:
 
 
 def free_bytes(device: str) -> int:
-    """Free memory of ``cpu`` or ``cuda`` in bytes; for ``cpu`` all memory if this isn't Linux."""
+    """Free memory of ``cpu`` or ``cuda`` in bytes; outside Linux all memory of the machine."""
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[0])
     try:
@@ -90,7 +90,7 @@ def memory_problems(
 
 
 def is_about_memory(error: Exception) -> bool:
-    """True if memory ran out. On a CPU torch raises ``RuntimeError``, known by its text."""
+    """True if memory ran out. On a CPU, torch's ``RuntimeError`` is recognised by its text."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return any(words in str(error) for words in ("out of memory", "can't allocate memory"))

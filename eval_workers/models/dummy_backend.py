@@ -1,7 +1,7 @@
 """A model that knows nothing, to try a set-up: each word has the same probability.
 
 It needs no package of the extra ``models``. The two sentences of a pronoun pair have equally many
-words, so it prefers neither: US is 100% and PD is 0.
+words, so the model prefers neither: the metric US is 100%, and PD is 0.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ _REFUSED = ("adapter", "bos", "chat", "dtype", "pll", "quantisation", "revision"
 class DummyBackend:
     """The uniform model over words, which are separated by white space.
 
-    It has the methods of ``scoring_contract.Backend``, and raises ``UsageProblem`` for options of
-    models that have weights.
+    A ``scoring_contract.Backend``. Raises ``UsageProblem`` for options of models with weights.
 
     >>> DummyBackend("dummy", ModelOptions()).score(["She wept."])[0].logprob_nats == 2 * -math.log(
     ...     _N_WORDS
@@ -70,7 +69,7 @@ class DummyBackend:
         return TextScore(math.fsum(logprobs), ids, logprobs)
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of each word; ``KeyError`` for one that this object hasn't scored."""
+        """The text of each word; ``KeyError`` for a word that this object hasn't scored."""
         return {number: self._pieces[number] for number in token_ids}
 
     def window(self, asked: int | None = None) -> int:

@@ -1,8 +1,8 @@
 """Instructions before a prompt, in two forms.
 
-`prefix`: the instruction, a space, the prompt, as one text. `chat`: the instruction is a user's
-message in the model's chat template, and the assistant's turn begins with the prompt. In both the
-model's own words follow the prompt.
+`prefix`: one text of the instruction, a space and the prompt. `chat`: the instruction is a user's
+message in the model's chat template, and the assistant's turn begins with the prompt. In both
+forms, the model continues the prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_INSTRUCTION = "none"
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction, or ``None`` for no instruction, and its form, which is then ignored.
+    """An instruction and its form. Without an instruction (``None``), the form is ignored.
 
     Raises ``UsageProblem`` for an empty or blank instruction, and for an unknown form.
 

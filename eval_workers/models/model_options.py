@@ -14,7 +14,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Quantisation = Literal["int8", "nf4"]
 TextForm = Literal["written", "released"]
 Pll = Literal["within-word-l2r", "original", "crows-pairs"]
-#: Options only for scores of whole sentences.
+#: Options that apply only to scores of whole sentences.
 OF_SCORES = ("text_form", "per_token", "pll", "chat")
 
 
@@ -22,9 +22,9 @@ OF_SCORES = ("text_form", "per_token", "pll", "chat")
 class ModelOptions:
     """Options for loading and running a model.
 
-    All but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency`` and
-    ``per_token`` define a score. ``text_form``: see ``local.text_form``; ``pll``: see
-    ``kinds.masked``; ``chat``: see ``kinds.conversation``.
+    All fields but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency``
+    and ``per_token`` can change a score. ``text_form``: see ``local.text_form``; ``pll``: see
+    ``kinds.masked``; ``chat``: see ``local.chat_template``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (

@@ -1,6 +1,6 @@
 """Scores with a count-based n-gram model of words, made by ``plumbline train --preset 5gram``.
 
-Unknown words have a probability too; sampling is refused.
+Unknown words have a probability too. The model can't continue prompts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from plumbline.warehouse.regular_files import json_object
 
 
 class NgramBackend(Continuer):
-    """A count-based model; see ``TextReader`` for what it raises."""
+    """A count-based model; see ``TextReader`` for its errors."""
 
-    knows_all_words = False  # all words that its training text lacks are one unknown word
+    knows_all_words = False  # words outside the training text are one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):

@@ -1,9 +1,9 @@
 """The contract of sampling: from a prompt and a seed to new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
-number. So the first n samples don't depend on how many are drawn, nor on order and batch (if a
-backend computes the same in every batch). Sweeps share random numbers: a sample has the same seed
-at every temperature, ``top_k`` and ``top_p``.
+number. So the first n samples don't depend on how many are drawn. They don't depend on the batch
+either, if the backend computes the same in every batch. A sample has the same seed at every
+temperature, ``top_k`` and ``top_p``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Finish = Literal["stop", "length"]
 class SamplingOptions:
     """Options for drawing new tokens; the defaults are FairPair's.
 
-    The logits are divided by ``temperature``, then the ``top_k`` most likely tokens are kept, then
-    the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
-    takes the most likely token instead and ignores these and the seed. A sample ends with the
-    model's end token, or is cut at ``max_new_tokens``. ``instruction`` and ``form``: see
-    ``Instruction``.
+    Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept, and of
+    these the nucleus: the fewest most likely tokens with a share of ``top_p`` or more. ``None``
+    keeps all. ``greedy`` takes the most likely token instead, and ignores these options and the
+    seed. A sample ends with the model's end token, or is cut at ``max_new_tokens``.
+    ``instruction`` and ``form``: see ``Instruction``.
 
     Raises ``UsageProblem`` for values out of range, an empty instruction or an unknown form.
     """
@@ -113,7 +113,7 @@ class SamplingOptions:
         return ", ".join(parts)
 
     def draw(self, text: str, sample: int) -> Draw:
-        """The draw of a prompt's sample; ``text`` is the prompt as sent, samples count from 0."""
+        """The draw of a prompt's sample. ``text``: the prompt as sent; ``sample``: from 0."""
         return Draw(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
 
 
@@ -148,9 +148,9 @@ class Sample:
     """The continuation of a prompt; if there is a ``problem``, the other fields have no meaning.
 
     Attributes:
-        text: the new text only; empty when the model ended at once.
+        text: the new text only; empty if the model ended at once.
         finish: `stop`: the model ended it; `length`: it was cut at the limit.
-        n_tokens: new tokens without the end token; ``None`` where unknown.
+        n_tokens: new tokens without the end token; ``None`` if unknown.
     """
 
     text: str = ""

@@ -1,8 +1,8 @@
 """The contract of a scoring backend: its input, output and identity.
 
 A backend turns texts into log-probabilities, log p(text | BOS) = sum over the text's tokens of
-log p(token | BOS, earlier tokens), natural log. Exactly one BOS is the context; neither it nor an
-EOS is scored. Softmax in float32, sum in float64. A text's score does not depend on the other
+log p(token | BOS, earlier tokens), natural log. The context is exactly one BOS. BOS and EOS aren't
+scored. The softmax is in float32, the sum in float64. A text's score does not depend on the other
 texts, their order or the batch size. A text that can't be scored exactly gets a problem and no
 number.
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.instruction import Instruction
 
 
-#: The sum of a text's log-probabilities stays finite if none exceeds this in size.
+#: Largest size of a log-probability that can be summed without overflow.
 _LARGEST_NATS = 1e300
 
 
@@ -46,7 +46,7 @@ def as_nats(value: float) -> float:
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]
 
-#: The measure of a causal model, and of older identities and tables that name none.
+#: The measure of a causal model, and of older identities and tables without a measure.
 LOG_LIKELIHOOD = "log-likelihood"
 #: The measure of an encoder-decoder.
 GIVEN_EMPTY = "log-likelihood given an empty input"
@@ -74,8 +74,7 @@ class Identity:
     def key(self) -> str:
         """Hash of all fields but ``step`` (16 hex digits): unique to an identity.
 
-        Fields that were added later are left out if they have the default, so that older keys stay
-        the same.
+        Later fields are left out if they have the default: older keys stay the same.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -129,7 +128,7 @@ class Model(Protocol):
 
 
 class PairScorer(Protocol):
-    """A scorer of a text beside another one, for options whose measure needs a pair."""
+    """A scorer of a text given another text, for measures that need a pair."""
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
         """A score for the first text of each pair, given the second, in the order given."""
@@ -144,5 +143,5 @@ class Backend(Model, Protocol):
         ...
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of each token, with the space that it starts with."""
+        """The text of each token, with its leading space."""
         ...

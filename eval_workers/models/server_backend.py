@@ -21,7 +21,7 @@ from plumbline.eval_workers.models.remote.probe import LEAST_NATS, ROUNDING_NATS
 from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
-#: Stands for a revision or type that only the server knows.
+#: Stands for a revision or dtype that only the server knows.
 _AS_SERVED = "as served"
 _OF_LOADING = ("dtype", "adapter", "quantisation", "trust_remote_code", "tensor_parallel")
 #: Options that are refused, and why.
@@ -84,13 +84,13 @@ class ServerBackend:
         return {number: self._pieces[number] for number in token_ids}
 
     def window(self, asked: int | None = None) -> int:
-        """Most tokens per document: ``asked``. Raises ``UsageProblem`` if that is ``None``."""
+        """``asked``, the most tokens per document; raises ``UsageProblem`` for ``None``."""
         if asked is None:
-            self._refuse("tells nothing of the model's context", "give --window TOKENS")
+            self._refuse("does not report the model's context", "give --window TOKENS")
         return asked
 
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
-        """A score for each text; one longer than a window can't be cut, so it gets a problem."""
+        """A score for each text; a text longer than a window gets a problem: it can't be cut."""
         cut = f"tokens, more than the window of {window_tokens:,}, and a server's can't be cut"
         return [
             TextScore(math.nan, problem=f"{score.n_tokens:,} {cut}")
@@ -149,7 +149,7 @@ def _check(options: ModelOptions) -> None:
 
 
 def _problem_of(values: Sequence[float | None]) -> str | None:
-    """The problem of log-probabilities that are not a score."""
+    """The problem of a text's log-probabilities; ``None`` if they are valid."""
     if any(value is None for value in values):
         return "the server leaves out log-probabilities"
     numbers = [value for value in values if value is not None]

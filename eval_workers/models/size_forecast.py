@@ -17,10 +17,10 @@ from plumbline.eval_workers.models.model_options import ModelOptions, Quantisati
 from plumbline.eval_workers.models.scoring_contract import Identity, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Vectors per token in memory at once, besides the logits: the stream, its norm, queries, keys and
-#: values, or (wider) the inside of the feed-forward part. An upper estimate.
+#: Upper estimates of a token's vectors in memory at once, besides the logits. Hidden states: the
+#: residual stream, its norm, queries, keys and values. Wide vectors: inside the feed-forward layer.
 _HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
-#: Bytes of a quantised weight; in nf4, 64 share a scale in float32.
+#: Bytes per quantised weight; in nf4, 64 weights share a scale in float32.
 _QUANTISED: dict[Quantisation, float] = {"int8": 1.0, "nf4": 0.5 + 4 / 64}
 
 
@@ -28,9 +28,9 @@ _QUANTISED: dict[Quantisation, float] = {"int8": 1.0, "nf4": 0.5 + 4 / 64}
 class Size:
     """A model's size from its configuration.
 
-    ``n_embedding`` of the parameters are embeddings; the ``n_exact`` of embeddings and head are
-    never quantised. A token's vectors have the widths ``hidden`` (hidden state), ``widest``
-    (the largest but the logits) and ``n_vocabulary`` (logits).
+    ``n_embedding`` parameters are embeddings; the ``n_exact`` in embeddings and output layer are
+    never quantised. A token's vectors have the widths ``hidden`` (hidden state), ``widest`` (the
+    widest besides the logits) and ``n_vocabulary`` (logits).
     """
 
     n_parameters: int
@@ -89,7 +89,7 @@ def prospect(model: str, options: ModelOptions) -> Prospect:
     if not what and getattr(scorer.config, "model_type", None) == NGRAM:
         what = "an n-gram model"
     if what:
-        problem = f"nothing is known of the size of {what}"
+        problem = f"the size of {what} is unknown"
         raise UsageProblem("--dry-run", problem, "leave it out")
     size = model_size(scorer.config, scorer.kind, getattr(scorer, "source", None))
     return Prospect(scorer.identity, size, scorer)
@@ -98,7 +98,7 @@ def prospect(model: str, options: ModelOptions) -> Prospect:
 def model_size(config: Any, kind: Kind = "causal", source: Source | None = None) -> Size:
     """The size of a model by its configuration; no weights are allocated.
 
-    ``source`` says whether the model's own code may run, and at which commit.
+    ``source`` states whether the model's own code may run, and its commit.
     """
     code: dict[str, Any] = {"trust_remote_code": source is not None and source.trusts_code}
     if source is not None and not source.is_local:
@@ -107,7 +107,7 @@ def model_size(config: Any, kind: Kind = "causal", source: Source | None = None)
         try:
             model = auto_class(kind).from_config(config, **code)
         except (ValueError, KeyError, AttributeError) as e:
-            problem = f"its size can't be told: {loading.first_line(e)}"
+            problem = f"its size can't be determined: {loading.first_line(e)}"
             raise BadInput("model configuration", problem) from e
     tables = {id(m.weight): m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
     head = getattr(model.get_output_embeddings(), "weight", None)
@@ -123,12 +123,12 @@ def model_size(config: Any, kind: Kind = "causal", source: Source | None = None)
 
 
 def chosen_device(options: ModelOptions) -> str:
-    """The device that the options choose: ``cuda`` unless they say ``cpu`` or no GPU is visible."""
+    """``cpu`` if the options say so or no GPU is visible, else ``cuda``."""
     return "cuda" if options.device != "cpu" and devices.visible() else "cpu"
 
 
 def free_bytes(options: ModelOptions) -> int:
-    """Memory that the chosen device has left, in bytes."""
+    """Free memory of the chosen device, in bytes."""
     return devices.free_bytes(chosen_device(options))
 
 

@@ -1,9 +1,9 @@
 """Scores texts and continues prompts with Hugging Face transformers, on CPU or GPU.
 
-If the architecture accepts our own mask and positions, a forward pass holds trees of texts
-(see ``local.tree``); otherwise it holds texts of equal token length. On a CPU there is no padding
-either way. The output layer, most of a small model's work, computes each node once, and logits are
-freed right after their softmax.
+If the architecture accepts any mask and positions, a forward pass holds trees of texts (see
+``local.tree``); otherwise it holds texts of equal token length. Neither is padded on a CPU. The
+output layer, most of a small model's work, computes each node once. Logits are freed right after
+their softmax.
 """
 
 from __future__ import annotations
@@ -23,29 +23,33 @@ from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBa
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
 from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
-from plumbline.eval_workers.models.local.tree import end_of_tree, forest, n_nodes
-from plumbline.eval_workers.models.local.tree_passes import hidden_of_trees, on_device
+from plumbline.eval_workers.models.local.tree import (
+    end_of_tree,
+    forest,
+    hidden_of_trees,
+    n_nodes,
+    on_device,
+)
 from plumbline.eval_workers.models.local.weights import is_int8
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: Architectures that take any mask and any positions, and whose logits are the output layer's on
+#: Architectures that accept any mask and positions, and whose output layer alone makes logits of
 #: the last hidden state. Tests compare each with a float64 computation of one text at a time.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
 )
-#: Logits (rows times vocabulary) that are computed at once: 1 MiB of float32 on a CPU, which fits
-#: into a core's cache, and 1 GiB on a GPU.
+#: Logits (rows times vocabulary) computed at once: 1 MiB of float32 on a CPU, which fits into a
+#: core's cache, and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Most nodes of a tree. On a CPU a pass is a single tree. On a GPU the mask of such a tree is too
-#: large: on an H100 it took 2.6 times as long as trees of 256 nodes. Trees of 128 nodes were 4%
-#: slower than those of 256, trees of 512 as fast.
+#: Most nodes of a tree. On a CPU a pass is a single tree. On a GPU a single tree's mask is too
+#: large: on an H100 such passes took 2.6 times as long as trees of 256 nodes. Trees of 128 nodes
+#: took 4% longer than those of 256, trees of 512 as long.
 _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 
-#: Types of rotary position embedding whose frequencies change with the texts of a pass, and stay
-#: changed for the passes after it.
+#: Rotary position embeddings whose frequencies change with a pass's texts, and stay changed.
 _ROTARY_STATE = ("dynamic", "longrope")
 
 _LogProbs = list[list[float]]
@@ -59,8 +63,8 @@ class TransformersBackend(LocalContinuer):
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
         """``files``: the result of ``read_files``, which is called if they are ``None``."""
         super().__init__(model, options, files)
-        # int8 keeps the columns with outliers of a whole forward pass exact. So each text has its
-        # own pass, and its score does not depend on the others.
+        # int8 is exact in columns with an outlier anywhere in the pass. So each text gets its own
+        # pass: its score does not depend on other texts.
         if is_int8(self.config, options):
             self.options = replace(options, batch_tokens=1)
 
@@ -70,23 +74,23 @@ class TransformersBackend(LocalContinuer):
         own_code = self.options.trust_remote_code is not None
         if own_code or self.config.model_type not in TREE_TYPES:
             return 0
-        # A mask of our own replaces the model's sliding window.
+        # A tree's mask replaces the model's sliding window.
         return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
 
     @cached_property
     def takes_lanes(self) -> bool:
         """True if passes may run side by side; false once memory has run out.
 
-        A GPU is filled by one pass. A pass of some models also changes their state: int8 remembers
-        outlier columns, length-dependent rotary positions change their frequencies, and a model's
-        own code may change anything.
+        One pass fills a GPU. Passes also change the state of some models: int8 remembers outlier
+        columns, length-dependent rotary positions change their frequencies, and a model's own code
+        may change anything.
         """
         is_plain = self.identity.quantisation is None and self.longest_in_tree > 0
         return self._model.device.type == "cpu" and is_plain and self._is_stateless
 
     @cached_property
     def longest_padded(self) -> int:
-        """``longest_in_tree``: models for trees take positions; 0 if passes change the model."""
+        """``longest_in_tree``, as such models accept positions; 0 if passes change the model."""
         return self.longest_in_tree if self._is_stateless else 0
 
     @cached_property
@@ -131,10 +135,10 @@ class TransformersBackend(LocalContinuer):
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """log p (nats, float32) of each of ``tokens``, predicted at the node of the same index.
+        """log p (nats, float32) of each of ``tokens``, predicted at its entry of ``nodes``.
 
-        A plain output layer is computed for a part of the vocabulary at a time, so that the logits
-        stay in the processor's cache.
+        A plain output layer is computed for one part of the vocabulary at a time: its logits fit
+        into the processor's cache.
         """
         output, values = self._model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0

@@ -1,7 +1,7 @@
 """Scores and continues with vLLM, whose engine is a process in an environment of its own.
 
-Texts are encoded here, as in every backend; the process (``vllm_engine``) gets token ids and
-returns log-probabilities or new ids.
+Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
+returns log-probabilities or new token ids.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CPU_CACHE_BYTES = 1 << 30
 
 
 class VllmBackend(Continuer):
-    """A causal language model run by vLLM; see ``TextReader`` for what it raises.
+    """A causal language model run by vLLM; see ``TextReader`` for further errors.
 
-    ``options.batch_tokens`` bounds the tokens of one pass: a longer text takes several.
+    ``options.batch_tokens`` bounds the tokens of a pass: a longer text takes several passes.
     ``options.device`` has to agree with the installed build of vLLM.
 
     Raises ``MissingComponent`` if vLLM or a GPU is missing, ``BadInput`` for a model that vLLM does
@@ -53,7 +53,7 @@ class VllmBackend(Continuer):
     def _n_positions(self) -> int:
         """Number of positions that fit in memory; frees unused models and loads the weights."""
         devices.release()
-        _ = self._skeleton  # first: for a missing weight vLLM uses uninitialised memory
+        _ = self._skeleton  # checks the weights: vLLM doesn't initialise missing ones
         platform = self._ask("platform")
         device, n_wanted = platform["device"], self.options.tensor_parallel
         if self.options.device not in ("auto", device):
@@ -61,7 +61,7 @@ class VllmBackend(Continuer):
             raise UsageProblem(f"--device {self.options.device}", problem, fix)
         if device == "cuda" and (n_devices := platform["n_devices"]) < n_wanted:
             problem = f"{n_devices} GPUs are visible"
-            raise MissingComponent(f"--tensor-parallel {n_wanted}", problem, "use no more of them")
+            raise MissingComponent(f"--tensor-parallel {n_wanted}", problem, "ask for fewer")
         loaded = self._ask(
             "load",
             n_tokens=devices.batch_tokens(self.options, device),
@@ -74,7 +74,7 @@ class VllmBackend(Continuer):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """The result of the process's ``name``; one-line errors, ``RuntimeError`` for memory."""
+        """The result of an engine's method; ``RuntimeError`` if it ran out of memory."""
         try:
             return self._engine.ask(name, **arguments)
         except EngineFailed as e:
@@ -89,7 +89,7 @@ class VllmBackend(Continuer):
         if not reasons and "root cause" in str(error):
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
             if not reasons:
-                return killed(name, "lost a worker that said nothing, as one that is killed")
+                return killed(name, "lost a worker without an error, as if it was killed")
         if "died unexpectedly" in printed:
             return killed(name, "lost a worker, which was killed")
         reason = reasons[0] if reasons else loading.first_line(error)

@@ -148,8 +148,7 @@ def _task(bos: int, trees: Sequence[Weighted]) -> Any:
     import torch
     from kronfluence.task import Task
 
-    from plumbline.eval_workers.models.local.tree import tree
-    from plumbline.eval_workers.models.local.tree_passes import hidden_of_trees
+    from plumbline.eval_workers.models.local.tree import hidden_of_trees, tree
 
     class LanguageModel(Task):
         def compute_train_loss(self, batch: Any, model: Any, sample: bool = False) -> torch.Tensor:

@@ -1,6 +1,6 @@
-"""vLLM as a process in its own environment: started, asked and stopped here.
+"""Starts, calls and stops vLLM as a process in its own environment.
 
-The process runs ``vllm_engine``. It ends when this process ends, even if this one is killed.
+The process runs ``vllm_engine``. It ends when this process ends or is killed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EngineDied(ConnectionError):
 
 
 def killed(what: str, event: str) -> Interrupted:
-    """The error for a process of vLLM that was killed, by a user or for want of memory.
+    """The error for a vLLM process that was killed by a user or for lack of memory.
 
     >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
     "model m: vLLM's process was killed by SIGKILL"
@@ -53,9 +53,9 @@ def killed(what: str, event: str) -> Interrupted:
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """The Python that has vLLM: by ``PLUMBLINE_VLLM``, else this one or that of `make setup-vllm`.
+    """The Python that has vLLM: ``PLUMBLINE_VLLM``, else this one or that of `make setup-vllm`.
 
-    Raises ``MissingComponent`` if there is none.
+    Raises ``MissingComponent`` if none of them has vLLM.
 
     >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
     Traceback (most recent call last):
@@ -79,16 +79,16 @@ environment with vLLM)
 
 
 class VllmProcess:
-    """A process that runs ``vllm_engine``; it is closed when nothing refers to this object.
+    """A process that runs ``vllm_engine``; it ends when nothing refers to this object.
 
-    ``popen`` is the process, which has its own temporary directory. Its output and that of its
-    workers goes to an unnamed file, which is copied to a named log if the process dies.
+    ``popen`` is the process, which has its own temporary directory. It and its workers write their
+    output to an unnamed file, which is copied to a named log if the process dies.
     """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         python = interpreter()
         self._place = tempfile.mkdtemp(prefix=vllm_engine.PLACE)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
         try:
             self.popen = subprocess.Popen(
                 # -I: nothing of this environment is imported there.
@@ -112,7 +112,7 @@ class VllmProcess:
         return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
 
     def death(self, what: str) -> BadInput | Interrupted:
-        """The error for the process's end: ``Interrupted`` if it was killed, else ``BadInput``."""
+        """The error for the ended process: ``Interrupted`` if it was killed, else ``BadInput``."""
         status = self.popen.wait()
         self.close()
         descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log", text=True)
@@ -125,7 +125,7 @@ class VllmProcess:
 
 
 class RemoteEngine(VllmProcess):
-    """A process that scores and continues token ids; ``versions``: its packages' versions by name.
+    """A process that scores and continues token ids; ``versions``: of its packages, by name.
 
     ``what`` names the process in the error if it ends too early.
     """
@@ -143,8 +143,8 @@ class RemoteEngine(VllmProcess):
     def ask(self, name: str, **arguments: Any) -> Any:
         """The result of a method of ``vllm_engine.VllmEngine``.
 
-        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` when the process was killed,
-        ``BadInput`` when it ended by itself.
+        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` if the process was killed,
+        ``BadInput`` if it ended by itself.
         """
         assert self.popen.stdin is not None
         with suppress(BrokenPipeError):  # the missing answer reports that the process has ended

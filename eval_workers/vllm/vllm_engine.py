@@ -1,18 +1,18 @@
 """vLLM's side of ``vllm_backend``: a program run by the Python that has vLLM.
 
 It imports nothing of Plumbline: its environment has only vLLM and its dependencies. A request is a
-line of JSON on standard input, ``[name, arguments]``; the answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ..., "kind": ...}``. Its first line, unasked,
-lists the installed versions. vLLM's own output goes to standard error, which is the log.
+line of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
+standard output, ``{"found": ...}`` or ``{"error": ..., "kind": ...}``. The first line lists the
+installed versions, before any request. vLLM's own output goes to standard error, which is the log.
 
 With arguments it is vLLM's server of OpenAI's protocol, and ignores lines on standard input.
 
-The end of standard input ends the program and its workers, even in the middle of work, so nothing
+The end of standard input ends the program and its workers, even in the middle of work. So nothing
 outlives the command that started it.
 
-The engine runs in this process, so that its errors are raised unchanged. Models run eagerly: graphs
-and compilation serve generation, and need minutes and a compiler. Prefix caching is off: vLLM has
-no log-probabilities of a cached prefix.
+The engine runs in this process: its errors are raised unchanged. Models run eagerly: CUDA graphs
+and compilation speed up generation only, and need minutes and a compiler. Prefix caching is off:
+vLLM has no log-probabilities of a cached prefix.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ENVIRONMENT = {
 }
 #: Prefix of the process's own temporary directory, which is removed with it.
 PLACE = "plumbline-vllm-"
-#: Texts in flight; vLLM refuses more of them than tokens in a pass.
+#: Most texts in flight; vLLM refuses more texts than tokens in a pass.
 MAX_TEXTS = 256
 
 
@@ -67,7 +67,7 @@ class VllmEngine:
         return {"device": "cpu" if self._is_cpu else "cuda", "n_devices": n_devices}
 
     def load(self, n_tokens: int, **arguments: Any) -> dict[str, Any]:
-        """Load a model with ``n_tokens`` in a pass; ``arguments`` go to ``vllm.LLM``."""
+        """Load a model with ``n_tokens`` tokens in a pass; ``arguments`` go to ``vllm.LLM``."""
         import vllm
 
         self._n_tokens = n_tokens
@@ -91,8 +91,8 @@ class VllmEngine:
     def score(self, sequences: list[list[int]]) -> list[list[float]]:
         """log p of each token after the first, which is BOS, in nats.
 
-        A float32 log-softmax over the raw logits, which are computed in the weights' dtype. vLLM
-        generates one token for each, which is dropped.
+        The log-softmax is in float32, over logits in the weights' dtype. vLLM generates one token
+        per sequence, which is dropped.
         """
         import vllm
 
@@ -111,8 +111,7 @@ class VllmEngine:
         """New tokens after each sequence.
 
         There is one request per sample: with several samples in a request, only the first would
-        have its own seed. ``how``: sampling parameters of vLLM; only its ``stop_token_ids`` end a
-        text.
+        have its own seed. ``how``: vLLM's sampling parameters; only ``stop_token_ids`` end a text.
         """
         import vllm
 
@@ -129,7 +128,7 @@ class VllmEngine:
     def _parts(self, sequences: list[list[int]]) -> list[tuple[int, int]]:
         """Ranges of prompts that are in flight together.
 
-        On a CPU, vLLM uses up a seed's random numbers while it reads a prompt in several passes: so
+        On a CPU, vLLM uses up a seed's random numbers if it reads a prompt in several passes. So
         only as many prompts are sent as one pass holds.
         """
         if not self._is_cpu:
@@ -154,7 +153,7 @@ class VllmEngine:
 
 
 def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
-    """Log-probabilities of a text's tokens after BOS; ``RuntimeError`` if vLLM scored others."""
+    """Log-probabilities of the tokens after BOS; ``RuntimeError`` if vLLM scored other tokens."""
     if list(logprobs.token_ids) != ids[1:]:
         raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
     return list(logprobs.logprobs)

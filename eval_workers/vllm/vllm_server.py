@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: The ``base_url`` that means: start a server on this machine for each requested model.
 SERVED_HERE = "vllm"
 _POLL_S = 0.5
-#: Memory of a CPU for keys and values, in GiB; vLLM would take nine tenths of all memory.
+#: Memory for keys and values on a CPU, in GiB; vLLM would take nine tenths of all memory.
 _CPU_CACHE_GIB = "1"
 
 #: Model -> the process of its server and the server's address.
@@ -34,7 +34,7 @@ def address(model: str) -> str:
     """
     with _starting:
         if model in _running and _running[model][0].popen.poll() is not None:
-            _running.pop(model)[0].close()  # it died; its requests are sent again
+            _running.pop(model)[0].close()  # the server died; its requests are sent again
         if model not in _running:
             _running[model] = _start(model)
         return _running[model][1]

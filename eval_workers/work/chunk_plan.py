@@ -47,7 +47,7 @@ SCHEMAS: dict[type, pa.Schema] = {
 class Chunk:
     """Items that are computed together, each a string or a dataclass of plain values.
 
-    ``n_units``: how many of the step's units (pairs, samples, ...) it completes.
+    ``n_units``: number of the step's units (pairs, samples, ...) in this chunk.
     """
 
     items: Sequence[Any]
@@ -66,7 +66,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the file of their results; ``kind``: the results' type, a key of ``SCHEMAS``."""
+    """Chunks by the file for their results; ``kind``: the results' type, a key of ``SCHEMAS``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
@@ -94,10 +94,10 @@ class ChunkPlan:
     def work(
         self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
     ) -> None:
-        """Compute chunk by chunk until all have their file, or the directory is removed.
+        """Compute chunk by chunk until all have a file, or the directory is removed.
 
-        Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after every
-        chunk, a skipped one too.
+        Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after each
+        chunk, computed or skipped.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
@@ -111,9 +111,9 @@ class ChunkPlan:
                 time.sleep(_WAIT_S)
 
     def results(self) -> dict[Any, Any] | None:
-        """The result of every item; ``None`` when a file is missing or damaged.
+        """The result of each item; ``None`` if a file is missing or damaged.
 
-        A damaged file (after a power cut) is removed, so that its chunk is computed again.
+        A damaged file (after a power cut) is removed: its chunk will be computed again.
         """
         by_item: dict[Any, Any] = {}
         is_complete = True
@@ -127,7 +127,7 @@ class ChunkPlan:
         return by_item if is_complete else None
 
     def published_in_turn(self) -> AbstractContextManager[bool]:
-        """A lock under which one process at a time publishes and removes the directory."""
+        """A lock: one process at a time publishes and removes the directory."""
         return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
     def _claim(self, path: Path) -> Path:

@@ -35,10 +35,10 @@ _BLOCK = 50
 class SampleCounts:
     """Outcome for one set: ``n_texts = n_continued + n_rejected``.
 
-    A text is a side of a prompt; it is continued if it has a sample, rejected if it has none.
-    There are ``n_samples`` rows, ``n_new`` of them from this run. ``n_alike`` texts have several
-    samples that are nearly all the same, see ``alike``. ``samples_per_s`` is the speed of this run
-    after the weights were loaded; ``None`` if it drew no sample.
+    A text is one side of a prompt. It is continued if it has a sample, else rejected. ``n_new`` of
+    the ``n_samples`` rows are from this run. ``n_alike`` texts have several samples that are nearly
+    all the same, see ``alike``. ``samples_per_s`` is the speed of this run after the weights were
+    loaded; ``None`` if it drew no sample.
     """
 
     probe_set: str
@@ -56,13 +56,11 @@ class SampleCounts:
 
 @dataclass(frozen=True)
 class Continuations(Step[SampleCounts]):
-    """Draw missing samples of a set's prompts, up to ``n`` of each side.
+    """Draw missing samples of a set's prompts, up to ``n`` for each side of a prompt.
 
-    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A prompt that
-    changed is continued anew and its old rows are removed; rows beyond ``n`` stay. A prompt that
+    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A changed
+    prompt is continued again, and its old rows are removed. Rows beyond ``n`` stay. A prompt that
     can't be continued gets a row in ``reject``, and the next run tries it again.
-
-    Raises ``UsageProblem`` for a set that is not in the warehouse or an ``n`` that can't be drawn.
     """
 
     probe_set: str
@@ -96,7 +94,7 @@ class Continuations(Step[SampleCounts]):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """The sides of the prompts as sent, their rows, and the distinct draws without a row."""
+        """The prompts' sides as sent, their rows, and the distinct draws without a row."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         existing = store.read(self.table, **self.partition(model.identity)).to_pylist()
         return self.state_of(prompts, existing, model.lead(self.sampling.full_instruction))
@@ -174,7 +172,7 @@ class Continuations(Step[SampleCounts]):
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> SampleCounts:
-        """Counts of texts and of rows as they are after publishing."""
+        """Counts of texts and rows after publishing."""
         identity, texts = done.model.identity, dict[tuple[str, str], list[str]]()
         rows = (*done.state.kept, *done.made.rows)
         for row in rows:
@@ -196,7 +194,7 @@ class Continuations(Step[SampleCounts]):
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
-    """One row per prompt and one per counterpart (if any), each text with ``lead`` before it.
+    """One row per prompt and one per perturbed prompt (if any); ``lead`` is put before each text.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
     >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
@@ -223,17 +221,17 @@ def check_n(n: int, options: SamplingOptions) -> None:
     >>> check_n(2, SamplingOptions(greedy=True))
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.UsageProblem: 2 samples: greedy decoding gives one and the same \
+    plumbline.warehouse.errors.UsageProblem: 2 samples: greedy decoding repeats one sample \
 (ask for 1)
     """
     if n < 1:
         raise UsageProblem(f"{n} samples", "has to be 1 or more")
     if options.greedy and n > 1:
-        raise UsageProblem(f"{n} samples", "greedy decoding gives one and the same", "ask for 1")
+        raise UsageProblem(f"{n} samples", "greedy decoding repeats one sample", "ask for 1")
 
 
 def alike(samples: Sequence[str]) -> bool:
-    """True if several samples are all equal, or have at most one distinct text in ten.
+    """True if several samples are all equal, or have at most one distinct text per ten samples.
 
     >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
     (False, True, False)

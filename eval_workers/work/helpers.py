@@ -1,8 +1,8 @@
 """Further worker processes of one command: their shares of the machine, their start and end.
 
-A helper is ``work.worker`` run by a fresh interpreter. It computes chunks and publishes nothing, so
-its death loses one chunk at most. Its standard input is a pipe that ends with the command, so no
-helper outlives it.
+A helper is ``work.worker`` in a fresh interpreter. It computes chunks and publishes nothing, so its
+death loses one chunk at most. Its standard input is a pipe that closes when the command ends: no
+helper outlives the command.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.work.step import Step
 
-#: Seconds that a helper has to stop, and seconds until its death is reported: if the command itself
-#: ends with an error in that time, only this error is shown.
+#: Seconds that a helper has to stop, and seconds until its death is reported. If the command itself
+#: ends with an error in this time, only this error is shown.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
 #: Backends whose workers need devices of their own.
@@ -75,7 +75,7 @@ class Job:
 def device_shares(visible: Sequence[str], per_worker: int, n_workers: int) -> list[str]:
     """``CUDA_VISIBLE_DEVICES`` of each worker: its own devices, in order.
 
-    Raises ``UsageProblem`` when there are too few.
+    Raises ``UsageProblem`` for too few devices.
 
     >>> device_shares(["0", "1", "2", "3"], 2, 2)
     ['0,1', '2,3']
@@ -97,9 +97,9 @@ fewer workers)
 def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Run ``n_workers - 1`` further processes on a job for the length of the block.
 
-    This process is the first worker: it gets its share of the threads, and the first of the visible
-    devices. The helpers' logs are in ``top`` until the block ends; ``say`` gets a line for a helper
-    that failed. Raises ``UsageProblem`` for too few CUDA devices.
+    This process is the first worker: it gets its share of the threads, and the first visible
+    devices. The helpers' logs are in ``top`` until the block ends. ``say`` gets a line for each
+    helper that fails. Raises ``UsageProblem`` for too few CUDA devices.
     """
     if n_workers == 1:
         yield
@@ -121,7 +121,7 @@ def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> 
 
 
 def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
-    """The environment of each worker; without ``OMP_NUM_THREADS`` limits the threads here too."""
+    """The environment of each worker. Without ``OMP_NUM_THREADS`` limits threads here too."""
     from plumbline.eval_workers.models import devices
 
     environment = dict(os.environ)

@@ -1,4 +1,4 @@
-"""Rows of the ``reject`` table: unused input with its reason."""
+"""Rows of the ``reject`` table: unused input with the reason."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, 
 
 
 def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
-    """The commonest reasons, with counts; those that differ by a word or number count as one.
+    """The commonest reasons and their counts; differences of a word or number are ignored.
 
     >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
     >>> reasons([{"reason": reason} for reason in causes])

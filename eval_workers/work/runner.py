@@ -1,10 +1,10 @@
 """Runs steps: plans, computes, publishes, and shows progress.
 
 A step's missing items are cut into chunks by their content alone. A chunk's results are stored
-under ``_work`` as soon as it is computed, and the rows are published together when all chunks are.
-So running the same command again resumes, and ends with the rows of an undisturbed run. Any number
-of workers may share the chunks, as helpers of one command or as commands of their own, on one
-machine or on several that see the same warehouse: one worker claims each chunk.
+under ``_work`` at once. When all chunks are computed, their rows are published together. So running
+the same command again resumes, and ends with the rows of an undisturbed run. Any number of workers
+may share the chunks, because one worker claims each chunk: helpers of one command or several
+commands, on one machine or on several machines that see the same warehouse.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def releases_memory(function: Function) -> Function:
-    """Free the memory of the model that a function opens, after the function has returned.
+    """Decorator: after the function returns, free the memory of the model that it opened.
 
-    Until then the function's variables hold the model, and the next one would need more memory.
+    Until then the function's variables hold the model.
     """
 
     @wraps(function)
@@ -63,7 +63,7 @@ _kept: dict[tuple[str, ModelOptions], Any] | None = None
 
 @contextmanager
 def one_model_kept() -> Iterator[None]:
-    """Keep the last opened model loaded within the block, for the next step that needs it."""
+    """Within the block, keep the last opened model loaded for the next step that needs it."""
     global _kept
     _kept = {}
     try:
@@ -77,14 +77,14 @@ class NothingUsed(BadInput):
     """The error for a finished step without rows: all its input was rejected.
 
     Attributes:
-        outcomes: of all steps of the run, this one included.
+        outcomes: the outcomes of all steps of the run.
     """
 
     outcomes: Sequence[Any] = ()
 
     @classmethod
     def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
-        """The error for a step, with its commonest reason; ``None`` with rows or no rejects."""
+        """The error, with the commonest reason; ``None`` if the step has rows or no rejects."""
         reasons = [str(row["reason"]) for row in done.made.rejects]
         if done.state.kept or done.made.rows or not reasons:
             return None
@@ -109,12 +109,12 @@ def run_steps(
 ) -> list[Outcome]:
     """Run steps on a model that is loaded once, and only if something is missing.
 
-    Publishes each step's rows, ``model`` and ``reject``. With ``n_workers`` above 1, further
+    Publishes each step's rows, ``model`` and ``reject``. If ``n_workers`` exceeds 1, further
     processes on this machine compute a part of the chunks; ``say`` gets a line when one dies.
 
-    Raises what the steps' ``check`` raises, ``BadInput`` for a disk that can't be written or too
-    little memory, and what loading the model raises; after all steps, ``NothingUsed`` for one
-    without rows.
+    Raises the errors of the steps' ``check`` and of loading the model, ``BadInput`` for a disk that
+    can't be written or too little memory, and after all steps ``NothingUsed`` for a step without
+    rows.
     """
     for step in steps:
         step.check(store, options)
@@ -129,10 +129,10 @@ def run_steps(
 
 @contextmanager
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
-    """A model for several steps; a full disk or memory within the block is a one-line error.
+    """A model for several steps; a full disk or memory within the block raises ``BadInput``.
 
-    Unless the model is open already, servers started here and another model are closed first, to
-    free their memory.
+    Unless the model is open already, another open model and servers started here are closed first,
+    to free their memory.
     """
     from plumbline.eval_workers.models import open_backend
     from plumbline.eval_workers.vllm import vllm_server
@@ -153,7 +153,7 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
         with disk_problems(store.root), memory:
             yield kept[model, options]
     except BaseException:
-        kept.clear()  # the model may be what failed
+        kept.clear()  # the model itself may have failed
         raise
 
 
@@ -165,10 +165,10 @@ def run_opened(
 
 
 def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> ComputedStep:
-    """Compute and publish a step whose replies are paid for, and stored in a ledger at once.
+    """Compute and publish a step whose replies are paid for and stored in a ledger at once.
 
-    A later run resumes from the ledger, so chunks have no files. Raises what ``step.compute``
-    raises, and ``BadInput`` for a disk that can't be written.
+    A later run resumes from the ledger, so chunks have no files. Raises the errors of
+    ``step.compute``, and ``BadInput`` for a disk that can't be written.
     """
     state = step.state(store, model)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
@@ -237,7 +237,7 @@ def _run_one(
     run_id: str,
     tell: Callable[[int], None],
 ) -> tuple[ComputedStep, float | None]:
-    """The published step, and units computed per second (``None`` if all existed before)."""
+    """The published step, and units computed per second; ``None`` if all existed before."""
     n_new = plan.n_left()
     if n_new:
         _ = backend.n_parameters  # loads the weights before the clock starts
@@ -251,7 +251,7 @@ def _run_one(
                 rate = n_new / (time.monotonic() - start) if n_new else None
                 try:
                     made = step.made(backend, state, results)
-                except BadInput:  # no row at all: the chunks are of no use
+                except BadInput:  # no row at all: the chunks are useless
                     shutil.rmtree(plan.directory, ignore_errors=True)
                     raise
                 done = ComputedStep(store, backend, state, results, made, run_id)
@@ -263,7 +263,7 @@ def _run_one(
 
 
 def publish(step: Step[Any], done: ComputedStep) -> None:
-    """Publish a step in one commit: new and still valid rows, rejects, and rows of other tables."""
+    """Publish a step in one commit: new and still valid rows, rejects, rows of other tables."""
     store, state, made, run_id = done.store, done.state, done.made, done.run_id
     identity = done.model.identity
     partition = step.partition(identity)
@@ -282,7 +282,7 @@ def publish(step: Step[Any], done: ComputedStep) -> None:
 
 
 def subject(step: Step[Any], identity: Any) -> str:
-    """The subject of a step's rows of ``reject``."""
+    """The ``subject`` of a step's rows of ``reject``."""
     return "/".join(step.partition(identity).values())
 
 

@@ -1,8 +1,8 @@
 """Continue the prompts of a set with a model behind an OpenAI-compatible server.
 
-Each sample is a request with its own seed and its own row in the ledger: one reply is never used
-for two samples, and no answered request is sent again. If the first few replies are nearly the same
-for different seeds, an error is raised before the other samples are paid for.
+Each sample is a request with its own seed and its own row in the ledger: a reply is never used for
+two samples, and no answered request is sent again. If the first few replies are nearly the same for
+different seeds, an error is raised before the other samples are paid for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update
 
-#: Number of texts, and of samples of each, that are checked before the rest is requested.
+#: Number of texts, and samples of each, that are checked before the rest is requested.
 _FIRST = 5
-#: Number of tokens below which samples may well be the same by chance.
+#: Shorter samples, in tokens, may well be the same by chance.
 _LONG = 8
 
 
@@ -55,10 +55,9 @@ class ServedIdentity:
 class ServedModel:
     """A model known only by its name at the server.
 
-    ``completions`` continues the prompt itself, as base models expect; ``chat`` sends it as a
-    user's message, for which ``SamplingOptions.instruction`` should give the task.
-    ``token_limit`` is the name of the parameter that bounds a reply: newer models of OpenAI want
-    ``max_completion_tokens``.
+    The endpoint ``completions`` continues the prompt itself, as base models expect; ``chat`` sends
+    it as a user's message, so ``SamplingOptions.instruction`` should give the task.
+    ``token_limit``: see ``ChatModel``.
     """
 
     name: str
@@ -68,7 +67,7 @@ class ServedModel:
 
     @property
     def identity(self) -> ServedIdentity:
-        """Name and endpoint as an identity."""
+        """The identity: name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def lead(self, instruction: Instruction) -> str:
@@ -126,13 +125,12 @@ def sample_from_server(
 ) -> SampleCounts:
     """Request the samples that have no row yet; the step is ``Continuations``.
 
-    The requests are rows of ``generation_request`` under the set and the model's key. Without a
-    ``server`` the ledger is replayed. A reply that the server's filter refused, or that ended for
-    another reason than the model's end or the limit, is a row of ``reject``, and isn't requested
-    again.
+    The requests become rows of ``generation_request`` under the set and the model's key. Without a
+    ``server`` the ledger is replayed. A reply is rejected if the server's filter refused it, or if
+    it ended for another reason than the model's end token or the limit; it isn't requested again.
 
-    Raises ``UsageProblem`` as ``Continuations`` does and for an instruction in the form `chat`,
-    ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
+    Raises the errors of ``Continuations.check`` and ``Build.run``, ``UsageProblem`` for an
+    instruction in the form `chat`, and ``BadInput`` for a server that ignores seeds.
     """
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
@@ -158,7 +156,7 @@ class _AskedModel:
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given; a few are requested and checked first.
 
-        Raises ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
+        Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.run``.
         """
         self._n_draws = len(draws)
         requests = {draw: self._model.request(draw, options) for draw in draws}
@@ -185,11 +183,11 @@ class _AskedModel:
         return left_to_ask
 
     def rate(self) -> float | None:
-        """New replies per second since the start; ``None`` before the first."""
+        """New replies per second since the start; ``None`` before the first reply."""
         return self._n_new / (time.monotonic() - self._start) if self._n_new else None
 
     def tell(self, n_done: int, n_jobs: int, spent: Spent) -> None:
-        """Show progress over all draws after a job is done."""
+        """Show progress over all draws; called after each job."""
         if self._progress is not None:
             self._progress(n_done, self._n_draws, self.rate())
 
@@ -203,7 +201,7 @@ def _first(draws: Sequence[Draw]) -> list[Draw]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """A reply as a sample; without ``n_tokens`` at `stop`, as some servers count the end token."""
+    """A reply as a sample; `stop` has no ``n_tokens``, as some servers count the end token."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":
@@ -230,5 +228,5 @@ def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> No
         outcome = f"{n_texts} different texts" if n_texts > 1 else "one text"
         draws = f"{n_seeds} seeds of {len(several)} prompts"
         problem = f"{outcome} for {draws}: the server ignores seeds or caches"
-        fix = "see to its seeds and cache, then draw with another seed: these replies are kept"
+        fix = "check its seeds and cache, then draw with another seed: these replies are kept"
         raise BadInput("the server", problem, fix)

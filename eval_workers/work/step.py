@@ -1,8 +1,7 @@
 """The contract of a resumable step: missing rows, computing chunks, rows to publish.
 
-A step is data: a few plain fields that can be sent to another process. Scoring pairs, sampling
-continuations, asking for choices, perplexity and disclosure probing are steps; ``work.runner`` runs
-them.
+A step is data: a few plain fields that can be sent to another process. Steps score pairs, sample
+continuations, request choices, or measure perplexity or disclosure. ``work.runner`` runs them.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class State:
-    """A step's rows in the warehouse, and its items without one.
+    """A step's rows in the warehouse, and its items without a row.
 
     Attributes:
         wanted: the step's inputs, one row each with its ``text_id``.
         found: rows of the step's table.
-        kept: rows in ``found`` that are still valid: their ``text_id`` is that of the input.
+        kept: rows in ``found`` that are still valid: their input has the same ``text_id``.
         missing: items to compute: inputs (or their samples or questions) without a valid row.
-        rejects: earlier rows of ``reject`` that stay, as their source isn't tried again.
+        rejects: earlier rows of ``reject`` that stay: their source isn't tried again.
     """
 
     wanted: Sequence[Row]
@@ -67,8 +66,8 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 class Made:
     """Rows made from the results.
 
-    ``rows`` are new rows of the step's table without the columns that all of them share,
-    ``rejects`` rows of ``reject`` without stage, subject and run.
+    ``rows`` are new rows of the step's table without partition, model and run; ``rejects`` are
+    rows of ``reject`` without stage, subject and run.
     """
 
     rows: Sequence[Row]
@@ -76,10 +75,7 @@ class Made:
 
 
 class Step(ABC, Generic[Outcome]):
-    """One step on one model.
-
-    Methods take the model as a backend; ``partition`` takes its identity.
-    """
+    """One step on one model; ``model`` is the opened backend, ``identity`` its identity."""
 
     #: The table of the step's rows, the columns that sort them, and the step's stage in ``reject``.
     table: ClassVar[str]
@@ -114,7 +110,7 @@ class Step(ABC, Generic[Outcome]):
         """The partition of ``table`` in which the step's rows are published, by column."""
 
     def place(self, model: Any) -> tuple[str, ...]:
-        """Directory of its chunks until they are published, under ``_work``."""
+        """Directory of the step's chunks under ``_work``, until they are published."""
         return (self.stage, *self.partition(model.identity).values())
 
     @abstractmethod
@@ -123,7 +119,7 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
-        """Chunks of the missing items; a function of these alone."""
+        """Chunks of the missing items; they depend only on these items."""
 
     @abstractmethod
     def compute(self, model: Any, items: Sequence[Any]) -> Sequence[Any]:
@@ -133,7 +129,7 @@ class Step(ABC, Generic[Outcome]):
     def made(self, model: Any, state: State, results: Mapping[Any, Any]) -> Made:
         """Rows from the results of all missing items.
 
-        Raises ``BadInput`` when there would be no row at all and that is an error.
+        Raises ``BadInput`` if there is no row at all and the step needs one.
         """
 
     def publish_before(self, done: ComputedStep) -> None:
@@ -141,7 +137,7 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def outcome(self, done: ComputedStep, rate: float | None) -> Outcome:
-        """The report; ``rate`` in units per second, ``None`` when nothing was computed."""
+        """The report; ``rate`` in units per second, ``None`` if nothing was computed."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 def help_steps(job: Job) -> None:
-    """Compute chunks that another process planned and will publish; return when none is left."""
+    """Compute chunks until none is left; another process publishes their rows."""
     store = Store.open(job.warehouse, create=False)
     with opened(store, job.model, job.options) as backend:
         for step in job.steps:
@@ -23,7 +23,7 @@ def help_steps(job: Job) -> None:
 
 
 def main() -> int:
-    """Read a job from standard input, work until nothing is left; returns the exit status."""
+    """Run the job on standard input; returns the exit status."""
     job = Job.from_json(sys.stdin.buffer.readline())
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-# Imported before torch: it first configures MKL.
+# Imported before torch: this module configures MKL.
 from plumbline.eval_workers.models.kinds.forward_passes import Passes, n_before_text
 
 import tokenizers  # isort: skip
@@ -32,7 +32,7 @@ class Classified:
     """A text's ``probabilities``, one per label in the order of ``Classifier.labels``.
 
     ``n_tokens`` counts the tokens of the whole text, special ones included. ``is_cut`` is true if
-    the text was longer than the model's context, so that its end was left out.
+    the text's end was left out because it was longer than the model's context.
     """
 
     probabilities: tuple[float, ...]
@@ -43,12 +43,12 @@ class Classified:
 class Classifier(Passes):
     """A sequence classifier loaded with transformers; its weights are read when first needed.
 
-    Probabilities are the softmax over labels, in float32. For a single label, and for a
-    `multi_label_classification`, they are each label's sigmoid. The pipeline `text-classification`
-    of transformers does the same. A pass holds texts of one length, without padding, so a text's
-    probabilities don't depend on the others.
+    Probabilities are the softmax over labels, in float32. For a single label, and for the problem
+    type `multi_label_classification`, they are each label's sigmoid. The pipeline
+    `text-classification` of transformers does the same. A pass holds texts of one length, without
+    padding: a text's probabilities don't depend on other texts.
 
-    Raises ``BadInput`` for a model that isn't a classifier, and what ``read_config`` raises.
+    Raises ``BadInput`` for a model that isn't a classifier, and the errors of ``read_config``.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:
@@ -111,7 +111,7 @@ class Classifier(Passes):
         model = read_weights(self.source, loader, self._config, self.options)
         if model.config.pad_token_id is None:
             # Classifiers made of decoders read the last token before padding, and refuse several
-            # texts if there is no padding token. Inputs aren't padded: no token has the id -1.
+            # texts without a padding token. Inputs aren't padded, so -1, an unused id, is enough.
             model.config.pad_token_id = -1
         return model
 

@@ -1,16 +1,16 @@
 """Encoder-decoders (T5, BART, ...): log p(text | an empty input), in nats, and continuations.
 
-The decoder starts from its start token and the special tokens that the tokenizer puts before a text
-(`<s>` of BART). Neither these nor EOS are scored.
+The decoder starts from its start token and the special tokens that the tokenizer puts before texts
+(BART's `<s>`). Neither these tokens nor EOS are scored.
 
-**Scores.** The encoder reads only the special tokens of an empty input. The sum over the text's
-tokens is thus the decoder's alone. An empty input was rare in training: T5 filled gaps in texts,
-BART repaired damaged ones. So use the sum to compare the two sentences of a pair, or models of one
-family, but not an encoder-decoder with a causal model.
+**Scores.** The encoder reads only the special tokens of an empty input; only the decoder sees the
+text. Empty inputs were rare in training: T5 filled gaps in texts, BART repaired damaged texts. So
+use scores to compare the two sentences of a pair, or models of one family, but not an
+encoder-decoder with a causal model.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
-from the prompt by a space. Tokens are drawn by log p(token | prompt, start, earlier tokens). Of the
-model's settings for generation only the start and end tokens are used.
+from the prompt by a space. Tokens are drawn by log p(token | prompt, start, earlier tokens). Only
+the start and end tokens of the model's generation settings are used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 class EncoderDecoderBackend(LocalContinuer):
-    """An encoder-decoder loaded with transformers; see ``TextReader`` for what it raises.
+    """An encoder-decoder loaded with transformers; see ``TextReader`` for its errors.
 
     ``options.bos`` is the decoder's start token, even if the files name one.
     """
@@ -71,7 +71,7 @@ class EncoderDecoderBackend(LocalContinuer):
         return None
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        """Token ids of texts as the decoder writes them, which may differ from an input's."""
+        """Token ids of texts as the decoder's output; those of an encoder's input may differ."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
@@ -107,7 +107,7 @@ class EncoderDecoderBackend(LocalContinuer):
         return rows
 
     def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
-        """Token ids as the encoder reads them, without special ones, or the problem."""
+        """A prompt's token ids as the encoder's input, without special ones; or its problem."""
         ids = self._encode(text, n_vocabulary, ids_of=super()._ids)
         if isinstance(ids, str):
             return ids
@@ -128,13 +128,13 @@ class EncoderDecoderBackend(LocalContinuer):
         return _Written(self._model, prompts, self._start)
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """The text of new tokens, after a space unless it starts with white space or is empty."""
+        """The text of new tokens, after a space unless it is empty or starts with white space."""
         text = self._text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
 
 class _Written(Read):
-    """The sequences that a decoder writes, one for each of the encoder's equally long inputs."""
+    """The decoder's sequences, one per input of the encoder; the inputs have equal lengths."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)

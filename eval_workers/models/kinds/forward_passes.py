@@ -1,4 +1,4 @@
-"""Models whose weights are loaded here, and the size of their forward passes."""
+"""Models whose weights this process loads, and the size of their forward passes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 Item = TypeVar("Item", bound=Hashable)
 Result = TypeVar("Result")
-#: From items, a pass's start index and its limit of tokens to the pass's end index (exclusive).
+#: Maps items, a pass's start index and its token limit to the pass's end index (exclusive).
 EndOfPass = Callable[[Sequence[Item], int, int], int]
 
-#: Model types (RoBERTa and its kin) whose first position is the padding token's id + 1.
+#: Model types, such as RoBERTa, whose first position is the padding token's id + 1.
 _COUNTED_FROM_PADDING = (
     *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
     *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
@@ -44,7 +44,7 @@ _COUNTED_FROM_PADDING = (
 
 
 class Passes(ABC):
-    """A model whose weights are loaded here, and the memory of its forward passes."""
+    """A model whose weights this process loads, and the memory of its forward passes."""
 
     options: ModelOptions
     source: Source
@@ -73,8 +73,8 @@ class Passes(ABC):
     ) -> dict[Item, Result]:
         """Results of ``run`` by item; each pass takes as many consecutive items as fit.
 
-        Passes get smaller when memory runs out. ``length`` gives an item's number of tokens.
-        ``end_of`` decides where a pass ends; by default a pass holds items of one length.
+        Passes get smaller when memory runs out. ``length``: an item's number of tokens. ``end_of``:
+        see ``EndOfPass``; by default a pass holds items of one length.
         """
         end_of = end_of or equal_lengths(length)
         results: dict[Item, Result] = {}
@@ -101,9 +101,9 @@ class Passes(ABC):
         return results
 
     def _shrink(self, lengths: list[int]) -> None:
-        """Reduce the memory of later passes after one with items of these lengths ran out of it.
+        """Make later passes smaller after a pass with items of these lengths ran out of memory.
 
-        Raises ``BadInput`` if that pass ran alone and had a single item.
+        Raises ``BadInput`` if this pass ran alone and had a single item.
         """
         if self.takes_lanes and devices.n_threads() > 1:
             self.takes_lanes, problem = False, "going on with one pass at a time"
@@ -120,7 +120,7 @@ class Passes(ABC):
 
 
 class LocalModel(Passes, TextReader):
-    """A model loaded with transformers; see ``TextReader`` for what it raises."""
+    """A model loaded with transformers; see ``TextReader`` for its errors."""
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
         """``files``: the result of ``read_files``, which is called if they are ``None``."""
@@ -142,7 +142,7 @@ class LocalModel(Passes, TextReader):
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, also an adapter's: tied ones once, quantised ones as unpacked."""
+        """Number of parameters, an adapter's too. Tied ones count once, quantised ones unpacked."""
         return int(self._model.num_parameters())
 
     @cached_property
@@ -156,7 +156,7 @@ class LocalModel(Passes, TextReader):
 
 
 def n_before_text(config: Any) -> int:
-    """Number of unused first positions; 0 except for RoBERTa and its kin."""
+    """Number of unused first positions; 0 except for models like RoBERTa."""
     is_counted = config.model_type in _COUNTED_FROM_PADDING
     return int(config.pad_token_id or 0) + 1 if is_counted else 0
 
@@ -168,7 +168,6 @@ def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _cut(items: Sequence[Item], end_of: EndOfPass[Item], n_tokens: int) -> Iterator[list[Item]]:
-    """The items of each pass."""
     start = 0
     while start < len(items):
         end = end_of(items, start, n_tokens)
@@ -177,7 +176,7 @@ def _cut(items: Sequence[Item], end_of: EndOfPass[Item], n_tokens: int) -> Itera
 
 
 def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
-    """A function that ends a pass where the length changes or its tokens would exceed the limit.
+    """An ``EndOfPass``: at a change of length, or before a pass exceeds its token limit.
 
     >>> equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
     2
@@ -194,8 +193,8 @@ def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
     return end_of
 
 
-#: Limits while drawing, as multiples of the tokens of a forward pass: tokens whose keys and values
-#: are in memory, and tokens of padded prompts read at once (only the last token gets logits).
+#: Limits while drawing, as multiples of a forward pass's tokens: tokens with keys and values in
+#: memory, and tokens of padded prompts read at once (only the last token gets logits).
 _HELD, _READ = 16, 4
 
 #: A prompt with its special tokens, and its index among the prompts.
@@ -203,7 +202,7 @@ _Draw = tuple[Tokens, int]
 
 
 class LocalContinuer(LocalModel, Continuer):
-    """A model loaded here that continues prompts; see ``TextReader`` for what it raises."""
+    """A local model that continues prompts; see ``TextReader`` for its errors."""
 
     @cached_property
     def longest_padded(self) -> int:
@@ -223,7 +222,7 @@ class LocalContinuer(LocalModel, Continuer):
     ) -> list[Tokens | str]:
         draws = [(self._with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
-        # Lanes share the draws evenly: a few more rows hardly slow a step.
+        # Each lane gets an equal share of the draws: a few more rows hardly slow a step.
         most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
         n_times = _READ if self.longest_padded else 1
 

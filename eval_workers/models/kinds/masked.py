@@ -1,23 +1,23 @@
 """Masked models (BERT, RoBERTa, ALBERT, DistilBERT, ...): pseudo-log-likelihood of a text.
 
-A masked model gives p(token | the tokens on both sides), not p(text). The sum of log p of each
-token with that token masked is the pseudo-log-likelihood (PLL) of a text, in nats:
+A masked model gives p(token | the tokens on both sides), not p(text). The pseudo-log-likelihood
+(PLL) of a text is the sum of log p(token), in nats, over its tokens; each is masked in turn:
 
 ``original``
-    The token alone is masked (Salazar et al., ACL 2020, equation 1). The tokens of one word give
+    Only the token is masked (Salazar et al., ACL 2020, equation 1). The tokens of one word give
     each other away, which makes rare long words look likely.
 ``within-word-l2r``
-    The later tokens of the same word are masked as well (Kauf & Ivanova, ACL 2023), so that a word
-    is read from left to right, as by a causal model.
+    The later tokens of the same word are masked too (Kauf & Ivanova, ACL 2023). A word is thus read
+    from left to right, as by a causal model.
 ``crows-pairs``
-    Only the tokens that two sentences share, by longest matching blocks, are masked and scored one
-    by one (Nangia et al., EMNLP 2020, equation 1). So it scores a sentence beside another one, see
+    Only the tokens that two sentences share, by longest matching blocks, are masked and scored, one
+    by one (Nangia et al., EMNLP 2020, equation 1). A sentence's score needs the other sentence, see
     ``score_beside``.
 
-Words are those of the tokenizer (``word_ids``). Special tokens around the text are read and never
-scored. A text has a copy with its own masks for each scored token. Copies in a forward pass have
-one length, without padding. Equal copies of two texts, such as a pair's sentences with the pronoun
-masked, are computed once.
+The tokenizer defines words (``word_ids``). Special tokens around the text are read and never
+scored. For each scored token, the model reads a copy of the text with its own masks. Copies in a
+forward pass have one length, without padding. Equal copies of two texts, such as a pair's sentences
+with the pronoun masked, are computed once.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class _Read:
 class MaskedBackend(LocalModel):
     """A masked language model loaded with transformers: PLL by ``options.pll``.
 
-    Raises ``BadInput`` for a tokenizer without a mask token; ``UsageProblem`` for one that can't
-    tell words, if ``options.pll`` needs them, and for options of other kinds of models.
+    Raises ``BadInput`` for a tokenizer without a mask token; ``UsageProblem`` for a tokenizer
+    without ``word_ids`` if ``options.pll`` needs them, and for options of other kinds of models.
     """
 
     kind = "masked"
@@ -63,7 +63,7 @@ class MaskedBackend(LocalModel):
 
     @property
     def measure(self) -> str:
-        """Name of its pseudo-log-likelihood."""
+        """The name of the pseudo-log-likelihood."""
         return f"PLL {self.options.pll}"
 
     def _context(self) -> tuple[str, int]:
@@ -109,7 +109,7 @@ class MaskedBackend(LocalModel):
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
         """The PLL of each pair's first text, summed over the tokens shared with the second text.
 
-        Each token is masked alone unless ``options.pll`` is `within-word-l2r`. Texts that share no
+        Only the token is masked unless ``options.pll`` is `within-word-l2r`. Texts that share no
         token get a problem.
         """
         reads = self._reads([text for pair in pairs for text in pair])
@@ -130,7 +130,7 @@ class MaskedBackend(LocalModel):
         return words
 
     def _scores(self, pairs: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
-        """A score per pair: of the first text, over the second's tokens if it isn't ``None``."""
+        """A score per pair: of the first text, over the tokens shared with the second if any."""
         copies = [self._copies(text, other) for text, other in pairs]
         tokens = dict[_Copy, set[int]]()
         for of_text in copies:
@@ -192,7 +192,7 @@ class MaskedBackend(LocalModel):
 def _shared(ids: Tokens, others: Tokens) -> list[int]:
     """Positions in ``ids`` of the tokens that two texts share, by longest matching blocks.
 
-    The texts are sorted, as blocks depend on the order: both are scored on the same tokens.
+    Blocks depend on the texts' order. So the texts are sorted: both are scored on the same tokens.
 
     >>> _shared((5, 6, 7, 8), (5, 9, 7, 8))
     [0, 2, 3]

@@ -23,8 +23,8 @@ from plumbline.eval_workers.models.local.source import Source, find_source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: A model predicts a token from earlier ones (``causal``), from those on both sides (``masked``),
-#: or from an input and the output's earlier tokens (``encoder-decoder``).
+#: Models predict a token from earlier tokens (``causal``), from the tokens on both sides
+#: (``masked``), or from an input and the output's earlier tokens (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
 
@@ -32,7 +32,7 @@ Kind = Literal["causal", "masked", "encoder-decoder"]
 class _Class:
     """A kind's auto class of transformers, and the configurations and architectures it accepts.
 
-    ``architectures``: name by model type; ``endings``: name endings of other architectures.
+    ``architectures``: names by model type; ``endings``: endings of other architectures' names.
     """
 
     auto: str
@@ -85,7 +85,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     adapter of another base; ``UsageProblem`` if ``trust_remote_code`` names another model.
     """
     if options.trust_remote_code not in (None, model):
-        problem = f"the code to be trusted is that of model {model}"
+        problem = f"names another model than {model}"
         fix = "give the option the same name as --model"
         raise UsageProblem(f"--trust-remote-code {options.trust_remote_code}", problem, fix)
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
@@ -100,7 +100,7 @@ def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
     """A model's source at a commit, and its configuration; any kind, no weights are loaded.
 
     Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
-    third party's code, claims an impossible size, or holds a name that isn't a string.
+    third party's code, or holds an impossible size or a name that isn't a string.
     """
     loading.silence()
     trusts_code = options.trust_remote_code is not None
@@ -123,10 +123,9 @@ def auto_class(kind: Kind) -> Any:
 
 
 def kind_of(source: Source, config: Any) -> Kind:
-    """The kind that a configuration and its architecture name.
+    """A model's kind, by its configuration and architecture.
 
-    Raises ``BadInput`` for a model that can't score a sentence, or was saved without the head for
-    it.
+    Raises ``BadInput`` for a model that can't score a sentence, or was saved without its head.
     """
     auto_map = getattr(config, "auto_map", None) or {}
     architectures = getattr(config, "architectures", None) or []
@@ -146,8 +145,8 @@ def kind_of(source: Source, config: Any) -> Kind:
 def _can_be(kind: Kind, config: Any, auto_map: dict[str, Any]) -> bool:
     """True if a model with this configuration can be of a kind.
 
-    BERT and its kin see later tokens unless configured as decoders, so they are masked models, even
-    with a head for next tokens.
+    BERT and similar models see later tokens unless configured as decoders. So they are masked
+    models, even with a head for next tokens.
     """
     class_ = _CLASSES[kind]
     if class_.auto not in auto_map and type(config) not in class_.configurations:
@@ -161,7 +160,7 @@ def _can_be(kind: Kind, config: Any, auto_map: dict[str, Any]) -> bool:
 
 
 def _refuse_kernels(name: str, config: Any) -> None:
-    """Raise ``BadInput`` for a kernel OWNER/REPOSITORY: a third party's compiled code."""
+    """Raise ``BadInput`` for a kernel `OWNER/REPOSITORY`: a third party's compiled code."""
     for part in (config, config.get_text_config()):
         for kind in ("_attn_implementation", "_experts_implementation"):
             chosen = getattr(part, kind, None)

@@ -1,9 +1,8 @@
 """Forward passes side by side on a CPU, in lanes that share the weights.
 
-Threads of one matrix product wait for each other at every small kernel, and a core that another
-program uses delays all of them. Lanes don't wait: each is a thread that computes whole passes and
-takes the next one when it is done. One lane per core that this process may use suits a busy machine
-too.
+Threads of one matrix product wait for each other at every small kernel; if another program uses a
+core, all of them are delayed. Lanes don't wait for each other: each lane is a thread that computes
+one whole pass after another. One lane per core of this process suits a busy machine too.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def shares(n_threads: int, n_items: int) -> tuple[int, int]:
 def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int) -> None:
     """Call ``work`` on each item in lanes that share ``n_threads``; items are started in order.
 
-    A single lane runs in the calling thread.
-    The first error, or an interruption of the calling thread, stops all lanes and is raised.
+    A single lane runs in the calling thread. The first error, or an interruption of the calling
+    thread, stops all lanes and is raised.
     """
     n_lanes, n_each = shares(n_threads, len(items))
     if n_lanes == 1:
@@ -68,7 +67,7 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
         for thread in lanes:
             if thread.ident is not None:
                 thread.join()
-        devices.limit_threads(n_threads)  # else later threads would start with a lane's number
+        devices.limit_threads(n_threads)  # later threads would inherit a lane's number
     if errors:
         raise errors[0]
 

@@ -1,4 +1,4 @@
-"""PEFT adapters: found and named before any weights are loaded, then put on a base model.
+"""PEFT adapters: found and named before weights are loaded, then put on a base model.
 
 An adapter stays unmerged: merging would round its weights to the base's dtype, and isn't possible
 with a quantised base. Its weights are read from safetensors only.
@@ -32,7 +32,7 @@ _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.
 _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 
-#: Configuration keys whose strings, or whose tables' keys, PEFT matches with names of layers.
+#: Configuration keys whose strings or table keys are patterns; PEFT matches them with layer names.
 _PATTERNS = (
     *("target_modules", "exclude_modules", "modules_to_save", "layers_pattern"),
     *("rank_pattern", "alpha_pattern"),
@@ -43,7 +43,7 @@ _PATTERNS = (
 class Adapter:
     """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``.
 
-    ``base`` and ``base_revision``: the model that its configuration says it was trained on.
+    ``base`` and ``base_revision``: the model it was trained on, according to its configuration.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Adapter:
     base_revision: str
 
     def check_base(self, source: Source) -> None:
-        """Raise ``BadInput`` for a base of another revision, even one of the same shape.
+        """Raise ``BadInput`` for another revision of the base, even one of the same shape.
 
-        Commits are compared with commits, and content hashes with content hashes; a branch's name
-        is not compared.
+        Commits are compared with commits, and content hashes with content hashes; branch names
+        aren't compared.
         """
         trained, actual = self.base_revision, str(source.revision)
         comparable = len(trained) == len(actual) and _HASH.fullmatch(trained)
@@ -130,8 +130,8 @@ def _on_hub(adapter: str) -> tuple[str, Path]:
 def _checked(adapter: str, path: Path) -> dict[str, Any]:
     """The adapter's configuration.
 
-    Raises ``BadInput`` for one that can't be read, doesn't change weights as LoRA does, is for
-    another task than predicting the next token, or holds a pattern that is refused.
+    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, is for another
+    task than predicting the next token, or holds a pattern that ``why_refused`` refuses.
     """
     what = f"adapter {adapter}"
     try:
@@ -157,7 +157,7 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
 
 
 def _check_patterns(what: str, config: dict[str, Any]) -> None:
-    """Raise ``BadInput`` for a regular expression that PEFT may match for ever."""
+    """Raise ``BadInput`` for a regular expression that may take for ever to match."""
     for key in _PATTERNS:
         value = config.get(key) or ()
         for pattern in map(str, [value] if isinstance(value, str) else value):

@@ -1,26 +1,31 @@
-"""Prompts inside a chat: the frame that a model's own template puts before the assistant's words.
+"""Texts inside a chat: the frame that a model's own template puts before the assistant's words.
 
-A frame is the template's text for some messages, up to the start of the assistant's turn. Its
-special tokens are the only ones that a scored or continued text may hold. Frame and text are
-encoded together, as in a chat: some templates end with a space, which belongs to the next word. The
-template's BOS is dropped: every backend adds one. A template that writes today's date always gets
-the same day, so that results are reproducible.
+A frame is the template's text for some messages, up to the start of the assistant's turn. Scored or
+continued texts may hold no special tokens but the frame's. Frame and text are encoded together, as
+in a chat: some templates end with a space, which belongs to the next word. The template's BOS is
+dropped: every backend adds one. A template that writes today's date always gets the same day, so
+results are reproducible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.toml_file import Text, load, toml_table
 
+#: Name of the conversation that comes with Plumbline.
+_DEFAULT = "default"
 #: Placeholder for the assistant's words; letters alone, which no template changes.
 _WORDS = "Plumblinewords"
 #: Placeholders for messages, to find out whether a template changes them.
 _MESSAGES = ("Plumblinesystem", "Plumblineuser")
-#: Macro that replaces the templates' function for today's date. Its fixed day, the fallback of
-#: Llama 3's templates, is written in their format, or in digits for formats with `%m`.
+#: Macro that replaces the templates' function for today's date with the fallback of Llama 3's
+#: templates, written in their format, or in digits for formats with `%m`.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -28,9 +33,41 @@ _TODAY = (
 )
 
 
+@toml_table
+class Conversation:
+    """The messages before a scored sentence: a user's, after an optional system message."""
+
+    user: Text
+    system: Text | None = None
+
+    def messages(self) -> list[dict[str, str]]:
+        """Messages as role/content dicts.
+
+        >>> Conversation("Go on.", "Be brief.").messages()[0]
+        {'role': 'system', 'content': 'Be brief.'}
+        """
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        return [*system, {"role": "user", "content": self.user}]
+
+
+def load_conversation(name: str) -> Conversation:
+    """The conversation of a TOML file with `user` and perhaps `system`, or the shipped `default`.
+
+    Raises ``UsageProblem`` for a missing file, ``BadInput`` for other content.
+
+    >>> load_conversation("default").user
+    'Write one sentence that could stand in a book.'
+    """
+    if name == _DEFAULT:
+        file = resources.files(__package__) / "conversation.toml"
+        return load(Conversation, file, "the shipped conversation")
+    fix = f"give {_DEFAULT}, or a TOML file with `user` and perhaps `system`"
+    return load(Conversation, Path(name), f"--chat {name}", fix)
+
+
 @dataclass(frozen=True)
 class Frame:
-    """A frame's text as the template writes it, its token ids without BOS, and the special ones."""
+    """A frame's text as the template writes it, its token ids without BOS, its special tokens."""
 
     text: str
     ids: tuple[int, ...]
@@ -67,7 +104,7 @@ def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, 
 
 
 def _before(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str | None:
-    """The template's text before the assistant's words; ``None`` if it leaves these out."""
+    """The template's text before the assistant's words; ``None`` if the template drops these."""
     chat = [*messages, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))

@@ -1,9 +1,9 @@
 """Drawing tokens with a transformers model: one random stream per sample.
 
-Equal prompts of a pass are read once, and their keys and values copied to each of their samples;
-shorter prompts are padded on the left, and no token attends to padding. A sample's k-th token is
-where its k-th uniform number falls in the distribution after transformers' own filters, so its
-tokens do not depend on the others drawn with it.
+Equal prompts of a pass are read once; their keys and values are copied to each of their samples.
+Shorter prompts are padded on the left, and no token attends to padding. A sample's k-th token is
+the quantile of its k-th uniform number, in the distribution after transformers' own filters. So it
+doesn't depend on other samples of the pass.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """New tokens after each prompt, an end token from ``ends`` included; or the prompt's problem.
+    """New tokens after each prompt, up to and including one of ``ends``; or the prompt's problem.
 
-    Each prompt has one seed. ``read`` runs the model on the distinct prompts.
+    ``seeds``: one per prompt. ``read`` runs the model on the distinct prompts.
     """
     distinct = list(dict.fromkeys(prompts))
     index_of = {prompt: i for i, prompt in enumerate(distinct)}
@@ -73,7 +73,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Numbers in [0, 1), one row per seed; a row starts the same for every ``n``.
+    """``n`` uniform numbers in [0, 1) per seed, as rows; a larger ``n`` extends the same rows.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -85,16 +85,16 @@ def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
 def chosen(
     logits: torch.Tensor, chance: torch.Tensor | None, options: SamplingOptions
 ) -> torch.Tensor:
-    """One token per row: at quantile ``chance`` of the filtered distribution, or the most likely.
+    """One token per row of ``logits``: at quantile ``chance`` of the filtered distribution.
 
-    ``chance`` is one number in [0, 1) per row; ``None`` for the most likely tokens.
+    ``chance`` is one number in [0, 1) per row; ``None`` chooses the most likely tokens.
     """
     if chance is None:
         return logits.argmax(dim=-1)
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Stays below the total despite rounding, so that a token without mass is never drawn.
+    # Below the total despite rounding: a token without mass is never drawn.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
@@ -112,10 +112,10 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The library's top-p filter, computed from the likeliest tokens where these surely suffice.
+    """The library's top-p filter, computed from the likeliest tokens if these surely suffice.
 
     Sorting a whole vocabulary takes a third of the time of drawing from a small model. A row is
-    still sorted if rounding, or equal logits at the nucleus' edge, could change its nucleus.
+    still sorted if rounding, or equal logits at the nucleus' edge, could change the nucleus.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -138,9 +138,9 @@ class _TopP(TopPLogitsWarper):
 
 
 class Read:
-    """Sequences that a model has read, and its float32 logits after each.
+    """Sequences that a model has read, and its float32 logits after each sequence.
 
-    Sequences of several lengths are padded on the left; the model must then take positions.
+    Sequences of several lengths are padded on the left; the model must then accept positions.
     """
 
     def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
@@ -157,7 +157,7 @@ class Read:
         self._advance(self._ids)
 
     def select(self, rows: torch.Tensor) -> None:
-        """Keep only these rows; a row may be named several times."""
+        """Keep only these rows; a row may occur several times."""
         self._ids, self._mask = self._ids[rows], self._mask[rows]
         self.logits = self.logits[rows]
         if self._cache is not None:

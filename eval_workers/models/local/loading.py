@@ -1,4 +1,4 @@
-"""Reading a model's parts with transformers; errors are one line."""
+"""Reading a model's parts with transformers; errors have one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Without this, transformers asks a remote service to convert weights to safetensors.
+# Else transformers asks a remote service to convert weights to safetensors.
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 import huggingface_hub
@@ -41,11 +41,11 @@ _SIZES = re.compile(
     r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
 )
 _LARGEST = 1 << 27
-#: A size that may be 0: such models have other widths.
+#: A size that may be 0, in models with other widths.
 _MAY_BE_0 = "head_dim"
 _NAMES = ("architectures", "model_type", "problem_type", "hidden_act", "dtype", "torch_dtype")
 _COMMIT = re.compile("[0-9a-f]{40}")
-#: BOS by convention, for tokenizers of these model types that name none.
+#: BOS by convention, by model type, for tokenizers that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
 
@@ -60,11 +60,11 @@ def at_commit(source: Source) -> Source:
     """The source at the commit of its hub revision: a branch can move, even during a run.
 
     Raises ``BadInput`` for pickles of unlisted models, for GGUF, and for an adapter: transformers
-    would load the base that the adapter names.
+    would load the adapter's base instead.
     """
     if source.is_local:
         return source
-    if _on_hub_if_any(source, ADAPTER_CONFIG):
+    if _has_file(source, ADAPTER_CONFIG):
         fix = f"give --model BASE --adapter {source.name}"
         raise BadInput(f"model {source.name}", "is an adapter", fix)
     try:
@@ -81,18 +81,18 @@ def pinned(source: Source, filename: str, what: str) -> Source:
     path = load(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:
-        raise BadInput(what, f"no commit is known of {path}")
+        raise BadInput(what, f"{path} has no known commit")
     return replace(source, revision=commit)
 
 
 def _refuse_pickles(source: Source) -> None:
     """Refuse a hub repository that has only pickles or GGUF, unless a shipped list names it.
 
-    Pickles are always read with ``weights_only``: tensors and nothing else.
+    Even then pickles are read with ``weights_only``: only tensors.
     """
-    if any(_on_hub_if_any(source, name) for name in _SAFE) or source.name in _listed():
+    if any(_has_file(source, name) for name in _SAFE) or source.name in _listed():
         return
-    if not any(_on_hub_if_any(source, name) for name in _PICKLES):
+    if not any(_has_file(source, name) for name in _PICKLES):
         return _refuse_gguf(source)  # if there are no weights at all, loading them reports it
     fix = "choose a revision with safetensors, or download it and give the directory"
     raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
@@ -117,8 +117,8 @@ def _listed() -> set[str]:
 def check_configuration(source: Source) -> None:
     """Raise ``BadInput`` for a configuration whose names aren't texts or whose sizes are invalid.
 
-    Without this check, transformers would build all layers and experts before it notices that
-    weights are missing, and would let a model without layers score texts.
+    Without this check, transformers would build all layers and experts before it notices missing
+    weights, and a model without layers would score texts.
     """
     parts = [_content(source, "config.json")]
     for part in parts:  # the loop appends the configurations inside each part
@@ -156,11 +156,11 @@ def _is_text(value: object) -> bool:
 def refuse_foreign_code(source: Source) -> None:
     """Raise ``BadInput`` for a configuration or tokenizer whose code is in another repository.
 
-    The reference to such code, OTHER/REPOSITORY--module.Class, has no revision, so a score could
-    not be repeated; and transformers runs the code as soon as it reads the configuration.
+    A reference to such code, `OTHER/REPOSITORY--module.Class`, has no revision: a score could not
+    be repeated. And transformers runs the code as soon as it reads the configuration.
     """
     for filename in ("config.json", "tokenizer_config.json"):
-        if filename == "config.json" or _on_hub_if_any(source, filename):
+        if filename == "config.json" or _has_file(source, filename):
             auto_map = _content(source, filename).get("auto_map")
             for reference in auto_map.values() if isinstance(auto_map, dict) else ():
                 if "--" in str(reference):
@@ -177,11 +177,11 @@ def _content(source: Source, filename: str) -> dict[str, Any]:
         raise BadInput(f"model {source.name}", problem) from e
 
 
-def _on_hub_if_any(source: Source, filename: str) -> bool:
+def _has_file(source: Source, filename: str) -> bool:
     """True if the source has the file; false if neither hub nor cache can tell.
 
-    Nothing is downloaded. For a commit, the cache's answer is final if it has one. For a branch it
-    is used only if the hub can't be reached.
+    Nothing is downloaded. For a commit, an answer of the cache is final. For a branch, the cache is
+    used only if the hub can't be reached.
     """
     if source.is_local:
         return (Path(source.location) / filename).is_file()
@@ -197,7 +197,7 @@ def _on_hub_if_any(source: Source, filename: str) -> bool:
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part with ``loader``; one-line errors, ``Interrupted`` if the hub is unreachable."""
+    """Load a part with ``loader``. Errors have one line: ``Interrupted`` for an unreachable hub."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -243,9 +243,9 @@ def saved_quantisation(config: Any) -> str | None:
 def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:
     """Source and id of the BOS: ``--bos``, the tokenizer, the configuration, or a convention.
 
-    The configuration's BOS counts only if the tokenizer calls it special: the default of several
-    model types is an ordinary token in other vocabularies. Raises ``UsageProblem`` without a BOS,
-    and if ``--bos`` isn't a token.
+    The configuration's BOS counts only if it is a special token of the tokenizer: the default of
+    several model types is an ordinary token in other vocabularies. Raises ``UsageProblem`` without
+    a BOS, and if ``--bos`` isn't a token.
     """
     vocabulary = tokenizer.get_vocab()
     if options.bos is not None:

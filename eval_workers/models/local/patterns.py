@@ -1,7 +1,7 @@
 """Checks of third-party regular expressions, some of which take for ever to match.
 
 Python's matcher tries every way to match a pattern. There are too many ways if a repeated part can
-itself be matched in several ways, as in ``(a+)+`` and ``(a|a)*``, or if many parts in a row can.
+itself match in several ways, as in ``(a+)+`` and ``(a|a)*``, or if many consecutive parts can.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ ops: Any = import_module("re._constants" if _IN_RE else "sre_constants")
 parser: Any = import_module("re._parser" if _IN_RE else "sre_parse")
 
 _LONGEST = 2000
-#: Limits on parts in a row: in a name of 60 letters, five repeats match in millions of ways.
+#: Limits on consecutive parts: in a name of 60 letters, five repeats match in millions of ways.
 _MOST_REPEATS = 5
 _MOST_CHOICES = 12
-#: Parts that match one letter or none, in one way.
+#: Parts that match at most one character, in one way.
 _PLAIN = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN, ops.AT)
 
 
 def why_refused(pattern: str) -> str:
-    """Why a third-party pattern must not be used; empty if it may be matched with names.
+    """The reason to refuse a third party's pattern; empty if matching it with names is quick.
 
     >>> why_refused(r".*\\.layers\\.\\d+\\.(q|k|v)_proj")
     ''
     >>> why_refused("(a+)+$"), why_refused("(a|a)*b"), why_refused("(")[:12]
-    ('repeats what is not fixed', 'repeats what is not fixed', 'is not a pat')
+    ('repeats an ambiguous part', 'repeats an ambiguous part', 'is not a pat')
     """
     if len(pattern) > _LONGEST:
-        return f"has {len(pattern):,} characters, at most {_LONGEST:,} may be"
+        return f"has {len(pattern):,} characters, more than {_LONGEST:,}"
     try:
         n_repeats, n_choices = _ways(parser.parse(pattern))
     except (re.error, OverflowError, RecursionError) as e:
         return f"is not a pattern: {str(e) or type(e).__name__}"
     except _Ambiguous:
-        return "repeats what is not fixed"
+        return "repeats an ambiguous part"
     if n_repeats > _MOST_REPEATS or n_choices > _MOST_CHOICES:
         return f"has more than {_MOST_REPEATS} repeats or {_MOST_CHOICES} choices in a row"
     return ""

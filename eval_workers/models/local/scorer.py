@@ -1,10 +1,8 @@
 """Base classes of backends with a tokenizer: encode texts, refuse some, sum log-probabilities.
 
-A score is defined in ``scoring_contract``.
-
-Every text is encoded as the start of a document: some tokenizers put a space before its first word,
-others (GPT-2, GPT-NeoX) don't. A backend gets token ids and returns log-probabilities of tokens; it
-never sees a text.
+``scoring_contract`` defines a score. Every text is encoded as the start of a document: some
+tokenizers put a space before its first word, others (GPT-2, GPT-NeoX) don't. A backend gets token
+ids and returns log-probabilities of tokens; it never sees a text.
 """
 
 from __future__ import annotations
@@ -18,10 +16,14 @@ from typing import ClassVar
 from transformers import AutoTokenizer
 
 from plumbline.eval_workers.models.instruction import Instruction
-from plumbline.eval_workers.models.kinds.conversation import load_conversation
 from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
 from plumbline.eval_workers.models.local import loading as loading
-from plumbline.eval_workers.models.local.chat_template import Frame, rendered, without_bos
+from plumbline.eval_workers.models.local.chat_template import (
+    Frame,
+    load_conversation,
+    rendered,
+    without_bos,
+)
 from plumbline.eval_workers.models.local.text_form import reworded
 from plumbline.eval_workers.models.local.weights import quantisation
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -33,7 +35,7 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Options that only some backends or kinds of models have, and the phrase that names these.
+#: Options of only some backends or kinds of models, each with a phrase that names these.
 _NOT_EVERYWHERE = {
     "adapter": "of causal models with --backend transformers",
     "quantisation": "of causal models with --backend transformers",
@@ -47,13 +49,13 @@ _NOT_EVERYWHERE = {
 class TextReader(ABC):
     """A language model of one kind and its encoding of texts; base of backends with a tokenizer.
 
-    The tokenizer and configuration are read at once, the weights when they are first needed.
+    The tokenizer and configuration are read at once, the weights when first needed.
     Raises ``BadInput`` for a model that is not a language model of the kind or can't be loaded,
     ``UsageProblem`` for contradictory options or a model without a start token,
-    ``MissingComponent`` for a GPU that is not there.
+    ``MissingComponent`` for a missing GPU.
     """
 
-    #: True if every word can be encoded: then a text whose decoded words differ is refused.
+    #: True if the vocabulary covers every word: a text whose decoded words differ is then refused.
     knows_all_words = True
 
     kind: ClassVar[Kind] = "causal"
@@ -67,10 +69,7 @@ class TextReader(ABC):
         versions: Mapping[str, str],
         files: Files | None = None,
     ) -> None:
-        """``versions`` of the packages that compute are part of a score's identity.
-
-        ``files`` describe the model, by default as ``read_files`` finds it.
-        """
+        """``versions`` of packages become part of the identity; ``files``: see ``read_files``."""
         self.options = options
         self._refuse_unsupported()
         self.files = files or read_files(model, options)
@@ -108,7 +107,6 @@ class TextReader(ABC):
         return LOG_LIKELIHOOD if self.options.chat is None else f"{LOG_LIKELIHOOD} in a chat"
 
     def _conversation(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """The conversation before each scored text, as the model's chat template writes it."""
         fix = "leave out --chat, or its `system`" if len(messages) > 1 else "leave out --chat"
         return rendered(self.tokenizer, messages, self.source.name, fix)
 
@@ -134,7 +132,6 @@ class TextReader(ABC):
                 raise UsageProblem(what, problem, f"leave it out: it is {place}")
 
     def _versions(self, versions: Mapping[str, str]) -> str:
-        """Versions of all code that computes, a model's own code included."""
         parts = [f"{name} {version}" for name, version in versions.items()]
         if self.adapter is not None:
             parts.append(f"peft {self.adapter.peft_version}")
@@ -150,7 +147,7 @@ class TextReader(ABC):
     @property
     @abstractmethod
     def _n_embedded(self) -> int:
-        """Number of token ids that can be both read and predicted (loads the weights)."""
+        """Number of token ids with an input and an output embedding (loads the weights)."""
 
     @property
     def _n_context(self) -> int | None:
@@ -161,8 +158,8 @@ class TextReader(ABC):
     def lead(self, instruction: Instruction) -> str:
         """The text to put before a prompt for an instruction; empty without an instruction.
 
-        The frame of a chat is remembered, see ``_frame``. Raises ``UsageProblem`` for a chat that
-        the model's template can't make, and for an instruction with special tokens or characters
+        A chat's frame is remembered, see ``_frame``. Raises ``UsageProblem`` for a chat that the
+        model's template can't make, and for an instruction with special tokens or with characters
         that the vocabulary lacks.
         """
         if instruction.text is None or instruction.form == "prefix":
@@ -173,9 +170,9 @@ class TextReader(ABC):
         return text
 
     def _frame(self, text: str, messages: Sequence[str]) -> None:
-        """Remember the frame of a chat: a text that starts with it may hold its special tokens.
+        """Remember a chat's frame: texts that start with it may hold its special tokens.
 
-        Raises ``UsageProblem`` if the ``messages`` in the frame give special or unknown tokens.
+        Raises ``UsageProblem`` if the ``messages`` in the frame contain special or unknown tokens.
         """
         if text in self._frames:
             return
@@ -188,13 +185,13 @@ class TextReader(ABC):
             if special:
                 problem = f"the tokenizer gives the special token {self._special[special[0]]}"
                 what = f"instruction {message!r}"
-                raise UsageProblem(what, f"{problem} for part of it", "write it anew")
+                raise UsageProblem(what, f"{problem} for part of it", "rewrite it")
         self._frames[text] = Frame(text, tuple(ids), tuple(self._special_of(ids)))
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of each token, with the space that it starts with.
+        """The text of each token, with its leading space.
 
-        A token with only a part of a character gives U+FFFD. Decoding drops the space before a
+        A token that is only a part of a character gives U+FFFD. Decoding drops the space before a
         text's first word, so each token is decoded as the second of two copies.
         """
         pieces = {}
@@ -210,7 +207,7 @@ class TextReader(ABC):
         return sum(map(len, sequences))
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Token ids that ``score`` would use for each text, or its problem; loads no weights.
+        """Each text's token ids in ``score``, or its problem; loads no weights.
 
         If the weights have fewer tokens than the configuration, ``score`` refuses more texts.
         """
@@ -218,9 +215,9 @@ class TextReader(ABC):
 
     def _each_encoded(self, texts: Sequence[str], n_vocabulary: int) -> list[Tokens | str]:
         answers = [self._answer(text) for text in texts]
-        try:  # all at once, several times as fast
+        try:  # all at once is several times as fast
             encoded = self._ids([answer or " " for answer in answers]) if answers else []
-        except Exception:  # some text can't be encoded: encode each alone
+        except Exception:  # a text can't be encoded: encode each on its own
             return [self._encode(answer, n_vocabulary) for answer in answers]
         return [
             self._usable(answer, ids, n_vocabulary)
@@ -228,7 +225,7 @@ class TextReader(ABC):
         ]
 
     def _answer(self, text: str) -> str:
-        """The text after the conversation, if there is one; an empty text stays empty."""
+        """The text with any conversation before it; an empty text stays empty."""
         return f"{self.identity.conversation or ''}{text}" if text else text
 
     def _encode(
@@ -241,8 +238,8 @@ class TextReader(ABC):
     ) -> Tokens | str:
         """A text's token ids without BOS or EOS, or its problem.
 
-        Unless ``bounded``, neither its length nor its decoded words are checked. ``ids_of``
-        encodes it, by default ``_ids``.
+        Its length and decoded words are checked only if ``bounded``. ``ids_of`` encodes it, by
+        default ``_ids``.
         """
         try:
             (ids,) = (ids_of or self._ids)([text]) if text else [[]]
@@ -254,7 +251,6 @@ class TextReader(ABC):
         return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _text_of(self, ids: Sequence[int]) -> str:
-        """The text of token ids, without special tokens."""
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         return str(self.tokenizer.decode(list(ids), **options))
 
@@ -321,9 +317,9 @@ class Scorer(TextReader):
         return [scores[text] for text in texts]
 
     def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
-        """The score of a text whose tokens follow those of the conversation, if there is one.
+        """The score of the tokens after the conversation, if there is one.
 
-        A token that holds both the template's end and the start of the first word is the text's.
+        A token with both the template's end and the start of the text's first word is scored.
         """
         if self.identity.conversation is None:
             return summed(ids, logprobs)
@@ -336,7 +332,7 @@ class Scorer(TextReader):
 
 
 def summed(ids: Tokens, logprobs: list[float]) -> TextScore:
-    """The score of a text from its tokens' log-probabilities, summed in float64."""
+    """The score of a text: its tokens' log-probabilities, summed in float64."""
     total = math.fsum(logprobs) if all(map(math.isfinite, logprobs)) else sum(logprobs)
     if not math.isfinite(total):
         return TextScore(math.nan, ids, tuple(logprobs), f"its log-probability is {total}")

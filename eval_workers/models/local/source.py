@@ -42,8 +42,8 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 class Source:
     """A model's source: ``location`` is passed to transformers, ``name`` is written to tables.
 
-    ``revision`` is the content hash of a local model, or a revision on the hub.
-    ``trusts_code``: the model's own code may run.
+    ``revision`` is the content hash of a local model, or a revision on the hub. ``trusts_code``:
+    the model's own code may run. ``step``: the training step of a checkpoint.
     """
 
     name: str
@@ -118,7 +118,7 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
 
 
 def _check_spelling(path: Path) -> None:
-    """Refuse ``models/NAME``, which would pass for a hub id, if a similar name exists."""
+    """Refuse ``models/NAME``, which looks like a hub id, if a similar name exists there."""
     if path.parent.name != "models" or not path.parent.is_dir():
         return
     if like := get_close_matches(path.name, [p.name for p in path.parent.iterdir()], 1):
@@ -166,7 +166,7 @@ def _check_saved_model(path: Path) -> None:
         raise BadInput(f"model {path}", "is an adapter", f"give --model BASE --adapter {path}")
     if not (path / "config.json").is_file():
         raise BadInput(f"model {path}", "is not a saved model: it holds no config.json", fix)
-    for file in path.iterdir():  # the libraries would wait for the writer of a pipe
+    for file in path.iterdir():  # the libraries would wait for a pipe's writer
         if not (file.is_file() or file.is_dir()):
             raise BadInput(f"model {path}", f"{file.name} is not a regular file", fix)
     if not weights:
@@ -184,7 +184,7 @@ def content_hash(directory: Path, *, with_code: bool = False) -> str:
 
 
 def files_hash(directory: Path, paths: Iterable[Path]) -> str:
-    """Hash of the names and content of files in a directory, in their order (16 hex digits)."""
+    """Hash of the names and content of ``paths``, in their order (16 hex digits)."""
     digest = hashlib.sha256()
     for path in paths:
         name = path.relative_to(directory).as_posix()

@@ -1,8 +1,8 @@
-"""The form in which a sentence is scored: as written, or as the released scores had it.
+"""The form in which a sentence is scored: as written, or as for UnStereoEval's released scores.
 
-The released scores of UnStereoEval (Belem et al., ICLR 2024) are those of sentences without
-straight double quotes, in lower case except for the first letter. The form `released` turns
-sentences into those of all 16,668 released pairs.
+These scores (Belem et al., ICLR 2024) are of sentences without straight double quotes, in lower
+case except for the first letter. The form `released` gives the sentences of all 16,668 released
+pairs exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 def _released(text: str) -> str:
-    # Quotes are removed first, so that the letter after an opening quote becomes the capital.
+    # Quotes are removed first: the letter after an opening quote becomes the capital.
     return text.replace('"', "").capitalize()
 
 
@@ -51,7 +51,7 @@ def pair_in_form(pair: dict[str, Any], form: str) -> dict[str, Any]:
 def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:
     """The first word of ``text`` that a model reads differently, as a message; else ``None``.
 
-    ``read`` is the decoded text; with ``is_framed`` other words may precede it. Case, accents,
+    ``read`` is the decoded text; if ``is_framed``, it may begin with other words. Case, accents,
     white space and punctuation don't count: many tokenizers drop them.
 
     >>> reworded("She's naïve.", "she ' s naive"), reworded("Go on.", "x: Go on.", is_framed=True)

@@ -1,18 +1,24 @@
 """Token sequences laid out as a tree: shared beginnings are computed once.
 
-In a causal model a token's log-probability depends on the tokens before it alone, so sequences with
-the same beginning share that part of the computation. A tree lists its nodes in depth-first order.
-BOS is the root; each node attends to itself and its ancestors, and its position is its depth. The
-subtree of ``k`` is the nodes from ``k`` to ``ends[k] - 1``, so node ``j`` attends to ``k`` if and
-only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so it isn't a node.
+In a causal model a token's log-probability depends only on the tokens before it. So sequences with
+the same beginning share this part of the computation. A tree lists its nodes in depth-first order.
+BOS is the root. A node attends to itself and its ancestors, and its position is its depth. The
+subtree of node ``k`` is the nodes from ``k`` to ``ends[k] - 1``, so node ``j`` attends to ``k`` if
+and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so it isn't a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from plumbline.eval_workers.models.scoring_contract import Tokens
+
+#: Rows' widths are multiples of this: a GPU's attention has a start-up cost for each new shape.
+_STEP = {"cpu": 1, "cuda": 64}
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 
 
 def forest(sequences: Sequence[Tokens], bos: int, n_nodes: int) -> list[Tree]:
-    """Trees of consecutive sorted sequences, each with as many as fit into ``n_nodes`` nodes.
+    """Trees of sorted sequences; each takes as many as fit into ``n_nodes`` nodes.
 
     >>> [t.tokens for t in forest([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0, n_nodes=3)]
     [[0, 1, 2], [0, 1, 5]]
@@ -114,3 +120,44 @@ def _ends(depths: list[int]) -> list[int]:
             ends[open_.pop()] = node
         open_.append(node)
     return ends
+
+
+def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
+    """Last hidden states of a causal model, ``[tree, node, unit]``; gradients pass through.
+
+    Rows are as wide as the largest tree, on a GPU rounded up. The columns after a tree's last node
+    are padding, to which no node of a tree attends.
+    """
+    step = _STEP[model.device.type]
+    width = -(-max(len(tree.tokens) for tree in trees) // step) * step
+
+    def rows(values: list[list[int]], padding: Sequence[int]) -> torch.Tensor:
+        padded = [[*row, *padding[len(row) :]] for row in values]
+        return on_device(padded, model.device)
+
+    nothing = [0] * width
+    ends = rows([tree.ends for tree in trees], range(1, width + 1))  # padding sees only itself
+    hidden: torch.Tensor = model.base_model(
+        input_ids=rows([tree.tokens for tree in trees], nothing),
+        position_ids=rows([tree.depths for tree in trees], nothing),
+        attention_mask=_mask(ends, model.dtype)[:, None],
+        use_cache=False,
+    ).last_hidden_state
+    return hidden
+
+
+def on_device(values: Any, device: torch.device) -> torch.Tensor:
+    """A tensor of integers on the device; doesn't wait for the copy to a GPU."""
+    here = torch.tensor(values)
+    return here.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else here
+
+
+def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The term added to attention scores: 0 for a node and its ancestors, else the lowest value.
+
+    Its shape is ``[tree, node, attended node]``.
+    """
+    nodes = torch.arange(ends.shape[1], device=ends.device)
+    attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends[:, None])
+    mask = torch.zeros(attends.shape, dtype=dtype, device=ends.device)
+    return mask.masked_fill_(~attends, torch.finfo(dtype).min)

@@ -24,7 +24,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     """The language model on its device, ready to score; frees the memory of unused models first.
 
     Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
-    not fit, ``MissingComponent`` for a GPU that is not there.
+    not fit, ``MissingComponent`` for a missing GPU.
     """
     auto = auto_class(files.kind)
     model = read_weights(files.source, auto.from_pretrained, files.config, options)
@@ -34,7 +34,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
 def read_weights(
     source: Source, loader: Callable[..., Any], config: Any, options: ModelOptions
 ) -> Any:
-    """A model with weights on its device, loaded by ``loader``, the ``from_pretrained`` of a class.
+    """A model with its weights on its device; ``loader`` is a class's ``from_pretrained``.
 
     Raises the errors of ``load_model``.
     """
@@ -61,7 +61,7 @@ def read_weights(
 
 
 def check_complete(source: Source, info: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` for missing weights, by the loading info of transformers."""
+    """Raise ``BadInput`` if transformers' loading info lists missing weights."""
     if missing := sorted(info["missing_keys"]):
         problem = f"{len(missing)} weights are missing, {missing[0]} among them"
         raise BadInput(f"model {source.name}", problem, "download or save it again")
@@ -74,10 +74,10 @@ def n_embedded(model: Any) -> int:
 
 
 def _attention(config: Any, device: str) -> str | None:
-    """The attention implementation where PyTorch's own choice is wrong, ``None`` elsewhere.
+    """`eager` if PyTorch's own choice of attention is wrong, else ``None``.
 
-    If all heads share one key, PyTorch's fused kernel with a mask leaves a last position out (its
-    issue 191937, fixed in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
+    If all heads share one key, PyTorch's fused kernel with a mask leaves out a last position (issue
+    191937 of PyTorch, fixed in August 2026). Scores by torch 2.11 on an H100 were off by 5 nats.
     """
     text = config.get_text_config()
     shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
@@ -85,14 +85,14 @@ def _attention(config: Any, device: str) -> str | None:
 
 
 def is_int8(config: Any, options: ModelOptions) -> bool:
-    """True if the weights are bitsandbytes' int8, by the checkpoint or by the options."""
+    """True if the checkpoint or the options make the weights bitsandbytes' int8."""
     saved = getattr(config, "quantization_config", None)
     by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
     return by_file or options.quantisation == "int8"
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """The quantisation in a score's identity: the checkpoint's, or that of the options.
+    """The quantisation in a score's identity: the checkpoint's or the options'.
 
     Raises ``UsageProblem`` if the options quantise a quantised checkpoint, ``MissingComponent`` if
     bitsandbytes isn't installed.

@@ -1,6 +1,6 @@
-"""Lists of models to score, one TOML file per list: the shipped ones are here, others have a path.
+"""Lists of models to score, one TOML file per list; the shipped lists are in this directory.
 
-An entry names a model and may have fields of ``ModelOptions`` and a number of processes; the other
+An entry names a model, and may set fields of ``ModelOptions`` and a number of processes. The other
 options come from the command line::
 
     [[model]]
@@ -9,9 +9,9 @@ options come from the command line::
     workers = 2                   # optional: processes that score it
     name = "Pythia 70M"           # optional: its name in published tables
     unavailable = "no longer served"  # optional: why it is listed but never loaded
-    n_parameters = 70_426_624     # optional: its weights, for released scores, which name none
+    n_parameters = 70_426_624     # optional: for released scores, which lack it
 
-``FILE#model`` names the entries in a file that has other content too, such as the settings.
+``FILE#model`` names the list in a file that has other content too, such as the settings.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 class ListedModel:
     """A model of a list: its hub id or directory, and its name in published tables.
 
-    ``overrides``: its entry's fields of ``ModelOptions``. ``workers``: number of processes that
-    score it; ``n_parameters``: number of its weights; both ``None`` if the entry lacks them.
-    ``unavailable``: why it can't be loaded; empty if it can.
+    ``overrides``: the fields of ``ModelOptions`` that its entry sets. ``workers``: number of
+    processes that score it; ``n_parameters``: number of its weights; ``None`` if unspecified.
+    ``unavailable``: the reason why it can't be loaded, else empty.
     """
 
     id: str

@@ -62,8 +62,8 @@ def relation(model: str, corpus: str) -> Relation:
 def family(model: str) -> str:
     """The family of a model's entry; for an unlisted model the letters at the start of its name.
 
-    So unlisted models of several families may count as one. That is the safer error: a result for
-    fewer families claims less.
+    So unlisted models of several families may count as one. This error is the safer one: a result
+    for fewer families claims less.
 
     >>> family("EleutherAI/pythia-70m"), family("openai-community/gpt2-xl"), family("a/Qwen2.5-7B")
     ('Pythia', 'gpt', 'Qwen')

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 #: Increased when the probabilities of a text, or the files of a model, change.
 VERSION = 2
-#: End of an English sentence: a mark that isn't a title's, quotes or brackets, white space.
+#: End of an English sentence: a mark (not of a title), closing quotes or brackets, white space.
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 
 

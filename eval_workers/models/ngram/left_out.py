@@ -1,11 +1,11 @@
 """An n-gram model's probabilities when each part of its text is left out, for all parts at once.
 
-``a`` is the count of an n-gram g in ``ngram_model``. Leaving out a part lowers ``a``: if it counts
-occurrences, by those in the part; else by the number of n-grams made of a word and g that occur in
-no other part.
+``a`` is the count of an n-gram g in ``ngram_model``. Leaving out a part lowers ``a``. If ``a``
+counts occurrences, it falls by those in the part. If it counts distinct words before g, it falls by
+the words that occur before g in this part only.
 
-N-grams after the same context have consecutive numbers. Words and discounts stay those of the whole
-text.
+N-grams with the same context have consecutive numbers. The vocabulary and the discounts stay those
+of the whole text.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CACHED = 4096
 
 @dataclass(frozen=True)
 class Counts:
-    """N-grams of some sentences; each list has an array per length, from 1.
+    """N-grams of some sentences; each list has one array per n-gram length, from 1.
 
     Attributes:
         n_words: number of different words.
-        words, position: the words of all sentences in a row, and their positions in the sentences.
-        keys: for each n-gram, the number of its context times ``n_words``, plus its last word.
+        words, position: the words of all sentences in order, and each one's place in its sentence.
+        keys: for each n-gram, its context's number times ``n_words``, plus its last word.
         adjusted: count ``a`` of each n-gram.
         ids: for each of ``words``, the number of the n-gram that ends with it, -1 without one.
         firsts: index in ``words`` where each n-gram first ends; empty for single words.
@@ -62,7 +62,7 @@ def counts(sentences: Sequence[Sentence], n_words: int, order: int) -> Counts:
         ngram_ids = np.full(len(words), -1)
         ngram_ids[ends] = inverse
         adjusted.append(np.bincount(ids[-1][ends[first]], minlength=len(lengths[-1])))
-        if n > 2:  # nothing is before a sentence's beginning
+        if n > 2:  # no word is before a sentence's beginning
             begins = position[firsts[-1]] == n - 2
             adjusted[-1][begins] = occurrences[begins]
         ids.append(ngram_ids)
@@ -75,7 +75,7 @@ def counts(sentences: Sequence[Sentence], n_words: int, order: int) -> Counts:
 
 
 class LeftOut:
-    """Log-probabilities of sentences under n-gram models of a text without one of its parts.
+    """Log-probabilities of sentences by n-gram models of a text that lacks one of its parts.
 
     Args:
         counted: counts of the whole text.
@@ -119,7 +119,7 @@ class LeftOut:
         return logs
 
     def _id(self, words: Sequence[int]) -> int:
-        """The number of an n-gram among those of its length, -1 if it doesn't occur."""
+        """The number of an n-gram among n-grams of its length; -1 if it doesn't occur."""
         number = words[0]
         for n, word in enumerate(words[1:], 2):
             keys = self._counted.keys[n - 1]
@@ -130,7 +130,7 @@ class LeftOut:
         return number
 
     def _sums_of(self, n: int, start: int, end: int) -> tuple[Floats, Floats]:
-        """For a range of n-grams, sum of ``a`` and number with ``a > 0``, without each part.
+        """Sum of ``a`` and number of n-grams with ``a > 0`` in a range, without each part.
 
         The last value of both arrays is for the whole text.
         """
@@ -145,7 +145,7 @@ class LeftOut:
         return a[start:end].sum() - lost, np.count_nonzero(a[start:end]) - n_gone
 
     def _losses_of(self, n: int) -> tuple[Ints, Ints]:
-        """Sorted cells where leaving out a part lowers an n-gram's ``a``, and by how much.
+        """Sorted cells in which leaving out a part lowers an n-gram's ``a``, and the reductions.
 
         A cell is the n-gram's number times the number of parts, plus the part.
         """

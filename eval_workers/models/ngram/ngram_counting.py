@@ -1,9 +1,9 @@
 """Count n-grams on a disk: sorted runs of the longest n-grams, then a tree of all lengths.
 
 At every word of a text, the longest n-gram that begins there is packed into a few 64-bit numbers;
-near the end of a sentence it is padded with ``BOS``. A run holds the distinct n-grams of one range,
-sorted, with their counts. Reading run after run gives the tree, because n-grams with the same
-beginning are adjacent. So at most one run is in memory; the files are memory-mapped.
+near the end of a sentence it is padded with ``BOS``. A run holds the distinct n-grams of one range
+of these numbers, sorted, with their counts. N-grams with the same beginning are adjacent, so the
+tree is built run after run. At most one run is in memory; the files are memory-mapped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from plumbline.eval_workers.models.ngram.ngram_model import WEIGHTS, estimated_d
 from plumbline.eval_workers.models.ngram.text_words import BOS, Ints
 from plumbline.warehouse.paths import replacing
 
-#: N-grams sorted at a time.
+#: About the number of n-grams that are sorted at a time.
 ROWS_AT_ONCE = 1 << 23
-#: Words read at a time, and words in the sample by which the ranges of runs are chosen.
+#: Words read at a time, and words in the sample from which the runs' ranges are chosen.
 _WORDS_AT_ONCE, _SAMPLED = 1 << 22, 1 << 20
 #: Bits per digit of the radix sort.
 _DIGIT = 11
@@ -67,7 +67,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, work: Path, directory: P
 
 
 def _ranges(words: Ints, packing: _Packing) -> list[tuple[int, int]]:
-    """For each run, the range of its n-grams' first packed numbers, by a sample of the text."""
+    """For each run, the range of its n-grams' first packed numbers, from a sample of the text."""
     bits, width, _ = packing
     step = max(1, len(words) // _SAMPLED)
     at = np.arange(0, max(1, len(words) - width), step)
@@ -116,7 +116,7 @@ def is_whole(path: Path) -> bool:
 
 
 def _unsorted(words: Ints, packing: _Packing, limits: tuple[Any, Any], room: int) -> Ints:
-    """The n-grams of a range, unsorted, a row per occurrence; ``room``: rows to allocate."""
+    """The n-grams of a range, unsorted, one row per occurrence; ``room``: rows to allocate."""
     _, width, order = packing
     rows, n = np.empty((room, -(-order // width)), np.uint64), 0
     for start in range(0, len(words), _WORDS_AT_ONCE):
@@ -126,10 +126,10 @@ def _unsorted(words: Ints, packing: _Packing, limits: tuple[Any, Any], room: int
 
 
 def _add_runs(runs: list[Path], packing: _Packing, nodes: Ints, *arrays: Ints) -> tuple[Ints, int]:
-    """Fill ``arrays`` (words, counts, children) from ``nodes``, the first node of each length, on.
+    """Fill ``arrays`` (words, counts, children); ``nodes``: first node of each length.
 
-    If they are empty, the nodes are only counted. Returns the next free node of each length, and
-    the last word that begins an n-gram.
+    If the arrays are empty, the nodes are only counted. Returns the next free node of each length,
+    and the last word that begins an n-gram.
     """
     nodes, last = nodes.astype(np.int64), np.full(packing[-1], -1)
     for run in runs:
@@ -141,9 +141,10 @@ def _add_runs(runs: list[Path], packing: _Packing, nodes: Ints, *arrays: Ints) -
 def _gather(
     piece: Any, n: int, bits: int, width: int, order: int, first: Any, last: Any, rows: Any, at: int
 ) -> int:
-    """Pack n-grams of a range that begin at the first ``n`` words into ``rows`` from ``at`` on.
+    """Pack the n-grams that begin at the first ``n`` words of ``piece`` into ``rows``, from ``at``.
 
-    Returns ``at`` plus their number; n-grams without room in ``rows`` count too.
+    Only n-grams whose first number is from ``first`` to ``last`` are packed. Returns ``at`` plus
+    their number, even if ``rows`` has no room for all.
     """
     shift, mask = np.uint64(bits), np.uint64((1 << bits) - 1)
     top = np.uint64(bits * (width - 1))
@@ -220,16 +221,16 @@ def _add_rows(
                 for single in range(last[0] + 1, word + 1):
                     children[single] = nodes[1]
             last[n] = word
-            # Other counts are of distinct words before the n-gram, see ``_count_before``.
+            # Other n-grams have counts of distinct words before them, see ``_count_before``.
             if is_filled and (n == order - 1 or last[0] == BOS):
                 counts[nodes[n] - 1 if n else word] += rows[i, -1]
 
 
 @numba.njit(cache=True)
 def _count_before(first: int, end: int, children: Any, words: Any, links: Any, counts: Any) -> None:
-    """Add 1 to the count at the link of each child of the nodes from ``first`` to ``end`` - 1.
+    """For each child of the nodes from ``first`` to ``end`` - 1, add 1 to its link's count.
 
-    A link is the node of the same n-gram without its first word.
+    The link of a node is the node of its n-gram without the first word.
     """
     for node in range(first, end):
         low = high = np.int64(0)

@@ -4,10 +4,10 @@
 
 where a(c.) is the sum of a(cw) over words, t(c) the number of distinct words after the context c,
 and c' the context without its first word (Chen and Goodman, 1999, doi:10.1006/csla.1999.0128).
-a is a count for the longest n-grams and those that begin a sentence, else the number of distinct
-words before an n-gram. Single words back off to a uniform distribution over words, the unknown word
-included. Each length has the D of Ney, Essen and Kneser (1994): n1 / (n1 + 2 n2) from the numbers
-of n-grams with a = 1 and a = 2.
+For the longest n-grams and those that begin a sentence, a is the number of occurrences; for others,
+the number of distinct words before the n-gram. Single words back off to a uniform distribution over
+words, the unknown word included. Each length has its own D = n1 / (n1 + 2 n2) (Ney, Essen and
+Kneser, 1994), where n1 and n2 are the numbers of n-grams with a = 1 and a = 2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import BadInput
 WEIGHTS = "model.safetensors"
 _TYPES = {"U32": np.uint32, "U64": np.uint64, "I64": np.int64, "F64": np.float64}
 
-#: Discount for a text too small to estimate one.
+#: Discount for a text that is too small to estimate it.
 _USUAL_DISCOUNT = 0.5
 
 #: A sentence: the numbers of its words.
@@ -87,7 +87,7 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """The node of each word among those from ``first`` to ``end`` - 1; -1 if there is none."""
+        """For each word, its node from ``first`` to ``end`` - 1; -1 if none of them has it."""
         low, high = first, end  # bounds of the last node whose word isn't greater
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -108,7 +108,10 @@ class NgramModel:
 
 
 def lay_out(path: Path, shapes: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """Write zeros to a file; its arrays, mapped. ``shapes``: types (wide first) and lengths."""
+    """Write a safetensors file of zeros and map its arrays.
+
+    ``shapes``: type and length of each array by name, wide types first.
+    """
     header, end = {}, 0
     for name, (kind, n) in shapes.items():
         start, end = end, end + n * np.dtype(_TYPES[kind]).itemsize
@@ -122,7 +125,7 @@ def lay_out(path: Path, shapes: Mapping[str, tuple[str, int]]) -> dict[str, Any]
 
 
 def _mapped(path: Path, mode: Any) -> dict[str, Any]:
-    """The mapped arrays of a safetensors file."""
+    """The arrays of a safetensors file, memory-mapped."""
     with path.open("rb") as file:
         start = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(start - 8))

@@ -1,6 +1,6 @@
 """Train an n-gram model: blocks of numbered words, one vocabulary, then ``count_ngrams``.
 
-Every step's files are kept until the model is complete, so that an interrupted run resumes.
+The files of each step are kept until the model is complete: an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import DEFAULT, RecordForm, documents
 from plumbline.warehouse.paths import replacing
 
-#: Number of most frequent words that are counted; others are one word, ``UNKNOWN``.
+#: Most words of the vocabulary, the most frequent ones; all others are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
 #: Characters of text per block; an interrupted run loses at most one block.
 CHARACTERS_OF_BLOCK = 1 << 26
@@ -45,12 +45,12 @@ def train(
     work: Path,
     form: RecordForm = DEFAULT,
 ) -> dict[str, Any]:
-    """Count into the directory ``work`` and return the columns of ``trained_model``.
+    """Write the model to the directory ``work`` and return its columns of ``trained_model``.
 
-    Words are lowercase runs of characters between white space and punctuation marks, and every
-    mark. Sentences end at ``SENTENCE_END``. The start loss is that of equally likely words, the end
-    loss that of the first sentences of the text. ``key`` identifies options and shards; files of an
-    interrupted run with another key are removed. The caller adds the other columns.
+    Words are lower-case runs of characters between white space and punctuation marks; a mark is a
+    word too. Sentences end at ``SENTENCE_END``. The start loss is the loss of equally likely words,
+    the end loss the model's on the first sentences. ``key`` identifies options and shards: files of
+    an interrupted run with another key are removed. The caller adds the other columns.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -92,7 +92,7 @@ def train(
 def _blocks(shards: Sequence[Path], form: RecordForm, work: Path) -> list[Path]:
     """Files with the ``numbers`` of words, and with ``letters`` and ``offsets`` of distinct words.
 
-    A block holds whole documents; ``n_documents`` counts those of all blocks up to its end.
+    A block holds whole documents; its ``n_documents`` counts the documents up to its end.
     """
     blocks = list(takewhile(is_whole, sorted(work.glob("*.block"))))
     n_documents = int(load_file(blocks[-1])["n_documents"]) if blocks else 0
@@ -136,13 +136,13 @@ def _vocabulary(blocks: Sequence[Path]) -> tuple[pa.LargeBinaryArray, int]:
 
 
 def _words_of(block: dict[str, Ints]) -> pa.LargeBinaryArray:
-    """The words of a block, in the order of their numbers."""
+    """The distinct words of a block, in the order of their numbers."""
     buffers = [None, pa.py_buffer(block["offsets"]), pa.py_buffer(block["letters"])]
     return pa.Array.from_buffers(pa.large_binary(), len(block["offsets"]) - 1, buffers)
 
 
 def _numbered(blocks: Sequence[Path], vocabulary: pa.LargeBinaryArray, path: Path) -> Ints:
-    """All blocks' words by their numbers in the vocabulary, ``BOS`` before every sentence."""
+    """The words of all blocks as numbers of the vocabulary, with ``BOS`` before every sentence."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.array(BOS, np.uint32).tofile(file)
         for block in map(load_file, blocks):

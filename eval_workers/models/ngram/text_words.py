@@ -1,7 +1,7 @@
 """Text to numbered words: lower-case words and punctuation, and sentence ends.
 
 Words are those of the library ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which also
-splits the texts that are scored. Each character's kind is found by trying it there.
+splits scored texts. Each character's kind is found by passing it to the library.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from plumbline.eval_workers.models.ngram import SENTENCE_END
 
-#: Numbers of the boundary between sentences and of words outside the vocabulary.
+#: Numbers for the boundary between sentences, and for words outside the vocabulary.
 BOS, UNKNOWN = 0, 1
 _CHARACTERS_AT_ONCE = 1 << 20
 #: Kinds of characters.
 _PART, _MARK, _BLANK = range(3)
-#: Code points from here on are parts of words and have no lower case.
+#: Code points from here on are parts of words and have no case.
 _KNOWN = 0x20000
 
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -34,7 +34,7 @@ def _characters() -> tuple[Ints, Ints]:
 
     points = np.array([k for k in range(_KNOWN) if not 0xD800 <= k < 0xE000])
     kinds, lower = np.zeros(_KNOWN + 1, np.uint8), np.arange(_KNOWN + 1, dtype=np.uint32)
-    mixed = "a" + "a".join(map(chr, points))  # so that each follows a part of a word
+    mixed = "a" + "a".join(map(chr, points))  # each character follows part of a word
     is_found = np.zeros(len(mixed), bool)
     for _, (start, end) in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(mixed):
         is_found[start:end] = True

@@ -1,8 +1,8 @@
 """Log-probabilities of a given text by echo: requests to a completions server and its answers.
 
-Asked for an echo, a server of OpenAI's completions protocol (vLLM, SGLang and others) gives each
-token of the prompt with log p(token | earlier tokens). One token is generated too, and left out,
-because some servers take a limit of 0 for no limit.
+If a request asks for an echo, a server of OpenAI's completions protocol (vLLM, SGLang and others)
+returns each token of the prompt with log p(token | earlier tokens). It also generates one token,
+which is dropped: some servers take a limit of 0 tokens for no limit.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ PARAMETERS = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
 #: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
 _FIXES = {
-    "mend": "see to the model's name, the key and --base-url",
+    "mend": "check the model's name, the key and --base-url",
     "start": "is it running at this address? docs/servers.md; then run the same command again",
     "resume": "finished work is kept: run the same command again to resume",
 }
-#: Spelling of a byte, in tokens that are part of a character.
+#: Spelling of a byte in tokens that are only a part of a character.
 _BYTES = re.compile(r"\\x([0-9a-fA-F]{2})")
 _PARTIAL = "\ufffd"
 #: Spelling of the space before a word in some tokenizers.
@@ -49,9 +49,9 @@ class EchoFault(Exception):
 
 @dataclass(frozen=True)
 class Echo:
-    """A prompt's tokens as a server gives them, and log p of each (nats; ``None`` if missing).
+    """A prompt's tokens as a server returns them, and log p of each (nats; ``None`` if missing).
 
-    The first ``n_context`` tokens come before the text: BOS, added by the server or by us.
+    The first ``n_context`` tokens come before the text: BOS, added by the server or by Plumbline.
     """
 
     pieces: tuple[str, ...]
@@ -144,9 +144,9 @@ def _short(tokens: Sequence[str]) -> str:
 
 
 def spells(pieces: Sequence[str], text: str) -> bool:
-    """True if tokens make up a text, except for white space, which decoders drop and add.
+    """True if tokens make up a text. White space is ignored, as decoders drop and add it.
 
-    A token that is a part of a character may be U+FFFD, or bytes as OpenAI's servers spell them.
+    A token that is only a part of a character may be U+FFFD, or bytes spelled as by OpenAI.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -161,8 +161,8 @@ def spells(pieces: Sequence[str], text: str) -> bool:
         return True
     if _PARTIAL not in spelled:
         return False
-    # A run of n parts stands for 1 to n characters that aren't ASCII. All possible ends are
-    # followed at once: backtracking would take exponential time.
+    # A run of n parts stands for 1 to n non-ASCII characters. All its possible ends are followed at
+    # once: backtracking would take exponential time.
     ends = {0}
     for part in re.findall(f"{_PARTIAL}+|[^{_PARTIAL}]+", spelled):
         if part[0] == _PARTIAL:
@@ -196,9 +196,9 @@ class EchoServer:
     def bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
         """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
 
-        The policy sets concurrency and retries. Raises ``BadInput`` if the server refuses every
-        request, ``Interrupted`` if it doesn't answer, and what ``ChatClient`` raises
-        (``UsageProblem``, ``MissingComponent``).
+        The server's policy sets concurrency and retries. Raises ``BadInput`` if a request is
+        refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
+        and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
         return asyncio.run(self._bodies(prompts))
 
@@ -259,7 +259,7 @@ class EchoServer:
 
 
 async def _read(client: openai.AsyncOpenAI, path: str) -> str:
-    """The body of a server's page: ``/page`` is at the root, ``page`` beside the completions."""
+    """The body of a server's page; a ``path`` without `/` is relative to the base URL."""
     import httpx2
 
     parts = urlsplit(str(client.base_url))

@@ -1,7 +1,7 @@
 """A check of a server's log-probabilities before anything is scored.
 
-Known faults: servers that give nothing, zeros, or log-probabilities of the generated text, which
-evaluations took for scores of the prompt.
+Known faults: some servers return nothing, zeros, or log-probabilities of the generated text;
+evaluations took these for scores of the prompt.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TEXTS = (
     "A clerk had put all the keys into the drawer at home.",
     "The person in the store asked when she would be home.",
 )
-#: Largest accepted difference of two scores of one text: other users' requests in a batch may
-#: change the rounding. A preference counts from ln 1.65 = 0.5 nats on.
+#: Largest accepted difference between two scores of one text: other users' requests in a batch may
+#: change the rounding. For comparison: a preference counts from ln 1.65 = 0.5 nats on.
 SAME_NATS = 0.05
 #: Rounding error of a log-probability of 0.
 ROUNDING_NATS = 1e-6
-#: Servers' value for minus infinity, which JSON lacks.
+#: The value that servers send for minus infinity, which JSON lacks.
 LEAST_NATS = -9999.0
 _FIX = "serve the model with vLLM, or load it here with --backend transformers"
 
@@ -56,7 +56,7 @@ class ProbeResult:
 def probe(server: EchoServer, bos: str | None) -> ProbeResult:
     """Check a server's scores of a few texts; ``bos`` is the token of ``--bos``.
 
-    Raises ``BadInput`` for numbers that aren't scores, ``UsageProblem`` for a missing or wrong BOS.
+    Raises ``BadInput`` for invalid scores, ``UsageProblem`` for a missing or wrong BOS.
     """
     sent = _choose_context(server, bos)
     echoes = [*_echoes(server, sent, TEXTS), *_echoes(server, sent, [TEXTS[0]] * 2)]
@@ -73,7 +73,7 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
 
 
 def _choose_context(server: EchoServer, bos: str | None) -> str:
-    """The text to send before each text: BOS, or nothing where the server adds it."""
+    """The text to send before each text: BOS, or nothing if the server adds BOS."""
     (plain,) = _echoes(server, "", TEXTS[:1])
     shown = "".join(plain.context)
     if plain.n_context > 1:
@@ -120,7 +120,7 @@ def _check_values(server: EchoServer, echo: Echo) -> None:
     for piece, value in zip(echo.text_pieces, echo.text_logprobs_nats, strict=True):
         if value is None or not math.isfinite(value):
             shown = "no log-probability" if value is None else f"log-probability {value}"
-            _refuse(server, f"gives {shown} for the token {piece!r} in the midst of a text")
+            _refuse(server, f"gives {shown} for the token {piece!r} within a text")
         if value > ROUNDING_NATS:
             _refuse(server, f"gives {piece!r} log-probability {value:g}, which is above 0")
     values = set(echo.text_logprobs_nats)
@@ -135,10 +135,10 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
             n = min(len(echo.text_pieces), len(other.text_pieces))
             if echo.text_logprobs_nats[:n] == other.text_logprobs_nats[:n]:
                 _refuse(server, "gives different texts the same log-probabilities")
-    for k in (-2, -1):  # a full stop, and the word before it, which may hold it
+    for k in (-2, -1):  # the last word and the full stop, which may be one token
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
-        if not ends and value is not None and value < -ROUNDING_NATS:  # it may be certain each time
+        if not ends and value is not None and value < -ROUNDING_NATS:  # else it is certain
             _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 

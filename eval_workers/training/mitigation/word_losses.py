@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from plumbline.eval_workers.models.local.tree import n_nodes, tree
-from plumbline.eval_workers.models.local.tree_passes import hidden_of_trees
+from plumbline.eval_workers.models.local.tree import hidden_of_trees, n_nodes, tree
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 
