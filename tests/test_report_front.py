@@ -25,15 +25,13 @@ from plumbline.pipelines.report.findings.sentences import (
     preferences,
     prefers,
 )
-from plumbline.pipelines.report.front.closed_world_check import closed_world
-from plumbline.pipelines.report.front.first_page import front
+from plumbline.pipelines.report.front.first_page import closed_world, front
 from plumbline.pipelines.report.front.headline import Headline, headline
 from plumbline.pipelines.report.front.matrix import matrix
 from plumbline.pipelines.report.front.opening_answer import answer
-from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, set_name
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store

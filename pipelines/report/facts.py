@@ -1,4 +1,4 @@
-"""Query results for the report's sections: of ``sql/report/*.sql``, or of any other query."""
+"""Query results for the report's sections, from ``sql/report/*.sql`` or any other query."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from plumbline.warehouse.query.connection import (
     sql,
 )
 from plumbline.warehouse.storage.opening import OpenWarehouse
+from plumbline.warehouse.wordlists import from_rows, side_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 #: Columns that identify a fit.
 _FIT = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast", "options")
 
-#: Option -> the columns with the keys of the benchmarks, models or corpora that it selects.
+#: Option of `plumbline report` -> the columns whose values it limits.
 _COLUMNS = {
     "benchmark": ("benchmark",),
     "model": ("model_key", "reference_key"),
@@ -37,7 +38,7 @@ _COLUMNS = {
 class Facts:
     """Results of queries on one version of a warehouse; each query runs once.
 
-    Rows with a ``model_key`` get that model's label in column ``model``.
+    In rows with a ``model_key``, column ``model`` has that model's label.
 
     Raises ``BadInput`` when ``warehouse`` is not a warehouse.
     """
@@ -45,7 +46,7 @@ class Facts:
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self.warehouse, self._rows_by_query = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        bar = "enable_progress_bar"  # already off, and fixed, in a notebook without ipywidgets
+        bar = "enable_progress_bar"  # off in a notebook without ipywidgets, and can't be set there
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
@@ -54,8 +55,8 @@ class Facts:
     def within(self, **values: object) -> Facts:
         """Facts limited to rows whose columns have these values, as for ``Rows.where``.
 
-        Rows without such a column stay, except that a limit on models leaves out rows that sum up
-        several models (those with a column ``n_models``).
+        A result without such a column isn't limited by it. But a limit on models removes rows that
+        sum up several models: those with a column ``n_models``.
         """
         part = copy(self)
         part._limits = {**self._limits, **values}
@@ -69,25 +70,31 @@ class Facts:
         return part
 
     def rows(self, name: str, **params: object) -> Rows:
-        """Rows of ``sql/report/<name>.sql``, whose first line says what a row is.
+        """Rows of the query in ``sql/report/<name>.sql``. The file's first line describes a row.
 
-        Raises ``KeyError`` for a parameter of the query without a value.
+        Raises ``KeyError`` if a parameter of the query has no value.
         """
         file = f"report/{name}"
         return self._once(filled(sql(file), params), lambda: query(self.connection, file, params))
 
     def query(self, text: str) -> Rows:
-        """Rows of a query that isn't a file of ``sql/report``, over any tables and views."""
+        """Rows of any SQL query over the warehouse's tables and views."""
         return self._once(text, lambda: arrow_rows(self.connection, text))
 
     def metrics(self, name: str, **wanted: object) -> Rows:
-        """Rows of ``metric_value`` of one metric, where columns have the ``wanted`` values."""
+        """Rows of ``metric_value`` of one metric whose columns have the ``wanted`` values."""
         return self.rows("metric").where(metric=name, **wanted)
 
+    def contrast_sides(self, corpus: str, contrast: str) -> tuple[str, str]:
+        """The names of a contrast's sides, above and below 0, from the corpus's word lists."""
+        rows = self.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
+        lists = [from_rows(list_rows) for list_rows in rows.groups("word_list")]
+        return side_names(contrast, lists)
+
     def points(self, fit: Row) -> Rows:
-        """The points of a row of view ``fit``."""
+        """The points of a fit, which is a row of view ``fit``."""
         if not self._has_points:
-            # The view computes all points at each query: store them in a table that shadows it.
+            # The view computes all points at each query, so a table with its rows shadows it.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )
@@ -95,7 +102,7 @@ class Facts:
         return self.rows("point", **{column: fit[column] for column in _FIT})
 
     def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
-        """The rows of a query that are within the limits; ``run`` runs it the first time."""
+        """The rows of a query within the limits. ``run`` runs the query, only the first time."""
         if text not in self._rows_by_query:
             self._rows_by_query[text] = Rows(map(self._labelled, run().to_pylist()), text)
         rows = self._rows_by_query[text]
@@ -112,8 +119,8 @@ class Facts:
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     """Facts limited by patterns for ``benchmark``, ``model`` and ``corpus``, if there are any.
 
-    Rows without a benchmark, model or corpus stay, such as metrics that need no text. Raises
-    ``UsageProblem`` for a pattern that matches nothing.
+    Rows whose benchmark, model or corpus is empty or NULL stay, such as metrics that need no text.
+    Raises ``UsageProblem`` for a pattern that matches nothing.
     """
     columns: dict[str, object] = {}
     for option, option_patterns in patterns.items():
@@ -124,9 +131,9 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
 
 
 def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """The keys whose names match an option's patterns, from rows of ``sql/report/named.sql``.
+    """The keys whose names match an option's patterns. ``rows`` are of ``sql/report/named.sql``.
 
-    Raises ``UsageProblem``, which lists all names, for a pattern that matches none.
+    Raises ``UsageProblem``, which lists all names, for a pattern that matches no name.
     """
     names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()

@@ -1,4 +1,4 @@
-"""``metric_value`` as tables, with a column for every metric that it holds."""
+"""Rows of ``metric_value`` as tables with a column for each metric."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -17,7 +16,7 @@ from plumbline.pipelines.report.model import (
     table,
     text,
 )
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
 from plumbline.warehouse.query.finding import LEAST_PAIRS
 from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.text.display import display
@@ -25,12 +24,12 @@ from plumbline.warehouse.text.display import display
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Metrics in the order of columns; others come after these.
+#: Metrics in the order of their columns; other metrics come after these.
 _FIRST = (
     *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
     "rank correlation",
 )
-#: Most sets that ``few_pairs`` names.
+#: Most combinations of benchmark and groups that ``few_pairs`` names.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
 #: Columns that identify a fit; `plumbline measure` sorts its rows by them.
@@ -38,7 +37,7 @@ FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_ke
 
 
 def _options(row: Row) -> list[str]:
-    """Options for a heading: AuFC's base unless it is e; all of a metric not in ``_FIRST``."""
+    """Options for a heading: AuFC's base unless it is e; all of metrics outside ``_FIRST``."""
     metric, options = row["metric"], stored_object(row, "options")
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
@@ -54,10 +53,10 @@ def _heading(row: Row) -> str:
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
-    """One row per group of rows of ``metric_value`` that have the same ``keys``.
+    """Rows of ``metric_value`` grouped by the columns ``keys``, one row per group.
 
-    ``n`` is that of the group's first row; ``metrics`` has the group's rows by heading, without
-    those of metric `n`. ``metric_columns`` shows them.
+    ``n`` comes from the group's first row. ``metrics`` has the group's rows by heading, except for
+    metric `n`; ``metric_columns`` makes columns of them.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -70,13 +69,13 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
 
 
 def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """A column for each metric among rows of ``metric_value``, the usual ones first."""
+    """A column for each metric in rows of ``metric_value``, in the order of ``_FIRST``."""
 
-    def figure(heading: str) -> Column:
+    def cell(heading: str) -> Column:
         return lambda row: estimate(row["metrics"].get(heading))
 
     headings = {(_place(r), _heading(r)) for r in rows if r["metric"] != "n"}
-    return [(heading, figure(heading)) for _, heading in sorted(headings)]
+    return [(heading, cell(heading)) for _, heading in sorted(headings)]
 
 
 def _place(row: Row) -> int:
@@ -84,7 +83,7 @@ def _place(row: Row) -> int:
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """The ranks that a model may have by US and by AuFC: a column for each with known ranks.
+    """Columns of the ranks that a model may have by US and by AuFC, if ranks are known.
 
     >>> ranks = {"rank": 4, "rank_low": 3, "rank_high": 9}
     >>> us = {"metric": "us", "unit": "share", "options": "{}", **ranks}
@@ -102,7 +101,7 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
 
 
 def ranks(row: Row) -> Cell | None:
-    """A cell of the ranks that a model may have; ``None`` if a row of ``metric_value`` has none."""
+    """A cell of the ranks that a model may have; ``None`` if the row has no rank."""
     if row.get("rank") is None:
         return None
     low, high = row["rank_low"], row["rank_high"]
@@ -112,7 +111,7 @@ def ranks(row: Row) -> Cell | None:
 def predicts_beyond(row: Row) -> str:
     """A row of ``control`` in words: does delta predict beyond its controls?
 
-    ``does not`` means that the partial correlation was shown to be less than a small effect.
+    The verdict ``does not`` means: the partial correlation was shown to be a small effect at most.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'
@@ -153,14 +152,14 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Rows of metrics over pairs: all but those of fits."""
+    """Rows of metrics over pairs, without those of fits (``of_fits``)."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
 
 
 def of_fits(rows: Rows) -> Rows:
-    """Rows of metrics over the points of fits, which are the subsets with a slope."""
+    """Rows of metrics over the points of fits. A subset with a slope is a fit."""
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
@@ -195,8 +194,8 @@ def _fitted(rows: Rows) -> set[str]:
 def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """Rows that `plumbline measure` prints: figures with intervals and ranks, in their units.
 
-    A row for each benchmark and model, over all pairs, then for each fit, then for each row of
-    ``control`` about delta. ``labels`` are names to show by model key
+    First comes a row for each benchmark and model over all pairs, then one for each fit, then one
+    for each row of ``control`` about delta. ``labels`` are the models' names by key
     (``warehouse.query.connection.model_labels``).
     """
     metric_rows, control_rows = (
@@ -219,9 +218,9 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> l
 
 
 def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
-    """Rows of ``by_metric``, each metric with its interval's ends and its ranks as columns.
+    """Rows of ``by_metric`` with columns for each metric's value, interval and ranks.
 
-    ``n`` is the name of the count's column, ``about`` are the columns to copy.
+    ``n`` is the new name of the column ``n``; ``about`` are columns to copy.
     """
     lines = []
     for row in rows:

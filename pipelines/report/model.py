@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from plumbline.pipelines.report.groups import set_name
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
 from plumbline.warehouse.text.display import display
 
 
@@ -18,8 +17,8 @@ from plumbline.warehouse.text.display import display
 class Cell:
     """A table cell: its text and, for a number, the unrounded ``value`` in the unit shown.
 
-    ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one. A cell that
-    ``is_number`` is right-aligned, also if it is text. ``link`` is the address that it links to.
+    ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one.
+    ``is_number`` right-aligns the cell. ``link`` is the address to which the cell links.
     """
 
     text: str
@@ -30,11 +29,11 @@ class Cell:
     link: str = ""
 
 
-#: Content of a table's column: a column of the rows, shown by ``text.display``, or a function that
-#: makes a cell or text from a row.
+#: Content of a table's column: the name of a column of the rows, shown by ``text.display``, or a
+#: function from a row to a cell or text.
 Column: TypeAlias = str | Callable[[Row], Cell | str | None]
-#: A heading and its column. A column's name alone gets the heading of ``text.display``; a third
-#: value is the number of digits to show.
+#: A heading, its column and, if given, the number of digits to show. A column's name alone gets
+#: the heading of ``text.display``.
 AColumn: TypeAlias = str | tuple[str, Column] | tuple[str, str, int]
 Columns: TypeAlias = Sequence[AColumn]
 
@@ -57,7 +56,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as SVG: the stem of its file, its description for ``alt``, a caption, its rows."""
+    """A plot as SVG, with its file's stem, a description (``alt``), a caption and its rows."""
 
     stem: str
     alt: str
@@ -68,7 +67,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page. ``alerts`` are shown prominently, before everything else in it.
+    """A part of the page. ``alerts`` are shown prominently, at the section's start.
 
     ``more`` and ``code`` are folded; ``code`` is at the end, shown verbatim.
     """
@@ -85,7 +84,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Missing:
-    """A section left out for want of data, and the command that would fill it."""
+    """A section that was left out because it has no data, and the command that computes them."""
 
     title: str
     command: str
@@ -93,7 +92,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Lead:
-    """A question of the opening and the sentences that answer it."""
+    """A question at the top of the page and the sentences that answer it."""
 
     question: str
     sentences: list[str]
@@ -106,7 +105,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Link:
-    """A link to another page: name, address and (``says``) a line on that page's content."""
+    """A link to another page. ``says`` is a line on that page's content."""
 
     name: str
     address: str
@@ -115,7 +114,7 @@ class Link:
 
 @dataclass
 class Page:
-    """Content of a page; ``home`` is the address of its report's first page, empty without one."""
+    """Content of a page. ``home`` is the address of the report's first page, or empty."""
 
     answer: list[Lead] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
@@ -147,7 +146,7 @@ def table(
 
 
 def rows_table(rows: Sequence[Row], names: Sequence[str]) -> PageTable:
-    """Columns ``names`` of a command's rows, as a table; an interval is in its value's cell.
+    """The columns ``names`` of a command's rows as a table, intervals in the cells of their values.
 
     >>> row = {"n_words": 1200, "us": 0.5, "us_low": 0.4, "us_high": 0.6, "loss": 1e-4}
     >>> one = rows_table([row], list(row))
@@ -221,7 +220,7 @@ def number(value: float | None, digits: int = 2) -> Cell:
 
 
 def probability(p: float | None) -> Cell:
-    """A cell of a p or q; ``None`` is a dash.
+    """A cell of a p- or q-value; ``None`` is a dash.
 
     >>> probability(0.01234).text, probability(3e-9).text
     ('0.0123', '< 0.0001')
@@ -251,9 +250,9 @@ def estimate(
 ) -> Cell:
     """A cell of a row's column ``of``, with its interval if there is one; a dash without a row.
 
-    Digits, scale and sign are by default those of ``text.display`` for the column or, if that is
-    ``value``, for the row's metric. If the value is ``None`` and only one end of the interval is
-    finite, the cell shows that end as a bound.
+    Digits, scale and sign are by default those of ``text.display`` for the column; for the column
+    ``value`` of a metric's row, those for the metric. If the value is ``None`` and only one end of
+    the interval is finite, the cell shows that end as a bound.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -271,10 +270,8 @@ def estimate(
         return probability(value)
     digits = shape.digits if digits is None else digits
     digits = 2 if digits is None else digits_of(value) if digits < 0 else digits
-    scale, signed = (
-        shape.scale if scale is None else scale,
-        shape.is_signed if signed is None else signed,
-    )
+    scale = shape.scale if scale is None else scale
+    signed = shape.is_signed if signed is None else signed
     if value is None:
         end = one_end(low, high)
         if end is None:
@@ -361,7 +358,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Names, at most ``most`` of them, and the number of others.
+    """The first ``most`` names, and how many more there are.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -371,9 +368,9 @@ def first_of(names: Sequence[str], most: int) -> str:
 
 
 def plain_rows(page_table: PageTable) -> Iterator[dict[str, object]]:
-    """A table's rows by heading, unrounded, ends of intervals in columns of their own.
+    """A table's rows by heading, with unrounded values and extra columns for intervals' ends.
 
-    The second column of the same heading gets the suffix ``_2``, and so on.
+    The second column with the same heading gets the suffix ``_2``, and so on.
 
     >>> cells = [[Cell("m"), Cell("1.2 (1.0 to 1.5)", 1.23, True, 1.0, 1.5)]]
     >>> list(plain_rows(PageTable("", ["model", "slope"], cells)))

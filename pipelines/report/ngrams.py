@@ -1,4 +1,4 @@
-"""N-grams that are more frequent in one group's texts, with texts that hold them."""
+"""N-grams that are more frequent in one group's texts, with texts that contain them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 
-#: Columns that identify a sampled and perturbed set.
+#: Columns that identify a set of FairPair: sampled texts and their perturbed copies.
 KEY = ("probe_set", "model_key", "sampling_key", "perturber")
-#: N-grams shown per side, n-grams per side that ``distinct`` chooses from, texts per n-gram.
+#: N-grams per side that are shown, n-grams per side before ``distinct``, texts per n-gram.
 _SHOWN, _READ, _TEXTS = 12, 60, 3
 #: Length of an ``excerpt``, in characters.
 _LENGTH = 120
@@ -33,8 +33,8 @@ _LENGTH = 120
 def ngram_parts(facts: Facts, set_row: Row) -> tuple[Figure, PageTable] | None:
     """A plot of the log-odds of a set's n-grams, and a table with texts; ``None`` without n-grams.
 
-    ``set_row`` is a row of ``fairpair_set``. The texts compared are those of its two groups. All
-    are about the same person: one group as written, the other as perturbed.
+    ``set_row`` is a row of ``fairpair_set``, whose two groups of texts are compared. All texts are
+    about the same person: one group as written, the other after perturbation.
     """
     key = {column: set_row[column] for column in KEY}
     rows = facts.rows("fairpair_ngram", side=set_row["side"], most=_READ).where(**key)
@@ -91,7 +91,7 @@ def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
 
 
 def distinct(rows: Sequence[Row]) -> list[Row]:
-    """The first ``_SHOWN`` n-grams, without those that share an earlier one's phrase.
+    """The first ``_SHOWN`` n-grams, leaving out any that is part of an earlier one's phrase.
 
     >>> rows = [{"ngram": g, "n_texts_perturbed": n, "n_texts_other": 0}
     ...         for g, n in (("take care of", 5), ("her", 9), ("care", 5), ("care of her", 5))]
@@ -106,7 +106,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """True if equally many texts hold both and all but at most one word of the shorter overlap."""
+    """True if both are in equally many texts and share all words of the shorter, or all but one."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)
@@ -117,7 +117,7 @@ def _is_one_phrase(row: Row, other: Row) -> bool:
 
 
 def excerpt(text: str, ngram: str) -> str:
-    """The part of a text around an n-gram (else its start), on one line, dots where it was cut.
+    """The part of a text around an n-gram (else its start) on one line, with dots at the cuts.
 
     >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
     'a a a a a She, CARES for b b'
@@ -130,7 +130,7 @@ def excerpt(text: str, ngram: str) -> str:
     middle = (place.start() + place.end()) // 2 if place else 0
     start = max(0, min(middle - _LENGTH // 2, len(text) - _LENGTH))
     part = text[start : start + _LENGTH]
-    # Drop a word cut in two, if the part's first or last quarter has a blank.
+    # Drop a word that was cut in two, if the part's first or last quarter has a blank.
     before, after = start > 0, start + _LENGTH < len(text)
     if before and " " in part[: _LENGTH // 4]:
         part = part.split(" ", 1)[1]

@@ -1,5 +1,5 @@
 "use strict";
-// What the page does with scripts on: sort, search, copy, download. Without them it reads the same.
+// Sorting, search, copying and downloads. Without scripts the page reads the same.
 (() => {
   const FORMULA = /^[=+\-@\t\r\n|%＝＋－＠]/;
   const BLANKS = /^[\s\x1c-\x1f\x85]*/;
@@ -18,7 +18,7 @@
     return made;
   }
 
-  // As csv_cell of warehouse/text/escape.py: no text is taken for a formula by a spreadsheet.
+  // Like csv_cell of warehouse/text/escape.py: no spreadsheet takes a text for a formula.
   function neutral(text) {
     const starts = FORMULA.test(text) || FORMULA.test(text.replace(BLANKS, ""));
     return starts && !PLAIN_NUMBER.test(text) ? `'${text}` : text;
@@ -35,7 +35,7 @@
   const fileName = (text) =>
     text.toLowerCase().replace(/[^a-z0-9.]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 80);
 
-  // A figure unrounded, in the unit of its heading; its interval in two columns more.
+  // A figure unrounded, in the unit of its heading; its interval in two further columns.
   function csvOf(table) {
     const rows = [...table.tBodies[0].rows];
     const spans = [...table.tHead.rows[0].cells].map((_, i) =>
@@ -57,7 +57,7 @@
   function compare(a, b, sign) {
     const [x, y] = [a.dataset.value, b.dataset.value].map((v) => (v === undefined ? NaN : +v));
     if (!Number.isNaN(x) && !Number.isNaN(y)) return sign * (x - y);
-    if (!Number.isNaN(x)) return -1; // what has no figure comes last, both ways
+    if (!Number.isNaN(x)) return -1; // cells without a figure come last in both orders
     if (!Number.isNaN(y)) return 1;
     const isGap = (cell) => ["–", ""].includes(cell.textContent);
     if (isGap(a) || isGap(b)) return isGap(a) - isGap(b);
@@ -80,7 +80,7 @@
       const label = heading.textContent;
       const sorter = element("button", { type: "button", textContent: label, className: "sort" });
       sorter.addEventListener("click", () => sortBy(table, heading));
-      if (heading.children.length) { // a link stays one
+      if (heading.children.length) { // keep a link in the heading
         sorter.textContent = "";
         sorter.setAttribute("aria-label", `Sort by ${label}`);
         heading.append(sorter);
@@ -128,7 +128,7 @@
     (figure.querySelector(".numbers > summary") ?? figure.querySelector("figcaption")).after(tools);
   }
 
-  // What a drawn point is: to a pointer, to a finger, and by the arrow keys.
+  // Tooltips of drawn points: for a pointer, a finger, and the arrow keys.
   const tip = element("div", { className: "tip", hidden: true });
   tip.setAttribute("role", "status");
   document.body.append(tip);
@@ -144,7 +144,7 @@
     tip.style.top = `${scrollY + box.bottom + 4}px`;
   }
 
-  // A word's point leads to it in the explorer, where there is one.
+  // A word's point links to the word in the explorer, if there is one.
   function open(point) {
     const word = point?.querySelector("title")?.textContent.match(/^(.*): lean /)?.[1];
     const { words } = document.body.dataset;
@@ -173,7 +173,7 @@
     const told = element("span", { className: "told" });
     told.setAttribute("role", "status");
     const copy = button("Copy", "Copy the query", async () => {
-      getSelection().selectAllChildren(query); // for those whose browser gives no clipboard
+      getSelection().selectAllChildren(query); // for browsers without a clipboard
       try {
         await navigator.clipboard.writeText(query.textContent);
         told.textContent = "copied";
@@ -184,7 +184,7 @@
     query.before(element("p", { className: "tools" }, copy, told));
   }
 
-  // On paper everything is open, but for long tables and the data of plots; then as it was.
+  // For printing, unfold all but long tables and the data of plots; afterwards restore.
   const closed = [];
   addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details:not([open], .long)")) {

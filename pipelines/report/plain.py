@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.model import PageTable, Section
 from plumbline.warehouse.text.escape import terminal
 
-#: Most characters of a cell; a longer one loses its start if right-aligned, else its end.
+#: Most characters of a cell. A longer cell loses its start if it is right-aligned, else its end.
 _WIDEST = 60
-#: Parts of a page's HTML: its title, sentences in the answer of a first page, the whole answer, its
-#: items on other pages, and tags (links to the appendix with their text).
+#: Parts of a page's HTML: the title, a sentence of a first page's answer, the whole answer, an item
+#: of another page's answer, and markup to drop (tags, and links to the appendix with their text).
 _TITLE = re.compile("<h1>(.*?)</h1>", re.DOTALL)
 _SENTENCE = re.compile('<p class="(?:answer|bounds|alert)">(.*?)</p>', re.DOTALL)
 _ANSWER = re.compile('<section id="answer".*?</section>', re.DOTALL)
@@ -21,7 +21,7 @@ _MARKUP = re.compile(r"<a [^>]*appendix\.html.*?</a>|<[^>]+>", re.DOTALL)
 
 
 def plain(section: Section) -> Iterator[str]:
-    """A section's title, intro and tables as lines of text; long cells are cut."""
+    """A section's title, intro and tables as lines of text; cells are cut to ``_WIDEST``."""
     yield terminal(section.title)
     yield from (f"  {terminal(sentence)}" for sentence in section.intro)
     for table in section.tables:

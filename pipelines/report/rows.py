@@ -1,9 +1,12 @@
-"""Rows of a query, with the query as text that ``plumbline sql`` runs as it stands."""
+"""Rows of a query with its SQL, which ``plumbline sql`` can run; names of benchmarks and groups.
+
+A set is a benchmark with its groups, such as female/male.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.text.escape import sql_text
@@ -11,11 +14,13 @@ from plumbline.warehouse.text.escape import sql_text
 #: A row of a query or of a table of the warehouse.
 Row: TypeAlias = Mapping[str, Any]
 
+#: The usual groups, which aren't named beside a benchmark.
+_USUAL = "female/male"
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
 class Rows(list[Row]):
-    """Rows of a query; ``sql`` is the query that gives them, also after ``where`` and ``but``.
+    """Rows of a query. ``sql`` is a query for exactly these rows, also after ``where`` and ``but``.
 
     >>> rows = Rows([{"a": 1}, {"a": 2}, {"a": None}], "FROM t;")
     >>> print(rows.where(a=(1, 2)), rows.where(a=(1, 2)).sql)
@@ -50,7 +55,7 @@ class Rows(list[Row]):
         )
 
     def but(self, **unwanted: object) -> Rows:
-        """The rows whose columns all differ from the given values; ``None`` differs from others.
+        """The rows whose columns all differ from the given values. ``None`` equals only ``None``.
 
         >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
         >>> rows, rows.sql.splitlines()[-1]
@@ -63,17 +68,54 @@ class Rows(list[Row]):
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:
-        """The rows that a function accepts; ``sql`` still gives all of them."""
+        """The rows that a function accepts; ``sql`` still gives the others too."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
-        """The rows split by their values in ``columns``; groups are in order of first rows."""
+        """The rows split by their values in ``columns``, in the order of each group's first row."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
+def sides(row: Row) -> tuple[str, str]:
+    """The names of a row's two groups: that of sentence a, then that of sentence b.
+
+    >>> sides({"groups": "she/they"})
+    ('she', 'they')
+    """
+    a, _, b = str(row["groups"]).partition("/")
+    return a, b
+
+
+def set_name(row: Row) -> str:
+    """A row's benchmark, with its groups unless they are empty or female/male.
+
+    >>> set_name({"benchmark": "mine", "groups": "she/they"})
+    'mine (she/they)'
+    >>> set_name({"benchmark": "use-5", "groups": "female/male"})
+    'use-5'
+    """
+    groups = row["groups"]
+    return str(row["benchmark"]) if groups in ("", _USUAL) else f"{row['benchmark']} ({groups})"
+
+
+def sets(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """The combinations of benchmark and groups in the rows, each once, sorted.
+
+    >>> sets([{"benchmark": "b", "groups": "x/y", "n": n} for n in (1, 2)])
+    [{'benchmark': 'b', 'groups': 'x/y'}]
+    """
+    names = sorted({(str(r["benchmark"]), str(r["groups"])) for r in rows})
+    return [{"benchmark": benchmark, "groups": groups} for benchmark, groups in names]
+
+
+def by_set(rows: Rows) -> list[Rows]:
+    """Rows split by benchmark and groups, in the order of each part's first row."""
+    return rows.groups("benchmark", "groups")
+
+
 def with_ends(column: str) -> tuple[str, str, str]:
-    """The column of an estimate and those of its interval's ends.
+    """The names of three columns: an estimate, and the lower and upper end of its interval.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')
@@ -84,7 +126,7 @@ def with_ends(column: str) -> tuple[str, str, str]:
 def filled(text: str, params: Mapping[str, object]) -> str:
     """A query with its parameters replaced by values, except in comments.
 
-    Raises ``KeyError`` for a parameter without a value.
+    Raises ``KeyError`` if a parameter has no value.
 
     >>> filled("-- $top a side\\nFROM t WHERE n <= $top;", {"top": 5})
     '-- $top a side\\nFROM t WHERE n <= 5;'
@@ -107,7 +149,7 @@ def _condition(column: str, value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """A value as DuckDB reads it: text in quotes, a list in brackets.
+    """A value as a literal of DuckDB's SQL: text in quotes, a list in brackets.
 
     >>> literal("it's"), literal(0.5), literal(None), literal([True])
     ("'it''s'", '0.5', 'NULL', '[true]')

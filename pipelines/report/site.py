@@ -1,4 +1,4 @@
-"""Links between the pages of a site, and the sources of their figures."""
+"""A report as a site: links between its pages, and the source files of their figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
 from plumbline.pipelines.report.front.matrix import brief, name_order
-from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.metric_tables import (
     IN_BRACKETS,
     by_metric,
@@ -30,22 +29,21 @@ from plumbline.pipelines.report.model import (
     table,
 )
 from plumbline.pipelines.report.plots.svg import INK, Panel, short, svg
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
 
 _MEANING = (
     "US is the share of pairs without a preference, PD the share that prefers the first sentence "
-    "less the share that prefers the second. Ranks are by US, the largest first: those that a "
-    "model may have, as far as its 95% interval allows. Models whose ranks overlap aren't told "
-    "apart."
+    "less the share that prefers the second. Ranks are by US, the largest first; a model has all "
+    "ranks that its 95% interval allows. Models whose ranks overlap can't be told apart."
 )
 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Files that a page's figures come from: name or pattern, number of files, SHA-256.
+    """The files that a page's figures come from; ``name`` is their name or pattern.
 
-    For several files, ``sha256`` is that of the list that ``sha256sum`` prints. The site lists the
-    files at ``address``.
+    ``sha256`` is the file's hash or, for several files, the hash of the list that ``sha256sum``
+    prints. ``address`` is the site's page that lists the files.
     """
 
     name: str
@@ -88,9 +86,9 @@ class Site:
     Attributes:
         links: links to the further pages.
         command: the command that makes the site.
-        sources: gives the files behind a page, from the page's kind (`models`, `benchmarks`,
-            `words`, `pairs` or empty) and subject.
-        pages: makes the further pages, by file name.
+        sources: function from a page's kind (`models`, `benchmarks`, `words`, `pairs` or empty) and
+            subject to the files behind the page.
+        pages: function from facts to the further pages by file name.
         report_links: links to the report's own pages (``with_report_links``).
     """
 
@@ -102,7 +100,7 @@ class Site:
 
     @property
     def every(self) -> list[Link]:
-        """The links above every page: to the report's pages, then to the further ones."""
+        """The links above every page: first to the report's pages, then to the further pages."""
         return [*self.report_links, *self.links]
 
     def frame(self, here: str, kind: str = "", name: str = "", up: str = "") -> PageFrame:
@@ -110,7 +108,7 @@ class Site:
         return PageFrame(self.every, here, up, self.sources(kind, name), self.command)
 
     def with_report_links(self, facts: Facts, n_words: int, n_pairs: int) -> Site:
-        """The site with links to its report's pages; pages without content have none."""
+        """The site with links to those pages of its report that have content."""
         texts, rows = TrainingTexts(facts), _measured(facts)
         models = {r["model_key"]: r for r in rows}
         links = [Link("Overview", "index.html")]
@@ -122,22 +120,13 @@ class Site:
             )
             links.append(Link("Models", "models.html", f"{models_text}: US, PD, and ranks."))
         if n_words:
-            description = (
-                "lean in the text, frequency, and what models make of sentences about them."
-            )
-            links.append(Link("Words", "words.html", f"{counted(n_words, 'word')}: {description}"))
+            says = "lean in the text, frequency, and what models make of sentences about them."
+            links.append(Link("Words", "words.html", f"{counted(n_words, 'word')}: {says}"))
         if n_pairs:
-            description = (
-                f"{counted(n_pairs, 'sentence pair')}, each with the log ratio of every model."
-            )
-            links.append(Link("Pairs", "pairs.html", description))
-        links.append(
-            Link(
-                "Appendix",
-                "appendix.html",
-                "Methods, limits, every figure and table with its query.",
-            )
-        )
+            says = f"{counted(n_pairs, 'sentence pair')}, each with the log ratio of every model."
+            links.append(Link("Pairs", "pairs.html", says))
+        says = "Methods, limits, every figure and table with its query."
+        links.append(Link("Appendix", "appendix.html", says))
         return replace(self, report_links=links)
 
 
@@ -146,7 +135,7 @@ def _measured(facts: Facts) -> Rows:
 
 
 def _by_family(facts: Facts) -> Rows:
-    """Rows of US and PD, sorted by benchmark, family and model; names as in ``name_order``."""
+    """Rows of US and PD, sorted by benchmark, family and model (``name_order``)."""
     rows, texts = _measured(facts), TrainingTexts(facts)
 
     def place(row: Row) -> tuple[object, ...]:
@@ -204,10 +193,8 @@ def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:
 def _ranks(rows: Rows) -> Figure:
     """A plot of the ranks that each model may have on one benchmark, models in order of rows."""
     models = [str(r["model"]) for r in rows]
-    panel, benchmark = (
-        Panel("rank by US (1: the largest share without a preference)"),
-        set_name(rows[0]),
-    )
+    panel = Panel("rank by US (1: the largest share without a preference)")
+    benchmark = set_name(rows[0])
     panel.estimates(enumerate(rows), "rank", INK, size=5)
     panel.list_down((brief(model, models) for model in models), len(rows) - 0.3, -0.7)
     return Figure(

@@ -1,4 +1,4 @@
-"""HTML from the templates beside this file; everything that comes from data is escaped."""
+"""HTML from the templates in this directory; everything that comes from data is escaped."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _prose(sentence: str) -> Markup:
 
 
 def _inline(figure: Figure) -> Markup:
-    """A plot's SVG for a page, without its style element: the page's content policy forbids it."""
+    """A plot's SVG without its style element, which the page's content security policy forbids."""
     svg = re.sub(r"<style>.*?</style>", "", figure.svg, count=1)
     labelled = f'<svg role="img" tabindex="0" aria-label="{escape(figure.alt)}" '
     return Markup(svg.replace("<svg ", labelled, 1))
 
 
 def _visible(value: object) -> object:
-    """The value of a template's expression; invisible characters in text become escapes."""
+    """The value of a template's expression, with invisible characters of text as escapes."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value

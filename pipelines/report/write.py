@@ -23,8 +23,8 @@ from plumbline.pipelines.report.explorer.pages import (
 from plumbline.pipelines.report.explorer.sentence_pairs import pairs
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.first_page import Front, figures_of, front, named_after
-from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered, stem
+from plumbline.pipelines.report.rows import set_name, sets
 from plumbline.pipelines.report.site import BARE, PageFrame, Site, models_page
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
@@ -35,7 +35,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.progress import progress
 
-#: The file that lists a directory's files which a later report may remove.
+#: The list of a directory's files that a later report may remove.
 _LISTING = "plots.txt"
 
 
@@ -49,12 +49,12 @@ def write_report(
 ) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
-    Beside it lie ``appendix.html``, the plots as SVG with their data (``data_of``), and
-    ``words.html`` and ``pairs.html``, which search words and sentence pairs; with ``is_site`` or a
-    ``site`` also ``models.html``, a page for each model and each benchmark, and the pages of
-    ``site``. Files of an earlier report are removed. Raises ``BadInput`` when ``warehouse`` is no
-    warehouse or ``out`` cannot be written, and ``UsageProblem`` when a pattern of ``about``
-    (``facts.narrowed``) names nothing.
+    The other files are ``appendix.html``, the plots as SVG with their data (``data_of``), and
+    ``words.html`` and ``pairs.html``, which search words and sentence pairs. With ``is_site`` or a
+    ``site`` there are also ``models.html``, a page for each model and each benchmark, and the pages
+    of ``site``. Files of an earlier report are removed. Raises ``BadInput`` if ``warehouse`` isn't
+    a warehouse or ``out`` can't be written, and ``UsageProblem`` if a pattern of ``about``
+    (``facts.narrowed``) matches nothing.
     """
     out, is_site = Path(out), is_site or site is not None
     # Lock before reading, so that the last command to write has read the latest version.
@@ -74,10 +74,8 @@ def write_report(
         extra = {
             name: replace(page, sections=_numbered(page.sections)) for name, page in added.items()
         }
-        n_words, n_pairs = (
-            len(words.words if words else ()),
-            len(sentence_pairs.pairs if sentence_pairs else ()),
-        )
+        n_words = len(words.words) if words else 0
+        n_pairs = len(sentence_pairs.pairs) if sentence_pairs else 0
         linked = (site or Site()).with_report_links(facts, n_words, n_pairs) if is_site else Site()
         doors = [link for link in linked.every if link.says]
         first = replace(front(facts, appendix), links=links, searches=searches, doors=doors)
@@ -118,7 +116,7 @@ def write_report(
 
 
 def _publish_in(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> None:
-    """Write pages and plots to a subdirectory; without pages, only to one with a listing."""
+    """Write pages and plots to a subdirectory; without any, remove an earlier report's files."""
     if pages or (out / _LISTING).is_file():
         with _writable(out):
             out.mkdir(exist_ok=True)
@@ -129,7 +127,7 @@ def publish(page: Page, out: Path) -> Path:
     """Write a page, its plots and their data to ``out``; returns the path of its ``index.html``.
 
     If several commands write to one directory, the files of the last one stay. Raises ``BadInput``
-    when the directory can't be written.
+    if the directory can't be written.
     """
     with _directory_lock(out):
         numbered = replace(page, sections=_numbered(page.sections))
@@ -138,7 +136,7 @@ def publish(page: Page, out: Path) -> Path:
 
 @contextmanager
 def _directory_lock(out: Path) -> Iterator[None]:
-    """Create the directory ``out`` and lock it; waits while another command writes to it."""
+    """Create the directory ``out`` and lock it. Waits until no other command writes to it."""
     with ExitStack() as stack:
         with _writable(out):
             stack.enter_context(claimed(out / ".index.claim", wait=True))
@@ -161,7 +159,7 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
     with _writable(out):
         before = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
         for name in (*before, *files, listing.name):
-            if Path(name).name == name:  # a killed command may have left it
+            if Path(name).name == name:  # a killed command may have left its temporary file
                 _temporary(out / name).unlink(missing_ok=True)
         removable = set(files) - {"index.html"}
         _list(listing, {*before, *removable})
@@ -175,7 +173,7 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """The content of the appendix: answers, sections, and sections left out for want of data."""
+    """The content of the appendix: answers, sections, and sections left out without data."""
     parts = sections.sections(facts)
     missing = [part for part in parts if isinstance(part, Missing)]
     return Page(answer=sections.leads(facts), sections=_numbered(parts), missing=missing)
@@ -187,7 +185,7 @@ def named_sections(facts: Facts, name: str = "") -> list[Section]:
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
-    """The sections that aren't missing; a repeated anchor or stem of a figure gets a number."""
+    """The sections that aren't missing. Repeated anchors and figures' stems get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
     return [
         replace(
@@ -215,7 +213,6 @@ def _figures(page: Page) -> list[Figure]:
 
 
 def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
-    """Plots and the data behind them, by file name."""
     files = {}
     for figure in figures:
         files[f"{figure.stem}.svg"] = figure.svg.encode("utf-8", "replace")
@@ -224,10 +221,10 @@ def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """Files beside a plot, by ending: its data as CSV, a description as JSON; none without rows.
+    """The files beside a plot by ending: its rows as CSV, a description as JSON; none without rows.
 
-    The description has what is shown, the columns with their units, the query, versions, and how to
-    cite the plot.
+    The description has the plot's caption, its columns with their units, its query, versions, and
+    how to cite it.
     """
     if not figure.rows:
         return {}
@@ -273,7 +270,7 @@ KINDS = ("models", "benchmarks")
 
 @dataclass(frozen=True, eq=False)
 class SitePart:
-    """A page on one model or benchmark (``name``): directory, stem of its file, facts to show."""
+    """A page on the model or benchmark ``name``, in the directory ``kind``, showing ``facts``."""
 
     kind: str
     name: str
@@ -297,5 +294,5 @@ def site_parts(facts: Facts) -> list[SitePart]:
 
 
 def site_links(pages: Sequence[SitePart]) -> dict[str, str]:
-    """Name of a model or benchmark -> path of its page, from the site's first page."""
+    """Name of a model or benchmark -> path of its page, relative to the site's first page."""
     return {part.name: f"{part.kind}/{part.stem}.html" for part in pages}

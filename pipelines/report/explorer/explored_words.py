@@ -1,4 +1,4 @@
-"""Words of the explorer: lean by text, sources, sentences, and the models' preference."""
+"""Words of the explorer: their lean by text, sources, sentences, and models' preferences."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from plumbline.pipelines.report.explorer.sentence_pairs import SentencePairs
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.matrix import brief
-from plumbline.pipelines.report.groups import contrast_sides, set_name, sides
 from plumbline.pipelines.report.model import estimate
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
-#: Most frequent words of each text on a page, and on a site; words of benchmarks and of
-#: `plumbline why` are added.
+#: Most words of each text on a single page, and on a site: the most frequent ones. Words of
+#: benchmarks and of `plumbline why` are added.
 MOST_WORDS, SITE_WORDS = 20_000, 100_000
 #: Most sentences per side, and most sources, shown for a word.
 _SENTENCES, _SOURCES = 3, 12
-#: Bars of the distribution of all leans, and the largest ``reach`` of its axis in nats.
+#: Number of bars of the distribution of all leans, and the largest ``reach`` of its axis in nats.
 _BARS, _WIDEST = 60, 6.0
 
 _WORDS = """
@@ -108,10 +107,10 @@ class ExploredText:
         first, second: the names of the sides above and below 0.
         reach: the axis is from -reach to reach, in nats.
         bars: the distribution of all words' leans: heights from 0 to 1 of bars of equal width.
-        how: the command that explains a word, with ``WORD`` for the word; empty for an imported
+        how: the command that explains a word, with the placeholder ``WORD``; empty for an imported
             corpus, whose words it can't explain.
         furthest: words that lean to the first and to the second side, surest first, with leans.
-        is_clear: True if any of these words has an interval; then all intervals leave out 0.
+        is_clear: True if these words have intervals, which then exclude 0.
     """
 
     corpus: str
@@ -135,11 +134,11 @@ class Word:
     """A word: its lean in each text, and the models' preferences.
 
     Attributes:
-        leans: index of the text -> a row with ``n_word``, ``n_pair_f``, ``delta_nats``, ...,
-            ``sources``, and ``sentences``, whose parts ``marked`` makes.
-        preferences: by model and benchmark: both indices, mean, low, high (nats), pairs.
-        sets: for each set of sentence pairs with the word: index of the set, and the numbers of
-            pairs that hold the word, were made for it, and whose MaxPMI it decides.
+        leans: index of the text -> a row of ``_WORDS``, with ``sources`` and ``sentences`` (their
+            parts are from ``marked``).
+        preferences: for each model and benchmark: their indices, mean, low, high (nats), pairs.
+        sets: for each set of sentence pairs with the word: the set's index, and the numbers of
+            pairs that contain the word, were made for it, and have a MaxPMI that it decides.
     """
 
     word: str
@@ -151,7 +150,7 @@ class Word:
 
     @property
     def n_pairs(self) -> int:
-        """The number of sentence pairs that hold the word."""
+        """The number of sentence pairs that contain the word."""
         return sum(n for _, n, _, _ in self.sets)
 
 
@@ -159,10 +158,8 @@ class Word:
 class Explorer:
     """Data of the page of words.
 
-    ``benchmarks`` are their names with the groups preferred above and below 0.
-
-    The axis of preferences is from -``reach`` to ``reach``, in nats; ``sets`` are the names of the
-    sets of sentence pairs.
+    ``benchmarks`` have a name and the groups preferred above and below 0. The axis of preferences
+    is from -``reach`` to ``reach``, in nats. ``sets`` are the names of the sets of sentence pairs.
     """
 
     texts: list[ExploredText]
@@ -227,7 +224,7 @@ def _listed(facts: Facts) -> Rows:
 
 
 def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> ExploredText:
-    first, second = contrast_sides(facts, corpus, contrast)
+    first, second = facts.contrast_sides(corpus, contrast)
     subject = {"corpus": corpus, "contrast": contrast}
     query = "SELECT delta_nats FROM word_delta WHERE corpus = $corpus AND contrast = $contrast"
     leans = facts.connection.execute(query, subject).fetchnumpy()["delta_nats"]
@@ -259,7 +256,7 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Expl
 def _furthest(
     rows: Sequence[Row],
 ) -> tuple[tuple[list[tuple[str, str]], list[tuple[str, str]]], bool]:
-    """``furthest`` and ``is_clear`` of an ``ExploredText``, from the words that a report lists."""
+    """``furthest`` and ``is_clear`` of an ``ExploredText``, from the rows of ``_listed``."""
     up, down = list[tuple[str, str]](), list[tuple[str, str]]()
     for row in sorted(rows, key=lambda r: r["place"]):
         side = up if row["lean_bound_nats"] > 0 else down
@@ -270,7 +267,7 @@ def _furthest(
 def _add_preferences(
     facts: Facts, words: dict[str, Word]
 ) -> tuple[list[str], list[tuple[str, str, str]], float]:
-    """Add the models' preferences to ``words``; returns models, benchmarks, the axis's reach."""
+    """Add preferences to ``words``; returns models, benchmarks and reach of ``Explorer``."""
     rows = [r for r in facts.query(PREFERENCES) if np.isfinite(r["mean_nats"])]
     models = {name: k for k, name in enumerate(dict.fromkeys(r["model"] for r in rows))}
     sets: dict[tuple[str, str, str], int] = {}
@@ -288,7 +285,7 @@ def _add_preferences(
 
 
 def marked(snippet: Row) -> list[tuple[int, str]]:
-    """A sentence as (mark, text): 1 marks the word, 2 the nearest target, 0 the rest.
+    """A sentence in parts (mark, text). Mark 1 is the word, 2 the nearest target, 0 other text.
 
     >>> text = {"text_before": "And she", "keyword": "wet-nurse,", "text_after": "as he"}
     >>> marked({**text, "word": "nurse", "target": "she"})

@@ -1,5 +1,5 @@
 "use strict";
-// Search, and one word or pair at a time: they are in files of `size`, loaded when asked for.
+// The search, and the view of one word or pair. Records are in files of `size`, loaded on demand.
 const explorer = (() => {
   const index = JSON.parse(document.getElementById("index-").textContent);
   const [input, hits, told, shown, furthest] = ["word-", "hits-", "told-", "shown-", "furthest-"]
@@ -109,7 +109,7 @@ const explorer = (() => {
       const file = `${kind}s/${k}.js`;
       try {
         const records = await chunk(file, k);
-        if (location.hash !== asked) return; // somebody went on meanwhile
+        if (location.hash !== asked) return; // the reader chose something else meanwhile
         view(...show(i, records[i - k * index.size]));
       } catch {
         told.textContent = `${file} is not beside this page: keep the directory ${kind}s with it.`;

@@ -1,4 +1,4 @@
-"""Files of the explorers: their pages, words and pairs in chunks, and pages of single words."""
+"""Files of the explorers: both pages, words and pairs in chunks, and pages on single words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.warehouse.query.finding import Finding
 
 #: Words per file of ``word_files``, and pairs per file of ``pair_files``.
 _CHUNK, _PAIRS = 100, 250
-#: Width of a drawing of leans, and height of its bars.
+#: Width of a plot of leans, and height of its bars, in units of its viewBox.
 _WIDTH, _HEIGHT = 400, 34
 _FILES = ("style.css", "explorer/page.css")
 #: Note on a text that was imported without counts of co-occurrences.
@@ -87,7 +87,7 @@ def word_files(
     """Names and contents of the files in the directory ``words``.
 
     They are all words in chunks and, for a site, the pages of ``page_names``. Chunks are scripts,
-    since a page that is opened from a disk may load nothing else.
+    because a page that is opened from a disk may load nothing else.
     """
     yield from _chunks([_record(explorer, word) for word in explorer.words], _CHUNK)
     names = page_names(explorer) if is_site else {}
@@ -100,14 +100,14 @@ def pair_files(sentence_pairs: SentencePairs, words: Explorer | None) -> Iterato
     """Names and contents of the files in the directory ``pairs``, which hold all pairs.
 
     Args:
-        words: the explorer of words; words of pairs link to it.
+        words: the explorer of words, to which words of pairs link.
     """
     explored = {word.word for word in words.words} if words else set[str]()
     yield from _chunks([_pair(pair, explored) for pair in sentence_pairs.pairs], _PAIRS)
 
 
 def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
-    """Scripts that pass their records to the page."""
+    """Names and contents of scripts that pass ``size`` records each to the page."""
     for k, start in enumerate(range(0, len(records), size)):
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
@@ -121,7 +121,7 @@ def word_page(explorer: Explorer, word: Word, frame: PageFrame = BARE) -> str:
 
 
 def page_names(explorer: Explorer) -> dict[str, str]:
-    """Word -> the file of its own page, for words of benchmarks and those that lean furthest."""
+    """Word -> the file of its own page, for words with preferences and words that lean furthest."""
     far = {word for text in explorer.texts for side in text.furthest for word, _ in side}
     seen: Counter[str] = Counter()
     names = {}
@@ -132,7 +132,7 @@ def page_names(explorer: Explorer) -> dict[str, str]:
 
 
 def counts(text: ExploredText, row: Row) -> str:
-    """Counts of a word in a text and near both sides, as a sentence; empty if none is known."""
+    """A sentence on a word's counts in a text and near both sides; empty if no count is known."""
     parts = [] if row["n_word"] is None else [f"{row['n_word']:,} times"]
     if row["per_million"] is not None:
         parts.append(
@@ -147,7 +147,7 @@ def counts(text: ExploredText, row: Row) -> str:
 
 
 def area(text: ExploredText) -> str:
-    """The outline of the distribution of all leans, as an SVG path above y = _HEIGHT.
+    """The outline of the distribution of all leans, as an SVG path with its base at ``_HEIGHT``.
 
     >>> area(ExploredText("c", "she/he", "she", "he", 1.0, [0.5, 1.0], "", ([], []), True))
     'M0 34V17.0H200.0V0.0H400.0V34Z'
@@ -169,7 +169,7 @@ def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
 
 
 def side_of(result: Finding) -> str:
-    """The side that an estimate is coloured for, ``first`` or ``second``; empty if unclear.
+    """The side whose colour an estimate gets, ``first`` or ``second``; empty if it is unclear.
 
     >>> side_of(Finding("tea", "lean", 0.5, 0.2, 0.8)), side_of(Finding("tea", "lean", 0.5))
     ('first', '')
@@ -186,7 +186,7 @@ def _preference(value: float, low: float | None, high: float | None) -> Finding:
 
 
 def _brief(word: Word) -> float | None:
-    """The lean beside a word in a list, from the first text with a finite one; else ``None``."""
+    """A word's lean in the first text with a finite one, for a list of words; else ``None``."""
     leans = (row["delta_nats"] for _, row in sorted(word.leans.items()))
     return next((round(x, 2) for x in leans if x is not None and math.isfinite(x)), None)
 
@@ -229,5 +229,5 @@ def _rounded(values: Iterable[Any]) -> list[Any]:
 
 
 def _json(value: object) -> str:
-    """JSON that may stand inside a script element."""
+    """JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

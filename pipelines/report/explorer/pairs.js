@@ -1,4 +1,4 @@
-// Sentence pairs: those with some words, and what each model makes of one.
+// Sentence pairs: a search by words, and the view of one pair with every model's log ratio.
 (() => {
   const { index, furthest, element, drawn, figure, paragraph, count, at, scrolled, dot } = explorer;
   const MOST_LISTED = 300;
@@ -6,7 +6,7 @@
   const texts = index.parts.map((parts) => parts.join(" ").toLowerCase());
   const link = (href, textContent) => element("a", { href, textContent });
 
-  // What both sentences share, with what differs of one side (0 or 1), or of both.
+  // The words that both sentences share, with the differing words of one side (0 or 1) or of both.
   function marked(parts, side) {
     const mark = (text) => element("mark", { textContent: text || "∅" });
     return parts.flatMap((part, i) => {
@@ -56,7 +56,7 @@
 
   // --- One pair -------------------------------------------------------------------------------
 
-  // The report's one rule of a pair: no preference within epsilon, with its tolerance.
+  // The report's rule: no preference within epsilon, with a tolerance.
   const sideOf = (nats) =>
     (Math.abs(nats) <= index.epsilon + 1e-9 ? "" : nats > 0 ? "first" : "second");
 
@@ -69,7 +69,7 @@
     return [dot(value, reach, side, `${figure(value, 3)} nats, prefers ${preferred}`, [within], 3), preferred];
   }
 
-  // The name of a model, which breaks after its owner rather than within a word.
+  // A model's name, which may break after its owner, not within a word.
   const modelName = (model) => model.split(/(?<=\/)/).flatMap((part) => [element("wbr"), part]);
 
   function preferences(ratios, k) {

@@ -1,4 +1,4 @@
-"""Sentence pairs of the explorer: every model's log ratio, also by word, and MaxPMI."""
+"""Sentence pairs of the explorer: their MaxPMI, and every model's log ratio, also by word."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.groups import set_name, sides
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.rows import Row, set_name, sides
 from plumbline.warehouse.query.connection import arrow_rows
 from plumbline.warehouse.text.escape import terminal
 
-#: Most pairs, log ratios, and log ratios by word (one per pair and model): a page loads no more.
+#: Most pairs, log ratios, and lists of log ratios by word (per pair and model) that a page loads.
 _PAIRS, _RATIOS, _BY_WORD = 50_000, 3_000_000, 100_000
-#: Pairs per side at the start of each benchmark's list.
+#: Most pairs per side that the page lists first for each set.
 _FURTHEST = 5
-#: Words of a sentence as view `word_logprob` has them, and words as one searches them.
+#: Split a sentence into words: as view `word_logprob` does, and as the search does.
 _WORDS, _SEARCHED = re.compile(r"[^\t\n\f\r ]+").findall, re.compile(r"[^\W_]+").findall
 
-#: Pairs with their ratios, rounded to 3 decimals unless that moves a ratio over epsilon.
+#: Pairs with their log ratios, rounded to 3 decimals unless that moves a ratio across epsilon.
 _SCORED = """
 WITH scored AS (SELECT unnest($benchmarks) AS benchmark, unnest($keys) AS model_key),
 ratio AS (
@@ -81,7 +80,7 @@ ORDER BY model_key
 """
 _N_SCORED = "SELECT count(*) AS n FROM benchmark_pair WHERE list_contains($benchmarks, benchmark)"
 
-#: Words of sentence a matched with those of b: start and end in a, start and end in b.
+#: Matched words of sentences a and b: start and end in a, start and end in b.
 Aligned: TypeAlias = list[tuple[int, int, int, int]]
 
 
@@ -90,13 +89,13 @@ class Pair:
     """A sentence pair.
 
     Attributes:
-        key: its benchmark and identifier, which its address ends with.
+        key: its benchmark and identifier, which end its address on the page.
         of_set: index of its set in ``SentencePairs.sets``.
         a, b: the words of both sentences.
         ratios: log ratio (a minus b, nats) by model of its set; ``None`` without finite scores.
         n_first, n_second: numbers of models that prefer a and b by more than epsilon.
-        max_pmi: by text: its index, MaxPMI in nats, the word that decides it.
-        by_word: by model: its index, and the nats that each of ``rows`` adds to the log ratio.
+        max_pmi: for each text: index, MaxPMI in nats, the word that decides it.
+        by_word: for each model: index, and the nats that each of ``rows`` adds to the log ratio.
     """
 
     key: str
@@ -114,17 +113,17 @@ class Pair:
 
     @cached_property
     def aligned(self) -> Aligned:
-        """The words of a matched with those of b."""
+        """The matched words of a and b."""
         return align(self.a, self.b)
 
     @cached_property
     def parts(self) -> list[str]:
-        """In turn, words that both sentences share, that only a has, and that only b has."""
+        """In turns, words that both sentences share, words of a alone, and words of b alone."""
         return parts(self.a, self.b, self.aligned)
 
     @property
     def rows(self) -> list[list[str]]:
-        """The matched words of both sentences: one text where they are equal, else two."""
+        """The matched words of both sentences: one text if they are equal, else two."""
         both = ((self.a[i:j], self.b[k:m]) for i, j, k, m in self.aligned)
         return [[_joined(words) for words in ((a,) if a == b else (a, b))] for a, b in both]
 
@@ -139,11 +138,13 @@ class SentencePairs:
     """Data of the page of sentence pairs.
 
     Attributes:
-        sets: benchmark, with groups unless they are usual, and the names of both sides.
-        models: labels; ``set_models`` has the indices of a set's models, in the order of ratios.
-        epsilon_nats: largest log ratio, without its sign, that counts as no preference.
-        n_left_out: pairs that are not on the page; ``n_models_by_word`` models have figures by
-            word, of which ``n_shown_by_word`` are on the page.
+        sets: for each set: its ``set_name`` and the names of both sides.
+        models: the models' labels.
+        set_models: for each set: the indices of its models, in the order of ``Pair.ratios``.
+        epsilon_nats: largest absolute log ratio that counts as no preference.
+        n_left_out: number of pairs that are not on the page.
+        n_models_by_word: number of models with log ratios by word; the page has those of
+            ``n_shown_by_word``.
     """
 
     sets: list[tuple[str, str, str]]
@@ -158,12 +159,12 @@ class SentencePairs:
 
     @property
     def furthest(self) -> list[list[list[int]]]:
-        """By set, indices of the natural pairs that lean furthest to the first and second side."""
+        """For each set: indices of the natural pairs that lean furthest to each side."""
         return [[_furthest(self.pairs, k, sign) for sign in (1, -1)] for k in range(len(self.sets))]
 
     @property
     def sets_of_words(self) -> dict[str, list[tuple[int, int, int, int]]]:
-        """Word -> the sets with it, as ``Word.sets`` of the explorer of words has them."""
+        """Word -> its ``Word.sets`` in the explorer of words."""
         counts = defaultdict[tuple[str, int], list[int]](lambda: [0, 0, 0])
         for pair in self.pairs:
             roles = (pair.words, {pair.word.lower()}, {word for _, _, word in pair.max_pmi})
@@ -224,8 +225,7 @@ def _set_and_sides(row: Row) -> tuple[str, str, str]:
 
 
 def _rows(facts: Facts, text: str, **params: object) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]]
-    rows = arrow_rows(facts.connection, text, params).to_pylist()
+    rows: list[dict[str, Any]] = arrow_rows(facts.connection, text, params).to_pylist()
     return rows
 
 
@@ -245,7 +245,7 @@ def _pair(row: Row, of_set: int) -> Pair:
 
 
 def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
-    """Match the words of two sentences: one by one if they are equally long, else equal words.
+    """Match the words of two sentences: by position if they are equally long, else equal words.
 
     >>> align(["she", "left"], ["he", "left"])
     [(0, 1, 0, 1), (1, 2, 1, 2)]
@@ -264,7 +264,7 @@ def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
 
 
 def parts(a: Sequence[str], b: Sequence[str], aligned: Aligned) -> list[str]:
-    """In turn, words that two sentences share, that only a has, and that only b has.
+    """In turns, words that two sentences share, words of a alone, and words of b alone.
 
     >>> a, b = "She lost her own key".split(), "He lost his key".split()
     >>> parts(a, b, align(a, b))
@@ -287,7 +287,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _add_max_pmi(facts: Facts, by_id: dict[tuple[str, str], Pair]) -> list[str]:
-    """Add each pair's MaxPMI; returns the names of the texts."""
+    """Add each pair's MaxPMI to ``by_id``; returns the names of the texts."""
     texts: dict[str, int] = {}
     for row in facts.query(_MAX_PMI):
         contrast = "" if row["contrast"] == "she/he" else f", {row['contrast']}"
@@ -300,7 +300,7 @@ def _add_max_pmi(facts: Facts, by_id: dict[tuple[str, str], Pair]) -> list[str]:
 def _add_words(
     facts: Facts, by_id: dict[tuple[str, str], Pair], models: dict[str, int]
 ) -> tuple[int, int]:
-    """Add log ratios by word; returns how many models have them, and how many are shown."""
+    """Add log ratios by word to ``by_id``; returns how many models have them, and are shown."""
     scored = {r["model_key"] for r in _rows(facts, "SELECT DISTINCT model_key FROM token_logprob")}
     shown = [key for key in models if key in scored][: max(1, _BY_WORD // len(by_id))]
     if not shown:
@@ -318,7 +318,7 @@ def _add_words(
 
 
 def _furthest(all_pairs: Sequence[Pair], of_set: int, sign: int) -> list[int]:
-    """Indices of a set's natural pairs whose mean over its models is furthest to a side."""
+    """Indices of the set's natural pairs with the mean log ratio furthest to the side ``sign``."""
     leaning = [
         (sign * pair.mean_nats, k)
         for k, pair in enumerate(all_pairs)

@@ -1,4 +1,4 @@
-// What is known of one word.
+// The view of one word.
 (() => {
   const { index, element, drawn, path, figure, paragraph, count, at, interval, scrolled, dot } = explorer;
   const place = new Map(index.words.map((word, i) => [word, i]));
@@ -110,7 +110,7 @@
   function found(wanted) {
     const inside = index.words.filter((word) => word.includes(wanted));
     const rank = (word) => (word === wanted ? 0 : word.startsWith(wanted) ? 1 : 2);
-    inside.sort((a, b) => rank(a) - rank(b)); // of equal rank the more frequent first
+    inside.sort((a, b) => rank(a) - rank(b)); // within a rank, the more frequent first
     return inside.map((word) => place.get(word));
   }
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from plumbline.pipelines.report.groups import sides
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """The finding of a row: its column ``of`` with the ends of its interval.
+    """The finding on a row's estimate in column ``of``, with its interval.
 
     ``p``, ``q``, ``n_clusters`` and ``clusters`` are the row's, if it has them.
 
@@ -46,13 +45,13 @@ def side(row: Row) -> str:
 
 
 def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
-    """The mean over families of models of their mean figure, with Student's 95% interval.
+    """The mean of the families' mean figures, with Student's 95% interval over families.
 
-    Models of a family are alike (text, architecture, tokenizer), so a family counts once.
-    There is no interval of fewer than ``LEAST_CLUSTERS`` families, nor if all have the same mean.
+    Models of a family are alike (text, architecture, tokenizer), so a family counts once. There is
+    no interval if the families are fewer than ``LEAST_CLUSTERS`` or all have the same mean.
 
     Args:
-        figures: a model's family and its figure, for each model.
+        figures: family and figure of each model.
 
     >>> found = over_families([(name, 1.0 + k % 2) for k, name in enumerate("aabcdef")])
     >>> found.over, found.verdict, round(found.estimate, 2)
@@ -75,8 +74,8 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 def of_groups(row: Row, p: str) -> Finding:
     """How much farther apart FairPair's two groups are than samples of one group: B less mean V.
 
-    The verdict is that of the permutation test; ``p`` is the column of its p-value. The interval of
-    F can't be used as a test: if the groups are alike, F's noise is of second order.
+    The verdict is from the permutation test, whose p-value is in column ``p``. The interval of F
+    can't be used as a test: if the groups are alike, F's noise is of second order.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2

@@ -1,4 +1,4 @@
-"""Models by what is known of the text that they were trained on, and by family."""
+"""Models grouped by how their training text relates to a corpus, and by family."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class TrainingTexts:
         self._adapted = {r["model_key"] for r in models if r["adapter"]}
 
     def relation(self, row: Row) -> Relation:
-        """The relation of the training text of a row's model to the row's corpus.
+        """How the training text of a row's model relates to the row's corpus.
 
-        The corpus of a model trained in this warehouse is on record; for others the relation
-        follows from their names. It is `unknown` with an adapter, which saw further text.
+        For a model trained in this warehouse, the training corpus is on record. For others the
+        relation follows from the model's name. With an adapter, which saw further text, it is
+        `unknown`.
         """
         key, corpus = row["model_key"], row["corpus"]
         if trained_on := self._trained_on.get(key):
@@ -58,7 +59,7 @@ class TrainingTexts:
         return self._n_parameters.get(row["model_key"])
 
     def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:
-        """Relation -> the rows with it, closest relation first; none without rows."""
+        """Relation -> the rows with it, closest relation first, without empty groups."""
         groups = {
             name: Rows(row for row in rows if self.relation(row) == name) for name in RELATIONS
         }

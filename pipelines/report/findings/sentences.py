@@ -1,6 +1,6 @@
-"""One wording per kind of finding, for all pages; the verdict is that of ``finding``.
+"""The wording of each kind of finding, for all pages. Verdicts are from ``finding``.
 
-Sentences come without the full stop, so that more may follow.
+Sentences have no full stop, because more may follow.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from statistics import fmean
 from plumbline.eval_workers.models.model_texts import known
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
 from plumbline.pipelines.report.findings.models_by_text import RELATIONS, TrainingTexts
-from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 from plumbline.warehouse.languages.homographs import HOMOGRAPHS
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
-#: Words for a preference whose side is not clear.
+#: Words for a preference without a clear side.
 UNTOLD = "no clear direction"
 #: The contrast that is not named beside a corpus.
 _USUAL = "she/he"
@@ -35,11 +34,11 @@ def moved(change: Finding, untold: str = "is not shown to change") -> str:
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """The side that a word leans to, with the interval, from a row with ``delta_nats``.
+    """A clause on the side to which a word leans, with the interval of its ``delta_nats``.
 
     Args:
         first, second: names of the sides above and below 0.
-        where: words after the verb, such as the text.
+        where: text after the verb, with a leading space, such as the name of the corpus.
 
     >>> row = {"delta_nats": 0.7, "delta_nats_low": 0.2, "delta_nats_high": 1.2,
     ...        "clusters": "document", "n_clusters": 40}
@@ -72,7 +71,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """The lean of a word without a delta: its bound, if it is near one side only.
+    """A clause on a word without a delta: the bound of its lean, if it is near one side only.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -92,7 +91,7 @@ def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
 
 
 def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None) -> str:
-    """The interval of a row of ``metric_value`` with its clusters; or why there is none.
+    """The interval of a row of ``metric_value`` with its clusters, or why it has no interval.
 
     Digits and sign are by default those of the row's metric.
 
@@ -108,9 +107,9 @@ def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None)
 
 
 def points(row: Row) -> str:
-    """A row's PD with its interval, in points towards the group that it prefers.
+    """A row's PD with its interval, in points towards the preferred group.
 
-    Without an interval a PD below 0 keeps its sign.
+    Without an interval, a PD below 0 keeps its sign.
 
     >>> points({"value": -100.0, "value_low": -100.0, "value_high": -76.6})
     '100.0 points (95% interval 76.6 to 100.0)'
@@ -139,7 +138,7 @@ def prefers(row: Row) -> str:
 
 
 def homographs(contrast: str, words: Sequence[str]) -> str:
-    """A note on words from a language in which a target has another meaning; empty if none is.
+    """A note on words of a language in which a target has another meaning; empty without any.
 
     >>> homographs("she/he", ["quarterback", "que", "pero"])
     'Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word).'
@@ -171,8 +170,8 @@ def unscored(row: Row) -> str:
 def preferences(texts: TrainingTexts, rows: Rows) -> str:
     """A clause on which sentences of a benchmark models prefer, from their rows of PD.
 
-    For several models it has how many prefer which, and the mean PD over families or, with two to
-    ``LEAST_CLUSTERS - 1`` families, the mean PD of each.
+    For several models it says how many prefer each side, and the mean PD over families. With two to
+    ``LEAST_CLUSTERS - 1`` families, it has each family's mean PD instead.
     """
     if len(rows) == 1:
         return prefers(rows[0])
@@ -207,7 +206,7 @@ def _all(n: int) -> str:
 
 
 def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
-    """The mean of ``what`` over families; if they are few, each family's; empty for one."""
+    """The mean of ``what`` over families, or each family's mean if they are few; empty for one."""
     families = texts.families(rows)
     mean = over_families(
         [(name, r["value"]) for name, family_rows in families.items() for r in family_rows]
@@ -227,9 +226,9 @@ def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, uni
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
-    """A sentence on models' slopes: do they follow a text on a benchmark?
+    """A sentence on models' slopes: do the models follow a text on a benchmark?
 
-    Only a model trained on the text is said to follow it; others are said to agree with it.
+    Only a model trained on the text is said to follow it; other models agree with it.
     """
     trained_on_it = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
@@ -257,7 +256,7 @@ _FOLLOW, _AGREE = ("follow", "follows"), ("agree with", "agrees with")
 
 
 def text_name(row: Row) -> str:
-    """Name of a row's corpus, with its contrast if that isn't the usual one."""
+    """Name of a row's corpus, with its contrast unless that is she/he."""
     return str(row["corpus"] if row["contrast"] in ("", _USUAL) else corpus_name(row))
 
 
@@ -290,7 +289,7 @@ def _rest(ways: Counter[Verdict]) -> str:
 
 
 def _named(texts: TrainingTexts, rows: Rows) -> str:
-    """The families of the rows' models, in brackets; empty if no model is known by name."""
+    """The families of the rows' models, in brackets; empty if no model's name is known here."""
     names = ", ".join(texts.families(rows))
     return f" ({names})" if any(known(str(r["model"]).partition(" (")[0]) for r in rows) else ""
 
@@ -319,7 +318,7 @@ def _each_family(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def capital(sentence: str) -> str:
-    """A sentence, capitalised if its first word surely isn't a name: `all`, `over` and the like.
+    """A sentence, capitalised if its first word can't be the name of a model.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')

@@ -8,18 +8,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front import closed_world_check, matrix, opening_answer, scatter
-from plumbline.pipelines.report.front.headline import headline, headline_pd
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.front import matrix, opening_answer
+from plumbline.pipelines.report.front.headline import headline, headline_figure, headline_pd
 from plumbline.pipelines.report.front.parts import Part, models, robustness, text
-from plumbline.pipelines.report.groups import set_name, sets
-from plumbline.pipelines.report.model import Figure, Lead, Link, Page, count, first_of
+from plumbline.pipelines.report.model import Figure, Lead, Link, Page, count, first_of, shown
+from plumbline.pipelines.report.rows import Rows, set_name, sets
+from plumbline.warehouse.query.finding import Verdict
 
-#: Most names of benchmarks, models and corpora above the title; the rest is only counted.
+#: Most benchmarks, models and corpora that are named above the title; the others are counted.
 _NAMED = 3
-#: Questions that the page answers itself; the others link to their answers in the appendix.
+#: Questions that the page itself answers. Other questions link to the appendix.
 _OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
-#: Questions about the closed world, whose verdict stands apart.
+#: Questions that the closed-world check answers.
 _VALIDATION = ("Does it turn round when the text does?", "Does counting find the lean of the text?")
+#: Least rank correlation of counted with planted leans, at the low end of its interval.
+LEAST_FOUND = 0.9
+
+
+@dataclass(frozen=True)
+class ClosedWorldVerdict:
+    """The result of the closed-world check; ``more`` is the anchor of its appendix section."""
+
+    has_passed: bool
+    sentence: str
+    more: str = "planted"
 
 
 @dataclass(frozen=True)
@@ -27,15 +40,15 @@ class Front:
     """The first page.
 
     Attributes:
-        about: pairs of a label and a text, for the line above the title.
-        check: verdict on the closed world; ``None`` without one.
+        about: labels and texts of the line above the title.
+        check: result of the closed-world check; ``None`` if there is none.
         others: questions that only the appendix answers.
         alerts: warnings to read before the figures.
         questions: the warehouse's other benchmarks, each with the command that reports on it.
         up: path to the directory of the appendix.
-        searches: addresses of the pages that search ``words`` and ``pairs``; empty without one.
+        searches: addresses of the pages that search ``words`` and ``pairs``; empty without a page.
         links: name of a model or benchmark -> address of its page.
-        doors: links to other pages of the site, each with a line on its content.
+        doors: links to other pages of the site, each with a line on that page's content.
     """
 
     title: str
@@ -44,7 +57,7 @@ class Front:
     figure: Figure | None
     matrix: matrix.Matrix | None
     parts: Sequence[Part] = ()
-    check: closed_world_check.ClosedWorldVerdict | None = None
+    check: ClosedWorldVerdict | None = None
     others: Sequence[Lead] = ()
     alerts: Sequence[str] = ()
     questions: Sequence[tuple[str, str]] = ()
@@ -55,7 +68,7 @@ class Front:
 
 
 def front(facts: Facts, appendix: Page) -> Front:
-    """The first page of a warehouse, with alerts and other answers from ``appendix``."""
+    """The first page of a warehouse. Alerts and other answers come from ``appendix``."""
     head = headline(facts)
     text_part = text(facts, head)
     parts = [models(facts, head), text_part, robustness(facts)]
@@ -64,10 +77,10 @@ def front(facts: Facts, appendix: Page) -> Front:
         opening_answer.title(facts, head, others),
         _about(facts),
         opening_answer.answer(facts, head, others, text_part.sentences if text_part else ()),
-        scatter.figure(facts, head) if head else None,
+        headline_figure(facts, head) if head else None,
         matrix.matrix(facts),
         [part for part in parts if part is not None],
-        closed_world_check.closed_world(facts),
+        closed_world(facts),
         others,
         [alert for section in appendix.sections for alert in section.alerts],
         _questions(facts),
@@ -75,7 +88,7 @@ def front(facts: Facts, appendix: Page) -> Front:
 
 
 def _about(facts: Facts) -> list[tuple[str, str]]:
-    """Date of the last run, benchmarks, models, corpora; with totals if the facts are limited."""
+    """Date of the last run, benchmarks, models and corpora; totals too if the facts are limited."""
     dates = [str(row["started"])[:10] for row in facts.rows("run")]
     about = [("Date", max(dates, default=""))]
     for noun, plural, query in (
@@ -114,6 +127,39 @@ def _questions(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
+def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
+    """The check on planted leans; ``None`` without such leans, or if nothing has an interval.
+
+    It passes if all intervals are on the expected side. The rank correlation of counted with
+    planted leans must be above ``LEAST_FOUND``, and a model's slope on its text's planted leans
+    above 0. The correlation between models of straight and swapped leans, if any, must be below 0.
+    """
+    counted = facts.metrics("rank correlation", subset="words, measured on planted")
+    followed = facts.metrics("slope", subset="words, planted delta")
+    turned = facts.metrics("correlation", subset="words, swapped on straight")
+    if not counted:
+        return None
+    trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
+    followed = followed.only(lambda r: (r["model"], r["corpus"]) in trained_on)
+    parts: list[tuple[Rows, str, str, Verdict, int]] = [
+        (counted, "counting finds the planted leans", "rank correlation", "above", 3),
+        (followed, "a model trained on them follows", "slope", "above", 2),
+        (turned, "swapped leans turn it round", "correlation", "below", 2),
+    ]
+    results, has_passed = [], True
+    for rows, claim, name, expected, digits in parts:
+        estimates = [r for r in rows if r["value_low"] is not None]
+        if estimates:
+            is_above = expected == "above"
+            worst = min(estimates, key=lambda r: r["value_low"] if is_above else -r["value_high"])
+            null = LEAST_FOUND if rows is counted else 0.0
+            has_passed &= finding(worst, null=null).verdict == expected
+            ends = " to ".join(shown(worst[end], digits) for end in ("value_low", "value_high"))
+            results.append(f"{claim} ({name} {shown(worst['value'], digits)}, {ends})")
+    sentence = "; ".join(results)
+    return ClosedWorldVerdict(has_passed, sentence[0].upper() + sentence[1:]) if results else None
+
+
 def figures_of(first: Front) -> list[Figure]:
     """The plots of the first page."""
     drawn = [first.figure, *(part.figure for part in first.parts)]
@@ -121,7 +167,7 @@ def figures_of(first: Front) -> list[Figure]:
 
 
 def named_after(first: Front, name: str) -> Front:
-    """The page with ``name-`` put before the names of its plots."""
+    """The page with ``name-`` before its plots' stems."""
 
     def named(figure: Figure | None) -> Figure | None:
         return figure and replace(figure, stem=f"{name}-{figure.stem}")

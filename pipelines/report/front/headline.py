@@ -1,28 +1,42 @@
-"""The subject of the first page: one benchmark and, where it has fits, one text."""
+"""The subject of the first page: one benchmark and, if it has fits, one text with its plot."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
-from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.metric_tables import FIT
-from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import LEANS, own_texts
+from plumbline.pipelines.report.model import Figure, shown, stem
+from plumbline.pipelines.report.plots.svg import INK, NEUTRAL, Panel, svg
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides
+from plumbline.pipelines.report.sections.follow import (
+    BY_MAX_PMI,
+    LEANS,
+    drawable_points,
+    fitted_line,
+    own_texts,
+)
 
 #: Columns that the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
+#: Most points with their word written beside them.
+_LABELLED = 10
+#: With more points than this, the plot is a cloud without tooltips.
+_MOST_NAMED = 800
 
 
 @dataclass(frozen=True)
 class Headline:
     """The slopes of all models on one benchmark and text, and the fit that is drawn.
 
-    ``slopes`` are rows of ``metric_value``, smallest first, and ``own`` those whose models were
-    trained on the text. ``fit`` is the row of view ``fit`` with the middle slope of ``about``.
-    ``elsewhere`` are slopes on the same text and other benchmarks.
+    ``slopes`` are rows of ``metric_value``, smallest first. ``own`` are those of models trained on
+    the text. ``fit`` is the row of view ``fit`` with the middle slope of ``about``. ``elsewhere``
+    are slopes on the same text and other benchmarks.
     """
 
     slopes: Rows
@@ -50,8 +64,8 @@ class Headline:
 def headline_pd(facts: Facts) -> Rows:
     """The rows of PD on the benchmark and groups that the page is about; none without metrics.
 
-    It is the benchmark on which the most models prefer a sentence of at least one pair; among
-    equals, the one whose slopes come first (``_first_slopes``), then the one with the most pairs.
+    The page is about the benchmark on which the most models have a preference in at least one pair.
+    Ties are decided by the slopes (first in ``_first_slopes``), then by the number of pairs.
     """
     moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
     n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
@@ -65,7 +79,7 @@ def headline_pd(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """The first slopes on the benchmark that the page is about; ``None`` without slopes."""
+    """The first slopes on the benchmark that the page is about; ``None`` if it has none."""
     name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -83,9 +97,9 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """Benchmark -> the slopes of all models on its first text, by ``rank``.
 
-    Slopes of models on their own training text come before others, planted before measured leans,
-    and one pair of words such as she/he before lists. Among equals, leans that spread wider in the
-    text come first, since they give a slope the smallest error.
+    Slopes of models on their own training text come first, then planted before measured leans, then
+    single pairs of words such as she/he before lists. Ties are decided by the spread of the leans:
+    a wider spread gives a slope a smaller error.
     """
     fits, trained_on = _fits(facts), own_texts(facts)
 
@@ -111,5 +125,56 @@ def _fit_key(row: Row) -> tuple[object, ...]:
 
 
 def known_slopes(facts: Facts) -> Rows:
-    """Slopes on the lean of a text; for a model trained here, only on its own training text."""
+    """Slopes on the lean of a text. A model trained here has slopes on its own text only."""
     return facts.rows("slope").where(subset=tuple(LEANS))
+
+
+def headline_figure(facts: Facts, head: Headline) -> Figure | None:
+    """The points of the headline's fit with its line; ``None`` if they can't be drawn."""
+    fit, points = head.fit, drawable_points(facts, head.fit)
+    if not points:
+        return None
+    name, (first, _) = set_name(fit), sides(fit)
+    which, pairs = f"of {name}", "sentences with it"
+    if fit["subset"] == BY_MAX_PMI:
+        which, pairs = f"that decides the MaxPMI of some pairs of {name}", "these pairs, often few"
+    middle = f" (the middle one of {len(head.about)})" if len(head.about) > 1 else ""
+    return Figure(
+        stem("lean", fit["model"], name, fit["corpus"]),
+        f"Each word's preference by {fit['model']} against its lean in {fit['corpus']}: slope "
+        f"{shown(fit['slope'], 2, signed=True)} over {fit['n']:,} words.",
+        f"Each dot is a word {which}. Across: its lean in the text {fit['corpus']} "
+        f"(right: {first}). Up: the mean log ratio of the model {fit['model']}{middle} in "
+        f"{pairs} (up: {first}). Outer words are named. Line: least squares, 95% band.",
+        _drawn(points, fit),
+        points,
+    )
+
+
+def _drawn(points: Rows, fit: Row) -> str:
+    x, y = (np.array([p[column] for p in points]) for column in ("x_nats", "y_nats"))
+    lean, _ = LEANS[fit["subset"]]
+    panel = Panel(lean, f"log ratio in nats (up: {sides(fit)[0]})")
+    panel.rule(x=0, color=NEUTRAL, width=0.7)
+    panel.rule(y=0, color=NEUTRAL, width=0.7)
+    fitted_line(panel, x, fit)
+    if len(points) > _MOST_NAMED:
+        panel.cloud(x, y, INK, 4, 0.4)
+    else:
+        titles = [
+            f"{p['point']}: lean {shown(p['x_nats'], 2, signed=True)} nats in the text, "
+            f"preference {shown(p['y_nats'], 2, signed=True)} nats"
+            for p in points
+        ]
+        panel.named(x, y, INK, titles)
+    named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _outermost(x, y)]
+    panel.labels(named, _LABELLED)
+    return svg("", [panel], 440, 600)
+
+
+def _outermost(x: np.ndarray, y: np.ndarray) -> Sequence[int]:
+    """Indices of the points, outermost first: in turns the highest, rightmost, lowest, leftmost."""
+    spread_x, spread_y = (float(v.std()) or 1.0 for v in (x, y))
+    across, up = (x - x.mean()) / spread_x, (y - y.mean()) / spread_y
+    ways = [np.argsort(-far, kind="stable") for far in (up, across, -up, -across)]
+    return list(dict.fromkeys(int(i) for turn in zip(*ways, strict=True) for i in turn))

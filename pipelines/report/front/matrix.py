@@ -12,17 +12,17 @@ from plumbline.pipelines.report.findings.estimates import side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
 from plumbline.pipelines.report.front.headline import headline_pd
-from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.metric_tables import ranks
 from plumbline.pipelines.report.model import Cell, counted, shown, text
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A metric's ``value`` on a scale from 0 to 100: ``at``, its interval from ``low`` to ``high``.
+    """A metric's ``value`` with its places on a scale from 0 to 100: ``at``, ``low`` and ``high``.
 
-    ``text`` is the value as text, ``words`` has it with its interval; ``side`` gives the colour.
+    ``low`` and ``high`` are the ends of the interval. ``text`` is the value as text, ``words`` adds
+    the interval. ``side`` gives the colour: ``first``, ``second`` or empty.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A model: its name, short and whole, its properties, and US, PD and ranks by benchmark."""
+    """A model: short and whole name, properties, and US, PD and ranks on each benchmark."""
 
     name: str
     whole: str
@@ -46,10 +46,10 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """US and PD of each model (rows) on each benchmark (columns); ``None`` where not scored.
+    """US and PD of each model (rows) on each benchmark (columns).
 
     ``about`` are the headings of the models' properties, ``sets`` the benchmarks with their sizes.
-    PD's scale is from -``reach`` to ``reach``, in points; ``sides`` names its ends.
+    The scale of PD is from -``reach`` to ``reach`` points; ``sides`` names both ends.
     """
 
     about: Sequence[str]
@@ -108,7 +108,7 @@ def matrix(facts: Facts) -> Matrix | None:
 
 
 def _about(texts: TrainingTexts, models: Sequence[Row]) -> dict[str, list[Cell]]:
-    """Columns of family, size and year; a column with the same text in all rows is left out."""
+    """Columns of family, size and year, without columns whose text is the same in all rows."""
     columns = {
         "Family": [text(texts.family(r)) for r in models],
         "Size": [_parameters(texts.n_parameters(r)) for r in models],
@@ -130,7 +130,7 @@ def _parameters(n: int | None) -> Cell:
 
 
 def brief(model: str, models: Sequence[str]) -> str:
-    """A model's name without its owner, unless another of the models then has the same name.
+    """A model's name without its owner, unless two of the models then have the same name.
 
     >>> [brief(name, ["a/x", "b/x", "b/y"]) for name in ("a/x", "b/y")]
     ['a/x', 'y']
@@ -169,7 +169,7 @@ def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:
 
 
 def _ends(row: Row) -> tuple[float, float]:
-    """The ends of an interval; the value itself where there is none."""
+    """The ends of an interval; the value itself for an end that is NULL."""
     low, high = (row["value"] if row[c] is None else row[c] for c in ("value_low", "value_high"))
     return low, high
 
@@ -180,7 +180,7 @@ def _size(sizes: set[int]) -> str:
 
 
 def name_order(model: tuple[str, str]) -> tuple[object, ...]:
-    """A sort key for (name, key): numbers in names by their size, 70m before 160m before 1b.
+    """A sort key for (name, key) that reads sizes in names: 70m is before 160m, which is before 1b.
 
     >>> sorted([("p-1b", ""), ("p-160m", ""), ("p-70m", "")], key=name_order)[0]
     ('p-70m', '')

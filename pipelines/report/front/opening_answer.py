@@ -1,4 +1,4 @@
-"""The question, the sentence that answers it, and how sure that is."""
+"""The question of the first page, the sentence that answers it, and how sure the answer is."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from plumbline.pipelines.report.findings.sentences import (
     text_name,
 )
 from plumbline.pipelines.report.front.headline import Headline, headline_pd
-from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, shown, span
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides, with_ends
 from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors
 
 _NOTHING = (
@@ -66,7 +65,7 @@ def answer(
 ) -> Opening:
     """The answer: do models follow their text on a benchmark, and which way do they lean on it?
 
-    Without models it is the first sentence of ``others``, else of ``of_text``, the part on words.
+    Without metrics it is the first sentence of ``others``, else of ``of_text`` (the part on words).
     """
     pd_rows = headline_pd(facts)
     texts = head.texts if head else TrainingTexts(facts)
@@ -80,7 +79,7 @@ def answer(
 
 
 def _frames(facts: Facts, row: Row) -> str:
-    """A caveat if a row's benchmark was written from Plumbline's own frames; else empty."""
+    """A caveat if a row's benchmark was written from Plumbline's sentence frames; else empty."""
     frame_benchmarks = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
     return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in frame_benchmarks else ""
 
@@ -94,7 +93,7 @@ def _measured(rows: Rows) -> str:
 
 
 def _bounds(head: Headline) -> str:
-    """Sentences on the slope, its interval and models, and on what it doesn't show."""
+    """Sentences on the drawn fit's slope: interval, models, and what it doesn't show."""
     row, n = head.slope, len(head.about)
     first = str(row["contrast"] or "").partition("/")[0] if "/" in (row["contrast"] or "") else ""
     toward = first or sides(row)[0]
@@ -120,7 +119,7 @@ def _as_sentences(sentences: Sequence[str]) -> str:
 
 
 def _elsewhere(head: Headline) -> str:
-    """How many slopes are above 0 on other benchmarks; for one model, the names of those."""
+    """How many slopes are above 0 on other benchmarks; for one model, on which benchmarks."""
     keys = {r["model_key"] for r in head.about}
     groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
     counts = [

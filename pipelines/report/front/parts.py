@@ -1,4 +1,4 @@
-"""The three parts: how the models lean, how the text leans, and whether the answer holds."""
+"""The first page's three parts: on the models, on the text, and on robustness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences, sureness
 from plumbline.pipelines.report.front.headline import SHARED, Headline, headline_pd, known_slopes
 from plumbline.pipelines.report.front.matrix import brief
-from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import corpus_name, models_table, predicts_beyond
 from plumbline.pipelines.report.model import (
     Columns,
@@ -35,16 +34,16 @@ from plumbline.pipelines.report.plots.svg import (
     short,
     svg,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections import lean_of_words
 
-#: Most models, words per side, and lines of slopes drawn.
+#: Most models, words per side, and lines of slopes in a plot.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
 #: Most combinations of benchmark and text whose slopes are counted separately.
 _MOST_COUNTED = 6
-#: Larger than a lean in any text can be.
+#: Nats that no lean in a text can reach.
 _MOST_NATS = 1000.0
-#: The colour of coefficients beside controls: that of neither side.
+#: The colour of coefficients with controls held fixed; it stands for neither side.
 _GREEN = "#009E73"
 
 
@@ -133,7 +132,7 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
         "text",
         "The text",
         [*lean_of_words.clear_words(facts, lean_count), *_furthest(words), *filter(None, [note])],
-        # A lean that no count can give comes from a damaged row.
+        # A larger lean comes from a damaged row.
         _words(words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(facts, words, folded=True) if words else None,
         "words",
@@ -149,7 +148,7 @@ def _furthest(words: Rows) -> Iterator[str]:
 
 
 def _words(rows: Rows) -> Figure:
-    """A plot of the words that lean most surely; in colour if their intervals leave out 0."""
+    """A plot of the words that lean most surely, in colour if their intervals exclude 0."""
     drawn = [r for r in rows if r["place"] <= _WORDS]
     drawn.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = drawn[0]["corpus"], drawn[0]["contrast"]
@@ -193,7 +192,7 @@ def robustness(facts: Facts) -> Part | None:
 
 
 def _slopes_above_0(slopes: Rows) -> str:
-    """The number of slopes above and below 0 by benchmark and text; of one slope its value."""
+    """The number of slopes above and below 0 by benchmark and text; for one slope, its value."""
     if len(slopes) == 1:
         ends = sureness(slopes[0], 2, signed=True)
         return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({ends})."
@@ -225,7 +224,7 @@ def _beside(controls: Rows) -> str:
 
 
 def _forest(slopes: Rows, controls: Rows) -> Figure:
-    """A plot of all slopes by benchmark and text, with coefficients beside controls, if any."""
+    """A plot of all slopes by benchmark and text, and of coefficients with controls held fixed."""
     groups = slopes.groups(*SHARED)[:_MOST_SLOPES]
     n_models = max(map(len, groups))
     panel = Panel("nats of preference per nat of lean, 95% intervals")

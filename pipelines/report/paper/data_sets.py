@@ -1,4 +1,4 @@
-"""Data sets of the hub that benchmarks of a warehouse were pushed to."""
+"""The data sets on the hub to which a warehouse's benchmarks were pushed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class DataSet:
 
     Attributes:
         repository: ``OWNER/NAME``.
-        fingerprint: that of its pairs (``pushed_set.fingerprint``).
+        fingerprint: hash of its pairs (``pushed_set.fingerprint``).
         n_pairs: groups -> number of pairs in its split ``test``.
-        limit: the limit on MaxPMI that these pairs keep, as ``corpus``, ``contrast`` and
+        limit: the limit on the pairs' MaxPMI, as the columns ``corpus``, ``contrast`` and
             ``eta_nats`` of ``metric_value``; empty without a limit.
     """
 
@@ -40,10 +40,10 @@ class DataSet:
 
 
 def data_sets(facts: Facts, repositories: Mapping[str, str]) -> dict[str, DataSet]:
-    """Benchmark -> its data set: that of ``repositories``, else the last one pushed to.
+    """Benchmark -> its data set: the one in ``repositories``, else the one that was pushed last.
 
-    ``repositories`` are ``OWNER/NAME`` by benchmark. Raises ``BadInput`` or ``UsageProblem`` for
-    one that holds no pushed benchmark or can't be read.
+    ``repositories`` are ``OWNER/NAME`` by benchmark. Raises ``BadInput`` or ``UsageProblem`` if one
+    of them has no pushed benchmark or can't be read.
     """
     sets = {}
     for row in facts.query(_PUSHES):

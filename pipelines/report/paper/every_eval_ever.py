@@ -34,15 +34,15 @@ from plumbline.warehouse.text.toml_file import parsed
 SCHEMA_VERSION = "0.3.0"
 #: Metric with a term for each pair -> the term's name in ``process_results``.
 _TERMS = {"us": "us", "pd": "pd", "stereotype score": "stereotype"}
-#: Columns of a result that identify it, and further ones.
+#: Columns that identify a result, and columns of its details.
 _RESULT_KEY = ("groups", "subset", "corpus", "contrast", "epsilon_nats", "eta_nats")
 _DETAILS = (
     *("df", "n_clusters", "clusters", "cluster_values", "p", "q"),
     *("rank", "rank_low", "rank_high", "options"),
 )
-#: Columns of a pair that instances have beside those of its score.
+#: Columns of a pair in an instance's metadata, after those of its score.
 _PAIR = ("item_id", "word", "group_a", "group_b", "category", "direction", "is_natural")
-#: Backends that load the weights.
+#: Backends that load a model's weights.
 _WEIGHTS = ("transformers", "vllm", "ngram")
 _UNUSABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)|(data|unknown|)$")
@@ -50,7 +50,7 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)|(data|unknown|)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A record: its files by their paths in the datastore, and the numbers of rows in them."""
+    """A record: its files by path in the datastore, and its numbers of results and scored pairs."""
 
     model: str
     benchmark: str
@@ -64,7 +64,7 @@ class Measured:
     """A model's results on a benchmark, with all rows that a record of them needs.
 
     Attributes:
-        model: its row of table ``model``; without one, only its name, key and benchmark.
+        model: its row of table ``model``; if there is none, its name, key and benchmark.
         results: rows of ``metric_value`` with a finite value.
         scored: each score with its pair; ``None`` for a pair that the benchmark no longer has.
         when: the row of query ``evaluation``: times and author.
@@ -84,7 +84,7 @@ class Measured:
         return _seconds(self.when["measured_at"]) or str(int(time.time()))
 
     def instances(self) -> Iterator[Row]:
-        """Every pair with its terms: an instance for each result that it has a term in."""
+        """The instances of all pairs that the benchmark still has (``_instances``)."""
         ids = _with_terms(self.results)
         for pair, score in self.scored:
             if pair:
@@ -96,8 +96,8 @@ def evaluations(
 ) -> Iterator[Evaluation]:
     """A record for each model and benchmark of ``facts``: its metrics, and all its scored pairs.
 
-    The same metrics and scores give the same files. ``form`` makes the files, by default as records
-    of Every Eval Ever. Raises ``UsageProblem`` if no model has a finite result.
+    The same metrics and scores give the same files. ``form`` makes the files; by default they are
+    records of Every Eval Ever. Raises ``UsageProblem`` if no model has a finite result.
     """
     rows = facts.rows("metric").only(lambda r: r["model_key"] and r["metric"] != "n")
     rows = rows.only(lambda r: _finite(r["value"]))
@@ -163,7 +163,7 @@ def _files(measured: Measured) -> dict[str, bytes]:
 
 
 def _model_info(model: Row) -> Row:
-    """The model, with all columns of its row: its key is needed to read scores back."""
+    """The model as records describe it, with all columns: reading scores back needs the key."""
     is_ours = model.get("backend") in _WEIGHTS
     is_of_hub = is_ours and "/" in model["model"]
     columns = {k: _text(v) for k, v in columns_of(model).items()}
@@ -187,17 +187,17 @@ _NOT_OF_MODEL = ("model", "benchmark", "run_id")
 
 
 def columns_of(model: Row) -> Row:
-    """A model's columns that aren't NULL, without its name, benchmark and run."""
+    """A model's columns that aren't NULL, except for its name, benchmark and run."""
     return {k: v for k, v in _without_none(model).items() if k not in _NOT_OF_MODEL}
 
 
 def author(when: Row) -> str:
-    """Author of the measurement, or the organisation that records name."""
+    """Author of the measurement, or if unknown, the organisation that records name."""
     return str(when["author"] or _words()["text"]["organization"])
 
 
 def _source(benchmark: str, pairs: list[Row], on_hub: DataSet | None) -> Row:
-    """The data set as records describe it: the one on the hub if it has exactly these pairs."""
+    """The data set as records describe it: on the hub only if the hub has exactly these pairs."""
     pairs_fingerprint = fingerprint(pairs)
     source = {"dataset_name": benchmark, "additional_details": {"fingerprint": pairs_fingerprint}}
     if on_hub is None or on_hub.fingerprint != pairs_fingerprint:
@@ -237,7 +237,7 @@ def result(row: Row, name: str, source: Row) -> Row:
 
 
 def _uncertainty(row: Row) -> Row:
-    """The standard error and the 95% interval, where there are any, and how they were computed."""
+    """The standard error and the 95% interval, if finite, and how they were computed."""
     method = row["interval"]
     if row["clusters"]:
         method = _words()["text"]["clustered"].format_map(row)
@@ -251,7 +251,7 @@ def _uncertainty(row: Row) -> Row:
 
 
 def _with_terms(results: Rows) -> dict[str, dict[str, Row]]:
-    """Groups -> metric -> its result over all pairs, for metrics with a term for each pair."""
+    """Groups -> metric -> its result over all pairs, for the metrics in ``_TERMS``."""
     by_groups: dict[str, dict[str, Row]] = {}
     for row in results.where(subset="all", corpus="", metric=tuple(_TERMS)):
         by_groups.setdefault(row["groups"], {})[row["metric"]] = row
@@ -261,17 +261,17 @@ def _with_terms(results: Rows) -> dict[str, dict[str, Row]]:
 def _instances(
     pair: Row, score: Row, results: Mapping[str, Mapping[str, Row]], measure: str
 ) -> Iterator[Row]:
-    """One instance per result that a pair has a term in; without any, one that names no result.
+    """One instance for each result that uses the pair; if none does, one that names no result.
 
-    A pair whose scores aren't finite has none. ``is_correct`` is true if neither sentence is
-    preferred, for a stereotype score if the stereotype isn't.
+    A pair whose scores aren't finite has no instance. ``is_correct`` means that the model prefers
+    neither sentence; for a stereotype score, that it doesn't prefer the stereotype.
     """
     metrics = results.get(f"{pair['group_a']}/{pair['group_b']}", {})
     log_ratios = [(score[f"logprob_{side}_nats"], False) for side in "ab"]
     epsilons = [row["epsilon_nats"] for row in metrics.values() if row["epsilon_nats"] is not None]
     terms = process_results(pair, log_ratios, *epsilons[:1])
     if not terms:
-        return  # no figure is finite
+        return  # a score isn't finite
     both = [pair["sentence_a"], pair["sentence_b"]]
     likelier = both[log_ratios[1] > log_ratios[0]]
     properties = {c: score[c] for c in SCORES} | {c: pair[c] for c in _PAIR}
@@ -292,23 +292,18 @@ def _instances(
     used = [m for m in metrics if is_used and _TERMS[m] in terms]
     for metric in used or [""]:
         term = terms[_TERMS.get(metric, "us")]
-        is_correct = not term if metric == _STEREOTYPE else bool(terms["us"])
+        is_correct = not term if metric == "stereotype score" else bool(terms["us"])
         named = {"evaluation_result_id": _result_id(metrics[metric])} if metric else {}
         yield {**common, **named, "evaluation": {"score": term, "is_correct": is_correct}}
 
 
-_STEREOTYPE = "stereotype score"
-
-
 def _result_id(row: Row) -> str:
-    """Identifier of a result among those of its record."""
     options = [f"{name} {value}" for name, value in stored_object(row, "options").items()]
     parts = (row["metric"], row["groups"], row["subset"], row["corpus"], row["contrast"], *options)
     return "; ".join(part for part in parts if part)
 
 
 def _about(metric: str) -> dict[str, Any]:
-    """The texts on a metric, with its range."""
     metric_words: dict[str, Any] | None = _words()["metric"].get(metric)
     return metric_words or {k: text.format(metric=metric) for k, text in _words()["other"].items()}
 
@@ -320,7 +315,7 @@ def _words() -> dict[str, Any]:
 
 
 def _part(name: str) -> str:
-    """A name as a part of a datastore's path, as its validator wants it.
+    """A name as a part of a path that the datastore's validator accepts.
 
     >>> _part("me/gpt: 2."), _part("data"), _part("Con.x")
     ('me_gpt_ 2', '_data', '_Con.x')
@@ -334,7 +329,6 @@ def _without_none(row: Mapping[str, Any]) -> Row:
 
 
 def _text(value: object) -> str:
-    """A value as text, from which it can be read back."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -343,10 +337,10 @@ def _finite(value: float | None) -> bool:
 
 
 def _seconds(time: datetime | None) -> str | None:
-    """A time in seconds since 1970."""
+    """A time in whole seconds since 1970, as text."""
     return str(int(time.timestamp())) if time else None
 
 
 def _json(value: object, indent: int | None = None) -> str:
-    # ASCII: some readers take line separators of Unicode for ends of lines.
+    # ASCII, because some readers end a line at Unicode's line separators.
     return json.dumps(value, allow_nan=False, indent=indent)

@@ -17,9 +17,9 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Units of length in inches.
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
-#: Least and largest width: below a narrow column nothing can be read, the largest is a poster.
+#: Least and largest width of a plot: a narrow column's and a poster's.
 _NARROWEST_IN, _WIDEST_IN = 2.0, 40.0
-#: Starts of the names of the first page's plots.
+#: Prefixes of the names of the first page's plots.
 _FIRST = ("lean", "slopes", "spread", "words")
 _Item = TypeVar("_Item")
 
@@ -27,8 +27,8 @@ _Item = TypeVar("_Item")
 def figures(facts: Facts, sheet: Sheet | None = None, name: str = "") -> dict[str, Figure]:
     """Every plot of the report by the stem of its file, the first page's first.
 
-    They are drawn on ``sheet``, by default one like the report's page. With ``name``, only plots
-    that may have that name are drawn.
+    They are drawn on ``sheet``, by default as on the report's page. With ``name``, only plots that
+    may have that name are drawn.
     """
     with drawn_on(sheet or Sheet()):
         is_first = not name or name.startswith(_FIRST)
@@ -43,10 +43,10 @@ def figure_files(
 ) -> dict[str, bytes]:
     """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
-    Keys are the endings of the files; those of the data are from ``write.data_of``.
-    Letters have 8 points at any width, the ground is white, and fonts are embedded. The title is
-    left out unless ``has_title``, because papers have a caption. Raises ``UsageProblem`` for a
-    format or a name that doesn't exist.
+    Keys are the endings of the files; the data's are those of ``write.data_of``. Text has 8 points
+    at any width, the background is white, and fonts are embedded. The plot has a title only with
+    ``has_title``, because a paper has captions. Raises ``UsageProblem`` for a format or a name that
+    doesn't exist.
     """
     from plumbline.pipelines.report.plots.painter import FORMATS, painted, pixels
 
@@ -59,7 +59,7 @@ def figure_files(
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
-    """The item of that name; raises ``UsageProblem``, which lists similar names, if none has it.
+    """The item with a name. Raises ``UsageProblem`` with similar names if there is none.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
     2
@@ -91,7 +91,7 @@ def inches(text: str) -> float:
 
 
 def write_file(path: Path, content: bytes) -> Path:
-    """Write a file, and its directory if it is missing. Raises ``BadInput`` where that fails."""
+    """Write a file, and its directory if that is missing. Raises ``BadInput`` if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

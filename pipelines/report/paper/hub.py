@@ -18,13 +18,13 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
-#: Bound on the log ratios that US counts, the same in all tasks of the hub.
+#: US counts the pairs whose log ratio is within this bound, the same in all tasks of the hub.
 _EPSILON_NATS = math.log(1.65)
 
 
 @dataclass(frozen=True)
 class HubResults:
-    """Files by path, a line per result, and a line with the reason per benchmark without one."""
+    """Files by path, a line for each result, and the reasons why benchmarks were skipped."""
 
     files: Mapping[str, bytes]
     lines: Sequence[str]
@@ -34,10 +34,10 @@ class HubResults:
 def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubResults:
     """A model's results in the form that the hub reads, one file per data set.
 
-    A result is US in percent, the figure of the tasks in ``eval.yaml``; its interval, PD and the
-    number of pairs are in its notes. ``model`` is as for ``model_card``. A benchmark is skipped if
-    it has no data set, if its pairs differ from those on the hub, or if its metrics are over other
-    pairs. Raises the errors of ``model_card``, and ``UsageProblem`` if there is no result.
+    A result is US in percent, as the tasks in ``eval.yaml`` report it. Its notes have the interval,
+    PD and the number of pairs. ``model`` is as for ``model_card``. A benchmark is skipped if it has
+    no data set, if its pairs differ from those on the hub, or if its metrics are over other pairs.
+    Raises the errors of ``model_card``, and ``UsageProblem`` if there is no result.
     """
     from huggingface_hub import CardData, EvalResultEntry, eval_result_entries_to_yaml
 
@@ -82,9 +82,9 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubRe
 
 
 def _measured(rows: Rows, data_set: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
-    """Groups, US, PD and the number of pairs in the data set, for each two groups that it has.
+    """Groups, US, PD and the data set's number of pairs, for each pair of groups.
 
-    Groups are left out if US or PD is missing, or is over more pairs than the data set has.
+    Groups are left out if US or PD is missing or is over more pairs than the data set has.
     """
     subset = data_set.limit or {"subset": "all", "corpus": ""}
     for groups, n_test in sorted(data_set.n_pairs.items()):
@@ -116,6 +116,6 @@ def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
 
 
 def _scored_at(facts: Facts, model_key: str, benchmark: str) -> str | None:
-    """The day on which the last score was computed; ``None`` if the scores were imported."""
+    """The day of the last score; ``None`` if it isn't known, as for imported scores."""
     (row,) = facts.rows("evaluation").where(model_key=model_key, benchmark=benchmark)
     return f"{row['scored_at']:%Y-%m-%d}" if row["scored_at"] else None

@@ -19,14 +19,14 @@ from plumbline.pipelines.report.paper.every_eval_ever import (
 )
 from plumbline.pipelines.report.rows import Row
 
-#: Version of the format of Inspect's logs.
+#: Version of Inspect's log format.
 VERSION = 2
 _SCORER = "plumbline"
 _FIGURES = (*SCORES[1:], "is_natural")
 
 
 def log_files(measured: Measured) -> dict[str, bytes]:
-    """The log of a model and benchmark, by a path as Inspect names its logs."""
+    """The log of a model and benchmark, by its path, which follows Inspect's naming."""
     name, model = PREFIX + measured.benchmark, str(measured.model["model"])
     instances = list(measured.instances())
     samples = _samples(instances, model)
@@ -56,12 +56,12 @@ def log_files(measured: Measured) -> dict[str, bytes]:
         "samples": samples,
     }
     path = f"logs/{when.replace(':', '-')}_{_dashed(name)}_{unique}.json"
-    # ASCII, as other files of ours.
+    # ASCII, because some readers end a line at Unicode's line separators.
     return {path: f"{json.dumps(log, allow_nan=False, indent=1)}\n".encode()}
 
 
 def _dashed(name: str) -> str:
-    """A task's name as Inspect has it in the names of logs.
+    """A task's name as it appears in the file names of Inspect's logs.
 
     >>> _dashed("plumbline_use 5/é")
     'plumbline-use-5--'
@@ -77,7 +77,7 @@ def _dataset(measured: Measured, ids: list[str]) -> Row:
 
 
 def _score(row: Row, name: str, source: Row) -> dict[str, Any]:
-    """A row of ``metric_value`` as a score: figure, error, interval, and how they were made."""
+    """A row of ``metric_value`` as a score: figure, standard error, interval, and their methods."""
     record = result(row, name, source)
     config, details = record["metric_config"], record["score_details"]
     uncertainty, metric = details["uncertainty"], row["metric"]
@@ -102,7 +102,7 @@ def _score(row: Row, name: str, source: Row) -> dict[str, Any]:
 
 
 def _samples(instances: list[Row], model: str) -> list[Row]:
-    """A sample for each pair, with its term in each result; the likelier sentence is its answer."""
+    """A sample for each pair, with a score for each result; the likelier sentence is the answer."""
     samples: dict[str, Row] = {}
     for instance in instances:
         (likelier,) = instance["output"]["raw"]
@@ -125,7 +125,7 @@ def _samples(instances: list[Row], model: str) -> list[Row]:
 
 
 def _figures(metadata: Row) -> Row:
-    """The metadata of an instance, with figures as numbers instead of text."""
+    """An instance's metadata with the columns ``_FIGURES`` as numbers instead of text."""
     return {
         k: json.loads(v, parse_constant=str) if k in _FIGURES else v for k, v in metadata.items()
     }

@@ -51,7 +51,7 @@ SELECT stage, subject, count(*) AS n FROM reject GROUP BY ALL ORDER BY stage, su
 """
 _FAILED = "SELECT corpus, count(*) AS n FROM corpus_shard WHERE status = 'failed' GROUP BY corpus"
 _RUNS = "FROM run WHERE status = 'finished' ORDER BY started_at, run_id"
-#: Settings of models: models with equal values of these columns share a sentence.
+#: Settings of models. Models with equal settings share a sentence.
 _ALIKE = (
     *("backend", "backend_version", "dtype", "quantisation", "measure", "text_form"),
     "bos_policy",
@@ -59,9 +59,9 @@ _ALIKE = (
 
 
 def methods(facts: Facts) -> str:
-    """Sentences, one a line, on corpora, benchmarks, models, rules, seeds, rejects and versions.
+    """Sentences, one per line, on corpora, benchmarks, models, rules, seeds, rejects and versions.
 
-    A corpus's hash is 16 digits of the SHA-256 of its counted shards' sorted fingerprints.
+    A corpus's hash: the first 16 digits of the SHA-256 of its counted shards' sorted fingerprints.
     """
     metrics, runs = facts.rows("metric"), facts.query(_RUNS)
     epsilons, etas = (
@@ -87,7 +87,7 @@ def methods(facts: Facts) -> str:
 
 
 def _models(facts: Facts) -> Iterator[Row]:
-    """A row for each combination of settings, with the ``names`` of the models scored with it."""
+    """A row for each combination of settings, with the ``names`` of its models."""
     names_by_settings: dict[tuple[object, ...], list[str]] = {}
     for row in facts.query(_MODELS):
         about = [f"revision {row['revision']}"] if row["revision"] else []
@@ -108,7 +108,7 @@ def _by(rows: Rows, name: str, other: str) -> dict[str, list[str]]:
 
 
 def _seeds(runs: Rows) -> Iterator[str]:
-    """The seeds of each command that recorded any."""
+    """Each command with the seeds in the settings of its runs, as text; none without seeds."""
     seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
         options = stored_object(row, "config")
@@ -128,7 +128,6 @@ def _rejected(facts: Facts) -> Iterator[str]:
 
 
 def _versions(runs: Rows) -> dict[str, list[str]]:
-    """Each package's versions in the runs, Plumbline's first."""
     by_package: dict[str, set[str]] = {}
     for row in runs:
         for name, version in recorded_versions(row).items():

@@ -1,8 +1,9 @@
-"""A section for a model's card: what was measured of it, with intervals and limits."""
+"""A section for a model's card: its results with intervals and limits, and its `model-index`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import plumbline
@@ -14,9 +15,8 @@ from plumbline.pipelines.report.metric_tables import (
     of_fits,
     of_pairs,
 )
-from plumbline.pipelines.report.model import Columns, Section, shown, table
-from plumbline.pipelines.report.paper.data_sets import data_sets
-from plumbline.pipelines.report.paper.model_index import model_index
+from plumbline.pipelines.report.model import Columns, Section, estimate, shown, table
+from plumbline.pipelines.report.paper.data_sets import DataSet, data_sets
 from plumbline.pipelines.report.plain import markdown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -32,7 +32,7 @@ _MEANING = (
 )
 _TEXT = (
     "Slope: how many nats the log ratio of a word's pairs moves with a nat of the word's lean in "
-    "the text. An interval that holds 0 means that none was shown, not that there is none."
+    "the text. An interval that contains 0 means that no slope was shown, not that it is 0."
 )
 _LIMITS = (
     "The figures are of the benchmarks named, in their language, and of the groups that they "
@@ -52,11 +52,11 @@ _NOT = (
 def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     """Markdown for a model's card: figures and their meaning, limits, what not to conclude.
 
-    It begins with the figures as front matter (``model_index``), which the model's page shows.
-    ``model`` is a name as the report shows it, the model's directory, or the start of its key
-    (eight characters or more). All figures are those of ``metric_value``, over all pairs of a
-    benchmark and of its fits. Raises ``UsageProblem`` when no model, or more than one, matches
-    ``model``, or the model has no metrics.
+    It begins with the figures as front matter (``model_index``), which the model's page on the hub
+    shows. ``model`` is a name as the report shows it, the model's directory, or the start of its
+    key (eight characters or more). All figures are from ``metric_value``, over all pairs of a
+    benchmark or over its fits. Raises ``UsageProblem`` if no model, or more than one, matches
+    ``model``, or if the model has no metrics.
     """
     facts = Facts(warehouse)
     row = chosen(facts.rows("model"), model)
@@ -79,7 +79,7 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
 
 
 def chosen(models: Rows, name: str) -> Row:
-    """The row of the model with a name, directory or start of a key, as for ``model_card``."""
+    """The row of the model with this name, directory or start of its key, as in ``model_card``."""
     matches = models.where(model=name)
     if not matches and Path(name).is_dir():
         matches = models.where(model=Path(name).resolve().name)
@@ -127,3 +127,40 @@ def _fits(rows: Rows) -> Iterator[Section]:
     columns: Columns = ["benchmark", "corpus", ("against", "subset"), "n", *metric_columns(rows)]
     fits = table(f"Log ratio on the lean of the text, {IN_BRACKETS}", lines, columns)
     yield Section("text", "Does it follow the text", [_TEXT], tables=[fits])
+
+
+def model_index(model: str, rows: Rows, sets: Mapping[str, DataSet]) -> Iterator[str]:
+    """Lines of YAML with one model's results over all pairs; none without results.
+
+    The type of a data set is its repository on the hub, or the benchmark's name if it wasn't
+    pushed. Metrics have the units of the report's tables. A metric's name has its interval, because
+    the model's page shows the name.
+    """
+    lines = by_metric(rows, "benchmark", "groups")
+    if not lines:
+        return
+    yield from ("---", "model-index:", f"- name: {_quoted(model)}", "  results:")
+    for line in lines:
+        benchmark = line["benchmark"]
+        data_set = sets[benchmark].repository if benchmark in sets else benchmark
+        yield "  - task: {type: text-generation}"
+        yield f"    dataset: {{name: {_quoted(benchmark)}, type: {_quoted(data_set)}}}"
+        yield "    metrics:"
+        for heading, row in line["metrics"].items():
+            yield from _metric(heading, row, line["n"])
+    yield from ("---", "")
+
+
+def _metric(heading: str, row: Row, n_pairs: int) -> Iterator[str]:
+    shown = estimate(row)
+    if row["value"] is None or shown.value is None:
+        return
+    interval = shown.text.partition("(")[2].rstrip(")") or "none"
+    name = f"{heading}, {row['groups']}, {n_pairs} pairs, 95% interval {interval}"
+    labels = f"type: {_quoted(row['metric'])}, name: {_quoted(name)}"
+    yield f"    - {{{labels}, value: {round(shown.value, 4)}}}"
+
+
+def _quoted(text: str) -> str:
+    """A string as JSON, which is also YAML."""
+    return json.dumps(text)

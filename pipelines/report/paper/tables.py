@@ -1,4 +1,4 @@
-"""The report's tables by name, as LaTeX, Markdown or CSV, and what a paper cites for them."""
+"""The report's tables by name as LaTeX, Markdown or CSV, and the papers to cite for them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from plumbline.warehouse.text.escape import terminal
 
 _USED_IF = "% if: "
 FORMATS = ("latex", "markdown", "csv")
-#: Most characters of a table's name, which is cut between words because people type it.
+#: Most characters of a table's name. People type it, so a longer one is cut between words.
 _LONGEST = 60
 _ENDS = re.compile(r" \((\S+) to (\S+)\)$")
-#: Characters that LaTeX treats as commands (``[`` and ``*`` at a row's start) or prints as others.
+#: Characters that are LaTeX commands (``[`` and ``*`` at a row's start) or are printed differently.
 _LATEX = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     **{c: f"{{{c}}}" for c in "[]*`"},
@@ -36,11 +36,11 @@ _LATEX = {
 
 
 def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
-    """Every table of the report by name, after ``models``, in the page's order.
+    """The table ``models``, then every table of the report in the page's order, by name.
 
-    ``models`` has US and PD of each model on each benchmark, over all pairs, where there are any.
-    A name is made of the section's anchor and the table's caption. With ``wanted``, other tables
-    than ``models`` are only those of sections that may have a table of that name.
+    ``models`` has US and PD of each model on each benchmark over all pairs, if there are any. The
+    other names are made of a section's anchor and a table's caption. With ``wanted``, only sections
+    that may have a table of that name are run.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
@@ -58,9 +58,9 @@ def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
 def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     """A table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
 
-    LaTeX needs the packages booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
-    unrounded values and columns for the ends of intervals. Raises ``UsageProblem`` for another
-    format.
+    LaTeX needs the package booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
+    unrounded values, and extra columns for the ends of intervals. Raises ``UsageProblem`` for
+    another format.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
@@ -81,7 +81,7 @@ def latex(words: str) -> str:
 
 
 def _latex_table(page_table: PageTable, name: str) -> Iterator[str]:
-    """A table float with booktabs' rules; estimates take two columns, value and interval."""
+    """A table float with booktabs' rules. Estimates take two columns: value and interval."""
     columns = list(zip(*page_table.rows, strict=True)) or [() for _ in page_table.headings]
     kinds = [_kind(column) for column in columns]
     has_ends = "r@{ }l" in kinds
@@ -132,9 +132,8 @@ FROM benchmark_fact WHERE fact = 'Citation' GROUP BY said ORDER BY about
 def citations(warehouse: OpenWarehouse) -> str:
     """BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
 
-    If the file of entries has a query below an entry's first line, the entry is cited only if the
-    query gives rows. Entries of recipes follow unless they are there already, each with the
-    benchmarks that it is about.
+    An entry of ``citations.bib`` with a query below its first line is cited only if the query gives
+    rows. Entries of recipes follow, each with the names of its benchmarks, unless already cited.
     """
     text = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8")
     used = []

@@ -1,4 +1,4 @@
-"""The plots of disclosure: by topic, while tuning, before and after tuning, and of sweeps."""
+"""The plots of disclosure: by topic, during tuning, before and after tuning, and of sweeps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SMOOTHED = 10
 
 
 def measures(rows: Rows, by: str, title: str) -> str:
-    """GAS, GLD and ADD, a panel each; one mark per model and value of column ``by``."""
+    """A panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``."""
     groups = rows.groups("model", "model_key")
     panels = []
     for measure, x in MEASURES.items():
@@ -60,7 +60,7 @@ def gas(rows: Rows, by: str, title: str) -> str:
 def _ranges(
     series: Sequence[tuple[str, Rows, str, str]], by: str, x: str, scale: float = 1
 ) -> Panel:
-    """Estimates by the values of ``by``; a series is a label, rows, a column and a colour."""
+    """Estimates by the values of ``by``. A series is a label, rows, a column and a colour."""
     topics = list(dict.fromkeys(row[by] for _, rows, *_ in series for row in rows))
     panel = Panel(x)
     for i, (label, rows, name, colour) in enumerate(series):
@@ -78,9 +78,9 @@ def _height(rows: Rows, by: str, n_series: int) -> int:
 
 
 def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:
-    """The three losses of each step, and their moving means; on a log axis if all are above 0.
+    """The three losses of each step and their moving means, on a log axis if all are above 0.
 
-    Marks are the losses on dev prompts; the dotted line is at the step ``chosen`` by these.
+    Marks are the losses on dev prompts. A dotted line is at ``chosen``, the step that they select.
     """
     panel = Panel("step", "loss")
     x = np.array([row["step"] for row in steps])
@@ -102,7 +102,7 @@ def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:
 
 
 def before_after(rows: Sequence[Row]) -> str:
-    """GAS, GLD and ADD of each set before and after, with their intervals; a panel per measure."""
+    """A panel each for GAS, GLD and ADD, with every set before and after tuning, and intervals."""
     sets = sorted({r["probe_set"] for r in rows})
     tuned = {r["probe_set"] for r in rows if r["n_tuned_on"]}
     names = [short(name, 24) + (" (tuned on)" if name in tuned else "") for name in sets]
@@ -120,7 +120,7 @@ def before_after(rows: Sequence[Row]) -> str:
 
 
 def decoding(rows: Sequence[Row], title: str) -> str:
-    """Shares of gendered continuations by each value of each parameter, greedy as a dotted line."""
+    """Shares of gendered continuations by each parameter's values; a dotted line for greedy."""
     groups: list[tuple[str, list[tuple[float, Row]]]] = []
     x = 0.0
     for name in _PARAMETERS:
@@ -157,7 +157,7 @@ def decoding(rows: Sequence[Row], title: str) -> str:
 
 
 def instructions(rows: Sequence[Row], title: str) -> str:
-    """GAS, GLD and ADD with intervals, one line per instruction; the reference `none` is first."""
+    """GAS, GLD and ADD with intervals, by instruction; the reference `none` comes first."""
     keys = list(dict.fromkeys(row["instruction_key"] for row in rows))
     keys.sort(key=lambda key: key != "none")
     labels = {}

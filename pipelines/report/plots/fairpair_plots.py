@@ -1,4 +1,4 @@
-"""The plots of FairPair, each from plain rows to SVG."""
+"""The plots of FairPair: functions from rows to SVG."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
-#: Prompts drawn with the largest and with the smallest F; all if there are no more than both.
+#: Prompts drawn with the largest and with the smallest F, if there are more than both.
 TOP, BOTTOM = 20, 10
-#: If the largest F or end drawn is above this many times the smallest, the axis is logarithmic.
+#: The axis of F is logarithmic if its largest value is above this many times its smallest.
 _WIDE = 3.0
 #: Upper 97.5% point of the normal distribution.
 _Z975 = NormalDist().inv_cdf(0.975)
@@ -38,7 +38,7 @@ QUANTITIES = {
 
 
 def chosen(prompts: Sequence[Row]) -> list[Row | None]:
-    """Prompts with an F, largest first; ``None`` stands for those left out between the ends."""
+    """Prompts with an F, largest first; one ``None`` for all that are left out in between."""
     ranked = [r for r in prompts if r["fairpair_f"] is not None]
     ranked.sort(key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
     if len(ranked) <= TOP + BOTTOM:
@@ -47,7 +47,7 @@ def chosen(prompts: Sequence[Row]) -> list[Row | None]:
 
 
 def by_prompt(prompts: Sequence[Row], title: str) -> str:
-    """F of each prompt with its interval, sorted; in colour if it differs after correction."""
+    """F of each prompt with its interval, sorted. Colour: the groups differ after correction."""
     rows = chosen(prompts)
     left_out = sum(r["fairpair_f"] is not None for r in prompts) - TOP - BOTTOM
     drawn = [(y, row) for y, row in enumerate(rows) if row is not None]
@@ -62,7 +62,6 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
             if (of_groups(r, "q_permutation").verdict == "above") == is_different
         ]
         panel.estimates(marked, "fairpair_f", colour, shape, 6, label)
-    # F is a ratio, so a wide range is drawn on a logarithmic axis.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE
     names = (f"… {left_out} more …" if row is None else short(row["prompt"], 30) for row in rows)
@@ -76,7 +75,7 @@ def measured_prompts(prompts: Rows) -> Rows:
 
 
 def distributions(prompts: Rows, title: str) -> str:
-    """Outlines of histograms of B, V_pg and V_gp (percent) over prompts, with common bins."""
+    """Outlines of the histograms of B, V_pg and V_gp (percent) over prompts, in the same bins."""
     by_name = {name: 100 * np.array([r[name] for r in prompts]) for name in QUANTITIES}
     pooled = np.concatenate(list(by_name.values()))
     edges = np.histogram_bin_edges(pooled, bins=max(4, round(2 * len(prompts) ** 0.5)))
@@ -91,9 +90,9 @@ def distributions(prompts: Rows, title: str) -> str:
 
 
 def convergence(rows: Rows, title: str, by: str) -> str:
-    """Means of B, V_pg and V_gp in percent with one standard deviation to either side.
+    """Means of B, V_pg and V_gp in percent, with bands of one standard deviation to either side.
 
-    ``by`` is `n_samples` or `n_folds`, the horizontal axis, on a logarithmic scale.
+    ``by`` is the column of the horizontal axis, `n_samples` or `n_folds`. The axis is logarithmic.
     """
     x_label = "samples drawn of each group" if by == "n_samples" else "folds of each group"
     panel = Panel(x_label, "mean distance, %")
@@ -111,7 +110,7 @@ def convergence(rows: Rows, title: str, by: str) -> str:
 
 
 def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str, title: str) -> str:
-    """Log-odds of n-grams with 95% intervals and z; those of perturbed texts go to the right."""
+    """Log-odds of n-grams with 95% intervals and z. Bars of perturbed texts go to the right."""
     panel = Panel("log-odds in nats, with 95% interval")
     for is_perturbed, name, colour in ((True, of_perturbed, MALE), (False, of_other, FEMALE)):
         bars = [(y, r["log_odds_nats"]) for y, r in enumerate(rows) if (r["z"] > 0) == is_perturbed]
@@ -120,7 +119,7 @@ def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str, title: str) ->
     odds = np.array([r["log_odds_nats"] for r in rows])
     error = _Z975 * odds / np.array([r["z"] for r in rows])
     panel.spans(range(len(rows)), odds - error, odds + error, INK, 1.1)
-    room = 1 + 0.35 * (WIDTH / sheet_width()) ** 2  # for the text of z; more on a narrow plot
+    room = 1 + 0.35 * (WIDTH / sheet_width()) ** 2  # z as text needs more on a narrow plot
     reach = room * float(np.max(np.abs(odds) + error, initial=0.0))
     for y, r in enumerate(rows):
         side = 1 if r["z"] > 0 else -1

@@ -1,7 +1,7 @@
-"""A report's plot for a paper: as wide as asked, in type of 8 points, as PDF, SVG or PNG.
+"""A report's plot as PDF, SVG or PNG for a paper, of any width, with text of 8 points.
 
-The plot is the report's own SVG, drawn on a sheet of another width (``svg.drawn_on``); matplotlib
-paints its few kinds of elements. Fonts are embedded; in an SVG, letters are outlines.
+The plot is the report's SVG, drawn on a sheet of that width (``svg.drawn_on``). matplotlib paints
+its few kinds of elements. Fonts are embedded; in an SVG, letters are outlines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.path import Path as Outline
 from matplotlib.transforms import Affine2D, Transform
 
 FORMATS = ("pdf", "svg", "png")
-#: Points per pixel of a plot: labels of ticks, 12 pixels high, have 8 points.
+#: Points per pixel of a plot: the labels of ticks, 12 pixels high, get 8 points.
 POINTS = 8 / 12
 _DPI = 600
 _INK, _PAPER = "#222222", "#ffffff"
@@ -71,7 +71,7 @@ def painted(svg: str, form: str, width_in: float) -> bytes:
 def _elements(
     parent: ElementTree.Element, place: Transform
 ) -> Iterator[tuple[Transform, ElementTree.Element]]:
-    """Paths, circles and texts, each after the transform from its own to the sheet's pixels."""
+    """Each path, circle and text, after the transform from its pixels to those of the sheet."""
     for element in parent:
         kind = element.tag.rpartition("}")[2]
         if kind == "g":
@@ -81,7 +81,7 @@ def _elements(
 
 
 def _moved(transform: str) -> Affine2D:
-    """The transform ``translate(x y)``, after an optional ``rotate(degrees)``."""
+    """A group's transform: ``translate(x y)``, after ``rotate(degrees)`` if there is one."""
     numbers = {k: v for k, v in re.findall(r"(\w+)\(([^)]*)\)", transform)}
     x, y = map(float, numbers["translate"].split())
     return Affine2D().rotate_deg(float(numbers.get("rotate", 0))).translate(x, y)
@@ -138,7 +138,7 @@ def _outline(steps: str) -> Outline:
         if step in "ML":
             x, y = numbers
         elif step in "Hh":
-            # A dot is a line of length 0 with round ends; not every format draws one, so lengthen.
+            # A dot is a line of length 0 with round ends. Not every format draws it: lengthen it.
             x = numbers[0] if step == "H" else x + (numbers[0] or 0.02)
         elif step in "Vv":
             y = numbers[0] if step == "V" else y + numbers[0]

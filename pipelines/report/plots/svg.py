@@ -1,8 +1,8 @@
-"""Plots as SVG text: panels with axes, lines, points, bars and labels; colours, names that fit.
+"""Plots as SVG text: panels with axes, lines, points, bars and labels; colours; shortened names.
 
-Text and axes have the ink of the reader's theme, light or dark. Widths of text are estimates: the
-reader's browser chooses the font. Sizes are in pixels of a plot 640 wide. Colours are distinct for
-colour-blind readers.
+Text and axes have the text colour of the reader's theme, light or dark. Widths of text are
+estimates, because the reader's browser chooses the font. Sizes are in pixels of a plot that is 640
+wide. Colours are distinct for colour-blind readers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _STYLE = (
     "@media screen and (prefers-color-scheme:dark){svg{color:#e6e9ed}.paper{fill:#15181c}}"
 )
 _DASHES = {"-": "", "--": "6 3", ":": "1.5 2.5", "-.": "7 3 1.5 3"}
-#: Layers that the points of a cloud are drawn in, so that crowded places are darker.
+#: Layers in which the points of a cloud are drawn: overlaps make crowded places darker.
 _LAYERS = 4
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW%@…")
 
-#: Least width of panels side by side; if they would be narrower, fewer stand in a row.
+#: Least width of panels side by side. If they would be narrower, fewer share a row.
 _NARROWEST = 130
-#: Share of its room that an axis label may fill: ``_width`` measures it in the ticks' smaller type.
+#: Share of its room that an axis label may fill by ``_width``, which measures in the ticks' font.
 _SMALLER = 0.88
 #: Largest share of a plot's width for the names at its left.
 _MOST_NAMES = 0.45
@@ -45,7 +45,7 @@ _MOST_NAMES = 0.45
 
 @dataclass(frozen=True)
 class Sheet:
-    """The sheet that plots are drawn on: its ``width`` in pixels, by default each plot's own.
+    """The sheet on which plots are drawn. ``width`` is in pixels; by default each plot has its own.
 
     Text keeps its size on a narrow sheet: it is wrapped or cut, and panels go below each other.
     """
@@ -79,9 +79,9 @@ Place = Callable[[float, float], tuple[float, float]]
 
 @dataclass
 class Axis:
-    """One axis. Ends default to those of the data plus a margin, ticks to round numbers.
+    """One axis. By default it spans the data (``seen``) plus a margin, with round numbers as ticks.
 
-    ``seen`` are the data drawn. A ``low`` above ``high`` turns the axis around.
+    A ``low`` above ``high`` turns the axis around.
     """
 
     label: str = ""
@@ -93,7 +93,7 @@ class Axis:
     seen: list[float] = field(default_factory=list)
 
     def ends(self) -> tuple[float, float]:
-        """The start and end of the axis, in the unit of the data; 0 to 1 if nothing is known."""
+        """The start and end of the axis in data units; without data or limits, about 0 to 1."""
         seen = self.seen or [v for v in (self.low, self.high) if v is not None] or [0.0, 1.0]
         low, high = self._on(min(seen)), self._on(max(seen))
         margin = 0.05 * (high - low) or 0.5
@@ -101,13 +101,13 @@ class Axis:
         return low if self.low is None else self.low, high if self.high is None else self.high
 
     def scale(self, start: float, end: float) -> Callable[[float], float]:
-        """The function from data to pixels; the axis goes from ``start`` to ``end``."""
+        """The function from data to pixels, for an axis from pixel ``start`` to pixel ``end``."""
         low, high = map(self._on, self.ends())
         pixels_per_unit = (end - start) / ((high - low) or 1.0)
         return lambda value: start + (self._on(value) - low) * pixels_per_unit
 
     def marked(self, n: int) -> list[tuple[float, str]]:
-        """Ticks within the ends with their labels; about ``n`` if ``ticks`` is not set."""
+        """Ticks between the ends, with their labels; about ``n`` unless ``ticks`` is set."""
         low, high = sorted(self.ends())
         if self.ticks is None:
             return log_ticks(low, high) if self.is_log else round_ticks(low, high, n)
@@ -121,7 +121,7 @@ class Axis:
 
 
 def round_ticks(low: float, high: float, n: int) -> list[tuple[float, str]]:
-    """Multiples of 1, 2 or 5 times a power of ten, at most about ``n``, with their labels.
+    """At most about ``n`` multiples of 1, 2 or 5 times a power of ten, with their labels.
 
     >>> [label for _, label in round_ticks(-1.2, 1.3, 6)]
     ['−1.0', '−0.5', '0.0', '0.5', '1.0']
@@ -135,7 +135,7 @@ def round_ticks(low: float, high: float, n: int) -> list[tuple[float, str]]:
 
 
 def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """1, 2 and 5 times powers of ten from ``low`` to ``high``, labelled; above 10, powers alone.
+    """1, 2, 5 times powers of ten within the ends; only powers of ten if these are over 10.
 
     >>> [label for _, label in log_ticks(0.3, 11)]
     ['0.5', '1', '2', '5', '10']
@@ -150,8 +150,8 @@ def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
 class Panel:
     """A pair of axes and the elements between them, drawn in the order of the calls.
 
-    A ``label`` adds an entry to the legend. Colours and dashes come as a ``look``: `color`, and
-    `linestyle` as one of ``- -- : -.``.
+    A ``label`` adds an entry to the legend. ``linestyle`` is one of ``- -- : -.``; ``looks`` gives
+    distinct colours and line styles.
     """
 
     def __init__(self, x: str = "", y: str = "") -> None:
@@ -200,7 +200,7 @@ class Panel:
         size: float = 7,
         label: str = "",
     ) -> None:
-        """A mark per point: ``o`` disc, ``O`` ring, ``s`` square, ``D`` diamond, ``^``, ``v``."""
+        """A mark per point: disc ``o``, ring ``O``, square ``s``, diamond ``D``, ``^`` or ``v``."""
         points = self._see(xs, ys)
         self._drawn.append(
             lambda place: "".join(_mark(*place(x, y), color, shape, size) for x, y in points)
@@ -219,7 +219,7 @@ class Panel:
     ) -> None:
         """A mark with its interval for each (y, row) in ``at``.
 
-        ``of`` is the value's column. A value that is NULL isn't drawn, nor is an interval with an
+        ``of`` is the value's column. NULL values aren't drawn, and neither are intervals with an
         end that is NULL.
         """
         value, low, high = of, f"{of}_low", f"{of}_high"
@@ -250,7 +250,7 @@ class Panel:
         )
 
     def labels(self, points: Sequence[tuple[float, float, str]], n: int) -> None:
-        """Names beside the first ``n`` points with room: a name covers no point and no name."""
+        """Names beside the first ``n`` points with room. No name covers a point or a name."""
 
         def drawn(place: Place) -> str:
             corners = zip(self.x.ends(), self.y.ends(), strict=True)
@@ -278,7 +278,7 @@ class Panel:
     def cloud(
         self, xs: Iterable[float], ys: Iterable[float], color: str, size: float, opacity: float
     ) -> None:
-        """Many points, which may overlap; those on one pixel of a layer are stored once."""
+        """Many points, which may overlap. Points on one pixel of a layer are stored once."""
         points = self._see(xs, ys)
 
         def drawn(place: Place) -> str:
@@ -310,7 +310,7 @@ class Panel:
     def bars(
         self, ys: Iterable[float], values: Iterable[float], color: str, label: str = ""
     ) -> None:
-        """Horizontal bars from 0, 0.7 thick."""
+        """Horizontal bars from 0, with a thickness of 0.7 in the unit of y."""
         ends = self._see(values, ys)
         self._see([0.0] * len(ends), [y for _, y in ends])
 
@@ -346,7 +346,7 @@ class Panel:
         self._name(label, f'<path {pen} d="M1 0H23"/>')
 
     def note(self, x: float, y: float, words: str, align: str = "start") -> None:
-        """Words at a point, beginning, centred or ending (``start``, ``middle``, ``end``) there."""
+        """Words whose ``align`` (``start``, ``middle`` or ``end``) is at the point."""
         self._drawn.append(lambda place: _text(*place(x, y), words, align, _FONT - 2))
 
     def corner(self, words: str, align: str) -> None:
@@ -369,7 +369,7 @@ class Panel:
         self._drawn.append(drawn)
 
     def list_down(self, labels: Iterable[str], low: float, high: float) -> None:
-        """Label 0, 1, ... of the vertical axis, which has no grid and ends at ``low`` and ``high``.
+        """Labels at 0, 1, ... on the vertical axis, without grid, from ``low`` to ``high``.
 
         A ``low`` above ``high`` puts the first label at the top.
         """
@@ -381,8 +381,8 @@ class Panel:
     ) -> Iterator[str]:
         """The panel's elements within ``box``: left, top, right and bottom in pixels.
 
-        With ``has_names`` the ticks of y have their labels, from ``left_of_names`` to the axis. A
-        longer label is wrapped if there is height for two lines, then cut.
+        With ``has_names`` the ticks of y have labels, between ``left_of_names`` and the axis. Too
+        long labels are wrapped if there is height for two lines, and cut if they still don't fit.
         """
         left, top, right, bottom = box
         x, y = self.x.scale(left, right), self.y.scale(bottom, top)
@@ -426,14 +426,14 @@ class Panel:
 def svg(title: str, panels: Sequence[Panel], height: float = HEIGHT, width: float = WIDTH) -> str:
     """Panels side by side on one vertical axis under a title, their legend below, as one SVG.
 
-    ``height`` and ``width`` are those of a report's plot; on a ``Sheet`` with a width the
-    plot is as wide as the sheet and as high as it needs to be.
+    ``height`` and ``width`` are for the report. On a ``Sheet`` with a width, the plot is as wide as
+    the sheet and as high as it needs to be.
     """
     wide = _SHEET.get().width or width
     entries = {label: swatch for p in panels for label, swatch in p.legend}
     under = 48.0 if panels[0].x.label else 30.0
     high = height - 40 - under - 20 * len(list(_rows_of(entries, width)))
-    if wide < width and panels[0].y.has_grid:  # a list keeps the height of its lines
+    if wide < width and panels[0].y.has_grid:  # labels listed down the axis keep their height
         high = max(150.0, high * wide / width)
     names = [label for _, label in panels[0].y.marked(int(high / _gap(45)))]
     turned = panels[0].y.label and 20 + 1.1 * _FONT * _beside(panels[0], high).count("\n")
@@ -458,7 +458,7 @@ def svg(title: str, panels: Sequence[Panel], height: float = HEIGHT, width: floa
 
 
 def grid(title: str, panels: Sequence[tuple[str, Panel]], n_columns: int) -> str:
-    """Small multiples: panels under their names, each with its own axes, row by row, as one SVG."""
+    """Small multiples: named panels in rows, each with its own axes, as one SVG."""
     wide = sheet_width()
     n_columns = max(1, min(n_columns, int(wide / 170)))
     heading, top = _heading(title, wide)
@@ -476,7 +476,7 @@ def grid(title: str, panels: Sequence[tuple[str, Panel]], n_columns: int) -> str
 
 
 def _heading(title: str, width: float) -> tuple[str, float]:
-    """The title as SVG, and the y at which the panels below it begin."""
+    """The title as SVG, and the y at which the panels begin."""
     sheet, lines = _SHEET.get(), title
     if not sheet.has_titles:
         return "", 12
@@ -488,7 +488,7 @@ def _heading(title: str, width: float) -> tuple[str, float]:
 
 
 def _document(parts: Sequence[str], width: float, top: float, entries: dict[str, str]) -> str:
-    """Parts that end at ``top``, with the legend of ``entries`` at the foot."""
+    """The SVG of ``parts``, which end at ``top``, with a legend of ``entries`` below."""
     legend = list(_rows_of(entries, width))
     height = top + 20 * len(legend)
     head = (
@@ -506,7 +506,7 @@ def _document(parts: Sequence[str], width: float, top: float, entries: dict[str,
 
 
 def _gap(pixels: float) -> float:
-    """The least space between ticks: half on a sheet that sets its width, as it may be narrow."""
+    """The least space between ticks; half of it on a sheet with a width, which may be narrow."""
     return pixels if _SHEET.get().width is None else pixels / 2
 
 
@@ -516,7 +516,7 @@ def _beside(panel: Panel, height: float) -> str:
 
 
 def _fitted(words: str, room: float, n_lines: int) -> str:
-    """Words on at most ``n_lines`` lines of at most the width ``room``, cut if need be.
+    """Words on at most ``n_lines`` lines, wrapped and if necessary cut to the width ``room``.
 
     Words that fit keep their own line breaks; a name without spaces breaks after punctuation.
     """
@@ -531,13 +531,13 @@ def _fitted(words: str, room: float, n_lines: int) -> str:
 
 
 def _cut(line: str, room: float) -> str:
-    """One line cut in its middle, just enough to fit ``room``, but not below 3 characters."""
+    """One line, cut in its middle until it fits ``room``, but not below 3 characters."""
     lengths = range(len(line), 2, -1)
     return next((cut for n in lengths if _width(cut := short(line, n)) <= room), short(line, 3))
 
 
 def _rows_of(entries: dict[str, str], width: float) -> Iterator[list[tuple[float, str, str]]]:
-    """Rows of a legend, each with the place, label and swatch of its entries, centred."""
+    """Rows of a legend. An entry is its x, label and swatch; rows are centred."""
     row: list[tuple[str, str]] = []
     for entry in [*((_fitted(k, width - 48, 1), v) for k, v in entries.items()), ("", "")]:
         sizes = [_width(label) + 48 for label, _ in [*row, entry]]
@@ -549,7 +549,7 @@ def _rows_of(entries: dict[str, str], width: float) -> Iterator[list[tuple[float
 
 
 def _width(text: str) -> float:
-    """About how wide the widest line of a text is at the size of ticks."""
+    """An estimate of the widest line's width in the font size of ticks."""
     sizes = [
         sum(0.33 if c in _NARROW else 0.9 if c in _WIDE or ord(c) > 0x2E80 else 0.6 for c in line)
         for line in text.split("\n")
@@ -558,9 +558,9 @@ def _width(text: str) -> float:
 
 
 def _text(x: float, y: float, words: str, align: str, size: float, kind: str = "") -> str:
-    """Words as SVG text, without what XML can't hold; several lines are centred on ``y``.
+    """Words as SVG text, without unprintable characters; several lines are centred on ``y``.
 
-    ``kind`` is the class of the text, if any: ``note`` for text that may lie over marks.
+    ``kind`` is a class for the text: ``note`` if it may lie over marks.
     """
     of_kind = f' class="{kind}"' if kind else ""
     lines = [_clean(line) for line in words.split("\n")]
@@ -574,7 +574,7 @@ def _text(x: float, y: float, words: str, align: str, size: float, kind: str = "
 
 
 def _clean(line: str) -> str:
-    """A line escaped for XML, without what XML can't hold."""
+    """A line escaped for XML, without unprintable characters, some of which XML forbids."""
     return escape("".join(c for c in line if c.isprintable()))
 
 
@@ -619,7 +619,7 @@ def short(name: str, length: int = 34) -> str:
 
 
 def model_label(name: str) -> str:
-    """A model's name for a plot; if it is too long, its note in brackets is on a second line.
+    """A model's name for a plot. If it is too long, its note in brackets goes on a second line.
 
     >>> model_label("pythia-70m (nf4)"), model_label("EleutherAI/pythia-70m (released text form)")
     ('pythia-70m (nf4)', 'EleutherAI/pythia-70m\\n(released text form)')
@@ -631,7 +631,7 @@ def model_label(name: str) -> str:
 
 
 def looks(n: int) -> list[dict[str, Any]]:
-    """A colour and dash for each of ``n`` lines; up to 28 are all different."""
+    """A colour and line style for each of ``n`` lines; up to 28 are all different."""
     return [
         {"color": _COLOURS[i % len(_COLOURS)], "linestyle": list(_DASHES)[i // len(_COLOURS) % 4]}
         for i in range(n)

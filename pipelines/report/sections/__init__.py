@@ -2,15 +2,16 @@
 
 A section module offers:
 
-- ``PLACE``: its position on the page: smaller numbers come first.
-- ``sections(facts)``: the parts that it adds to the page, each a ``Section``, or a ``Missing`` with
-  the command that would fill it.
-- ``leads(facts)``, optional: questions for the opening of the page, with sentences that answer
-  them. They are in the order of ``LEAD_PLACE``, or of ``PLACE`` if a module doesn't have that.
-- ``NAMES``, optional: prefixes of the names of its plots and tables. When a plot or table is
-  requested by a name with none of these prefixes, the module isn't run.
+- ``PLACE``: its position on the page. Smaller numbers come first.
+- ``sections(facts)``: the parts that it adds to the page. A part without data is a ``Missing`` with
+  the command that computes the data.
+- ``leads(facts)``, optional: questions for the top of the page, with sentences that answer them.
+  They are sorted by the module's ``LEAD_PLACE`` or, without one, by its ``PLACE``.
+- ``NAMES``, optional: prefixes of the names of its plots and tables. If a plot or table is
+  requested by name, only modules with a fitting prefix, or without ``NAMES``, are run.
 
-Other packages add theirs by entry points of ``plumbline.report_sections``: see ``docs/extend.md``.
+Other packages add modules by entry points of ``plumbline.report_sections``: see
+``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
 
 
 def leads(facts: Facts) -> list[Lead]:
-    """The questions of the page's opening that have answers, in order."""
+    """The questions for the top of the page that have answers, in order."""
     modules = [module for module in _modules() if hasattr(module, "leads")]
     modules.sort(key=lambda module: getattr(module, "LEAD_PLACE", module.PLACE))
     return [lead for module in modules for lead in module.leads(facts) if lead.sentences]

@@ -1,4 +1,4 @@
-"""Which documents made a preference of a model, from rows of ``attribution``."""
+"""The documents behind a model's preference, from rows of ``attribution``."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from plumbline.warehouse.query.method_validation import OF_BENCHMARKS, OF_WORDS,
 
 PLACE = 1015
 NAMES = ("attribution",)
-#: Preferences and methods in a report: those that `attribute` explained last.
+#: Most preferences with a method in a report: the last that `attribute` explained.
 _MOST = 12
 _ALL = """FROM attribution
 ORDER BY run_id DESC, corpus, model, model_key, query, contrast, method, part, place < 0, place;"""
-#: The rows of the preferences whose ``asked_id`` is among the parameter.
+#: The rows of the preferences whose ``asked_id`` is in the list ``$asked``.
 QUERY = """FROM attribution WHERE list_contains($asked, asked_id)
 ORDER BY query, method, part, place < 0, place"""
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """A section for each of the last ``_MOST`` preferences and methods."""
+    """A section for each of the last ``_MOST`` combinations of preference and method."""
     rows = facts.query(_ALL)
     if not rows:
         command = "plumbline attribute --model MODEL --corpus NAME --word WORD"
@@ -48,7 +48,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def attribution_section(rows: Rows, notes: Sequence[str] = (), *, folded: bool = False) -> Section:
-    """The section of one preference and one method; ``notes`` are further sentences."""
+    """The section on one preference by one method. ``notes`` are further sentences."""
     first = rows[0]
     tables = [
         _documents(rows.only(lambda r: r["place"] > 0), "female", folded),
@@ -65,7 +65,7 @@ def attribution_section(rows: Rows, notes: Sequence[str] = (), *, folded: bool =
 
 
 def preference(row: Mapping[str, Any]) -> str:
-    """The preference that is explained, in a sentence.
+    """A sentence on the preference that the section explains.
 
     >>> preference({"preference_nats": -0.512, "n_pairs": 4, "model": "small"})
     'small prefers the male sentences by 0.51 nats, the mean over 4 pairs.'
@@ -112,7 +112,6 @@ def _sums(rows: Rows, part: str, caption: str, folded: bool) -> PageTable:
 
 
 def _score(row: Mapping[str, Any]) -> Cell:
-    """A score of whatever unit in three figures, with its interval where it has one."""
     text = f"{row['score']:+.3g}"
     if row["score_low"] is not None:
         text += f" ({row['score_low']:+.3g} to {row['score_high']:+.3g})"

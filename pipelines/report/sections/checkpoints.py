@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import log2
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import (
     Cell,
@@ -26,7 +25,7 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, Panel, grid, looks, short
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 
 PLACE = 203
 NAMES = ("checkpoints", "onset")
@@ -38,12 +37,12 @@ MOST_WORDS = 6
 ALPHA = 0.05
 _TITLE = "When in training does the lean appear?"
 _MEANING = (
-    "The same pairs and words at every checkpoint. A filled mark moved since the checkpoint before "
-    "by more than its words' scatter explains (Holm's p of at most 5% over all steps and curves). "
-    "A model goes up and down while it learns, so a move says nothing of later. A dashed line is a "
-    "lasting change: the means before and after it differ by more than autocorrelation explains, "
-    "for all curves together. A test with a power below 30% gives no verdict. No test is over "
-    "trainings: see docs/cause.md."
+    "The pairs and words are the same at every checkpoint. A mark is filled if its value moved "
+    "since the checkpoint before by more than the scatter of its words explains (Holm's p of at "
+    "most 5% over all steps and curves). Values go up and down while a model learns: a move says "
+    "nothing about later steps. A dashed line is a lasting change: the means before and after it "
+    "differ by more than autocorrelation explains, for all curves together. A test with a power "
+    "below 30% gives no verdict. No test is over several trainings: see docs/cause.md."
 )
 _WORDS = (
     "A word leans if its pairs lean more than those of other words, in the same sentence frames or "
@@ -60,7 +59,7 @@ _CURVES = {
     "mean log ratio": ("mean log ratio, nats", 1, 2),
 }
 _DRAWN = tuple(_CURVES)[:4]
-#: Columns of a test, for a checkpoint without one.
+#: The columns of a test, all NULL, for a checkpoint without a test.
 _NO_TEST = dict.fromkeys(("q_moved", "shift", "q_lasting", "power"))
 _MODEL = ("series", "setting", "benchmark", "groups")
 _CURVE = (*_MODEL, "corpus", "contrast", "measure")
@@ -87,13 +86,12 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """US and slope at the first checkpoint and at the last, and words that begin to lean."""
+    """US and slope at the first and at the last checkpoint, and the first word to lean."""
     sentences = [_sentence(facts, model_rows) for model_rows in _curves(facts)]
     yield Lead(_TITLE, sentences)
 
 
 def _curves(facts: Facts) -> list[Rows]:
-    """The rows of each model and benchmark that have ``LEAST_STEPS`` checkpoints or more."""
     groups = facts.query("FROM checkpoint_curve ORDER BY ALL").groups(*_MODEL)
     return [
         model_rows for model_rows in groups if len({r["step"] for r in model_rows}) >= LEAST_STEPS
@@ -109,7 +107,7 @@ def _is_significant(p: float | None) -> bool:
 
 
 def _onsets(facts: Facts, subject: Row) -> Rows:
-    """Words that lean under the model and benchmark of ``subject``, by onset, then by how far."""
+    """Words with an onset for the model and benchmark of ``subject``, by onset, then by lean."""
     rows = facts.query(
         "FROM word_onset WHERE onset_step IS NOT NULL AND relative_nats IS NOT NULL "
         "ORDER BY onset_step, abs(relative_nats) DESC, word"
@@ -146,7 +144,7 @@ def _sentence(facts: Facts, model_rows: Rows) -> str:
 
 
 def _axis(panel: Panel, steps: Sequence[int]) -> list[float]:
-    """Places of steps on the x axis, logarithmic if the range is wide; sets the axis's ticks."""
+    """Set the ticks of x; returns the steps' places on x, logarithmic if their range is wide."""
     is_log = len(steps) > 2 and steps[-1] > 50 * max(steps[1] - steps[0], 1)
     places = [log2(1 + step) if is_log else float(step) for step in steps]
     n = len(steps) - 1
@@ -156,7 +154,7 @@ def _axis(panel: Panel, steps: Sequence[int]) -> list[float]:
 
 
 def _short_step(step: int) -> str:
-    """A step for an axis.
+    """A step as the label of a tick.
 
     >>> _short_step(512), _short_step(143000)
     ('512', '143k')

@@ -15,6 +15,7 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
+    first_of,
     shown,
     stem,
     table,
@@ -25,17 +26,17 @@ from plumbline.warehouse.query.finding import ALPHA, verdict
 
 PLACE = 800
 NAMES = ("compare-corpora", "change", "audit")
-LEAD_PLACE = 310  # after what models make of the text
-#: Most pairs of corpora with a sentence and a list of words: the pairs that agree least.
+LEAD_PLACE = 310  # after the answers on models
+#: Most pairs of corpora with a sentence and a list of words; those that agree least come first.
 MAX_PAIRS = 4
 _TITLE = "Comparisons: corpora"
 _MEANING = (
-    "delta of the same word in two corpora. Words seen fewer than "
-    f"{MIN_PAIRS} times with either side in one of them are left out of correlations; so is what "
-    "only one has. A difference comes with the 95% interval that both counts give, the texts taken "
-    "as independent: a lower bound of the uncertainty; by chance alone up to one word in 20 has "
-    "one without 0. A word that one corpus has near one side only has a bound of the difference. "
-    "The noise of counting lowers a correlation."
+    "delta of the same word in two corpora. Correlations leave out words that only one corpus has, "
+    f"and words seen fewer than {MIN_PAIRS} times with either side in one of the corpora. A "
+    "difference has a 95% interval from the counts, with the texts taken as independent: a lower "
+    "bound of the uncertainty. By chance alone, up to one word in 20 has an interval without 0. A "
+    "word that is near one side only in one corpus has a bound of the difference. The noise of "
+    "counting lowers a correlation."
 )
 
 
@@ -80,7 +81,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _pairs(facts: Facts) -> Rows:
-    """Comparisons, by contrast, of two corpora that share two or more words; least alike first."""
+    """Pairs of corpora, by contrast, that share two or more words; the least alike first."""
     pairs = facts.rows("corpus_pair", min_pairs=MIN_PAIRS).only(lambda r: r["n_words"] > 1)
     pairs.sort(key=lambda r: (r["correlation"] is None, r["correlation"] or 0.0))
     return pairs
@@ -124,7 +125,7 @@ def _sentence(row: Row) -> str:
 
 
 def _share(row: Row, name: str) -> str:
-    """Column ``name``, a number of the shared words, with its percentage.
+    """A number of shared words in column ``name``, with its percentage.
 
     >>> _share({"n_words": 3980, "n_opposite": 1544}, "n_opposite")
     '1,544 (38.8%)'
@@ -190,7 +191,7 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
 
 
 def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
-    """The section on a curation, from its rows of ``corpus_audit``; lists up to ``n`` per part."""
+    """The section on a curation, from its rows of ``corpus_audit``; up to ``n`` per part."""
     before, after, contrast = (rows[0][name] for name in ("text_before", "text_after", "contrast"))
     counts = {(row["part"], row["subject"]): (row["n_before"], row["n_after"]) for row in rows}
     captions = {
@@ -213,9 +214,9 @@ def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
 def audited(rows: Rows, part: str, n: int) -> Rows:
     """The first ``n`` rows of a part of ``corpus_audit``.
 
-    Sources are sorted by the share of documents lost, largest first; words and groups by how far
-    their change's interval is from 0, farthest first. Groups without a change, which are gone, come
-    before all others, words without one after them.
+    Sources are sorted by the share of documents lost, largest first. Words and groups are sorted by
+    the distance of their change's interval from 0, farthest first. Groups without a change, which
+    are gone, come first; words without a change come last.
     """
 
     def rank(row: Row) -> tuple[float, ...]:
@@ -229,7 +230,7 @@ def audited(rows: Rows, part: str, n: int) -> Rows:
     return Rows(sorted(rows.where(part=part), key=rank)[:n], rows.sql)
 
 
-#: Columns of the parts of `corpus_audit` that are listed.
+#: Part of `corpus_audit` -> the columns of its table.
 AUDITED: dict[str, Columns] = {
     "word": [
         ("word", "subject"),
@@ -251,7 +252,7 @@ AUDITED: dict[str, Columns] = {
 
 
 def _documents_kept(counts: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
-    """Sentences on documents (all = kept + removed + not matched), copies and words gone."""
+    """Sentences on documents (all = kept + removed + not matched), copies and missing words."""
     n, kept = counts["documents", "documents"]
     unmatched, new = counts["documents", "not matched"]
     words, left = counts["documents", "kept words"]
@@ -312,7 +313,7 @@ def _groups_changed(rows: Rows) -> Iterator[str]:
     """Sentences on groups that are gone, and on groups whose share of all words changed."""
     groups = rows.where(part="group")
     if gone := [row["subject"] for row in groups if not row["n_after"]]:
-        yield f"Gone: {_few(gone)[2:]}."
+        yield f"Gone{_few(gone)}."
     ways: dict[str, list[str]] = {}
     for row in groups.but(change_nats=None):
         share = f"{row['subject']} ({shown(math.exp(row['change_nats']), 2)} times)"
@@ -327,7 +328,7 @@ def _groups_changed(rows: Rows) -> Iterator[str]:
 
 
 def _predicted(rows: Rows) -> str:
-    """A sentence on the predicted preferences of a model trained on the text that is left."""
+    """A sentence on the predicted preferences of a model trained on the curated text."""
     words = rows.where(part="word").but(predicted_nats=None)
     ways = Counter(finding(row, "predicted_nats").verdict for row in words)
     spread = max(abs(row["predicted_nats"]) for row in words)
@@ -340,10 +341,4 @@ def _predicted(rows: Rows) -> str:
 
 
 def _few(names: list[str]) -> str:
-    """The first five names of a list, after a colon; empty without names.
-
-    >>> _few(["a"]), _few(list("abcdefg"))
-    (': a', ': a, b, c, d, e and 2 more')
-    """
-    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return f": {', '.join(names[:5])}{more}" if names else ""
+    return f": {first_of(names, 5)}" if names else ""

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.groups import set_name, sets, sides
 from plumbline.pipelines.report.model import (
     Columns,
     Figure,
@@ -32,13 +31,13 @@ from plumbline.pipelines.report.plots.svg import (
     short,
     svg,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sets, sides
 from plumbline.warehouse.text.display import display
 
 PLACE = 700
 NAMES = ("compare",)
-LEAD_PLACE = 110  # after what each of them prefers
-#: Up to this many models of a benchmark are compared two by two, more with the median model.
+LEAD_PLACE = 110  # after each model's preferences
+#: Up to this many models are compared two by two; if more, each with the median model.
 TWO_BY_TWO = 4
 _TITLE, _UNTOLD = "Comparisons: models", "can't be told"
 _RULE = (
@@ -67,7 +66,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         if counts := facts.rows("model_pair", epsilon=_epsilon(facts)):
             tables.append(_counts(counts))
     tables += [_table(rows, reference) for rows, reference in compared]
-    yield Section("compare-models", _TITLE, intro, _alerts(compared), figures, tables)
+    measures = {(r["measure"], r["reference_measure"]) for rows, _ in compared for r in rows}
+    alerts = of_different_measures(measures)
+    yield Section("compare-models", _TITLE, intro, alerts, figures, tables)
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
@@ -85,14 +86,8 @@ def _by_pd(row: Row, untold: str) -> str:
     return finding(row, "pd_difference").pick(above=above, below=below, untold=untold)
 
 
-def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
-    return of_different_measures(
-        {(r["measure"], r["reference_measure"]) for rows, _ in compared for r in rows}
-    )
-
-
 def of_different_measures(measures: Collection[tuple[str, str]]) -> list[str]:
-    """A warning if any two compared models were scored by different measures; else empty.
+    """A warning if two models with different measures are compared; else empty.
 
     >>> of_different_measures([("log-likelihood", "log-likelihood")])
     []
@@ -203,7 +198,7 @@ def _table(rows: Rows, reference: str) -> PageTable:
 
 
 def _figure(rows: Rows, reference: str) -> Figure:
-    """The difference in US of each model, with its interval; grey where its side isn't clear."""
+    """Each model's difference in US with its interval; grey if its sign isn't clear."""
     name = set_name(rows[0])
     panel = Panel("US, points of difference (less even < 0 < more)")
     ranked = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))

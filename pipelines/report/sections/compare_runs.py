@@ -21,7 +21,7 @@ _MEANING = (
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Rows by table, and settings that differ, for commands that finished more than once."""
+    """Rows by table, and settings that differ, for commands that finished twice or more."""
     written = facts.rows("run_pair")
     if not written:
         yield Missing(_TITLE, "plumbline measure")
@@ -52,7 +52,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _changed(runs: Rows, pairs: Sequence[tuple[str, str, str]]) -> Rows:
-    """A row for each setting that differs between two runs; ``sql`` gives the runs."""
+    """A row for each setting that differs between two runs; its ``sql`` gives the runs."""
     by_id = {r["run_id"]: r for r in runs}
     rows: list[Row] = []
     for command, before, last in pairs:

@@ -1,4 +1,4 @@
-"""Pairs that a limit on MaxPMI keeps, and what models prefer among those."""
+"""Pairs that a limit on MaxPMI keeps, and the models' preferences on them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved, sureness
-from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import Figure, Lead, Missing, Section, shown, span, stem
 from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
 
 PLACE = 300
 NAMES = ("constraint", "kept")
@@ -53,7 +52,7 @@ def _figure(rows: Rows) -> Figure:
 
 
 def _verdicts(row: Row) -> str:
-    """A set's shares of pairs kept and undecided, and of words with enough co-occurrences."""
+    """Shares of pairs kept and undecided, and of words with enough co-occurrences, in one set."""
     kept, undecided = (
         shown(100 * row[f"n_{outcome}"] / row["n"], 1) for outcome in ("kept", "undecided")
     )
@@ -83,7 +82,7 @@ def _sentence(gaps: Rows) -> str:
 
 
 def _change(gaps: Rows) -> str:
-    """One model's gap with its interval; for several, the range, and how many rose and fell."""
+    """One model's gap with its interval; for several models, the range, rises and falls."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
         return f"{change} points ({sureness(gaps[0])})"

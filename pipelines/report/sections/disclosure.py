@@ -49,7 +49,7 @@ _TUNING = (
     "and L_l, which is GLD. What they do after prompts that they were not tuned on says whether it "
     "was learned; what else they change, these figures do not tell."
 )
-#: Smoothing (e in ``_MEANING``) of the measures on the page.
+#: The smoothing of the measures on the page, called e in ``_MEANING``.
 _SMOOTHING = 0.0
 #: Most prompts of a set listed one by one.
 _LISTED = 100
@@ -205,7 +205,7 @@ def _verdict(row: Row) -> str:
 def _figures(rows: Rows, pooled: Rows) -> Iterator[Figure]:
     """Measures by strategy, then measures and gendered words by set, and by topic of each set."""
     for group in pooled.groups("word_list"):
-        if {r["strategy"] for r in group} != {"template-based"}:  # these prompts are one set
+        if {r["strategy"] for r in group} != {"template-based"}:  # which is a single set
             yield _measures_figure(group, "strategy", "", f"words {group[0]['word_list']}")
     for whole in rows.where(topic=None).groups("word_list"):
         words = whole[0]["word_list"]
@@ -230,7 +230,7 @@ def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figur
     """A plot of GAS, GLD and ADD of all models, as in the paper's Figures 2 to 5 and 7."""
     what = {"probe_set": "set"}.get(by, by)
     about = probe_set or {"set": "all sets", "strategy": "all strategies"}[what]
-    # Of several lengths of continuations, draw the last that has a GAS.
+    # If there are several lengths of continuations, draw the last that has a GAS.
     continued = rows.only(lambda r: r["gas"] is not None)
     drawn = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values(), rows.sql)
     listed = (
@@ -336,7 +336,7 @@ def _digits(effect: Row) -> int:
 
 
 def _seen(effect: Row) -> str:
-    """A note on whether tuning saw the prompts and the words of a row of ``tuning_effect``."""
+    """What tuning saw of a row's prompts and words: `prompts and words`, `neither`, ..."""
     words = {True: ["words"], False: [], None: ["perhaps words"]}[effect["on_training_list"]]
     prompts = ["prompts"] if effect["on_training_set"] else []
     return " and ".join([*prompts, *words]) or "neither"

@@ -46,18 +46,18 @@ _FAILURES = (
     "is filtered by what its texts say differs from one that is not. Figures as published leave "
     "them out of p(g(x)) alone, as the paper does. What is measured is the rest."
 )
-#: Names of measures by their texts.
+#: The texts of a measure -> their wording. The default texts (`filtered`) aren't mentioned.
 _TEXTS = {"as-published": "as published", "whole": "prompts included"}
 #: The level of the paper's t-test.
 _T_LEVEL = 0.001
-#: F this close to 1 is shown with three digits after the point, else with two.
+#: F within this distance of 1 is shown with three decimals, else with two.
 _NEAR = 0.1
-#: Most prompts listed, most prompts named, and most models of a set described one by one.
+#: Most prompts in a table, most prompts in a sentence, most models of a set described singly.
 _LISTED, _NAMED, _ONE_BY_ONE = 200, 5, 4
-#: Least prompts for a histogram over prompts.
+#: Least number of prompts for a histogram over prompts.
 _ENOUGH = 5
 _IN = {"jaccard": "in words", "vader": "in sentiment"}
-#: Columns that tell one measure of a set from another.
+#: Columns that identify one measure of one set.
 _MEASURE = (*KEY, "phi", "texts", "n_folds", "side")
 _QUANTITIES = {"bias_b": "B", "variability_pg": "V_pg", "variability_gp": "V_gp"}
 
@@ -115,7 +115,7 @@ def _with_same(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The verdict on each set, by each measure."""
+    """A verdict for each set and measure."""
     rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
     measure = ("probe_set", "phi", "texts", "n_folds")
     groups = rows.groups(*measure)
@@ -133,9 +133,9 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _main_rows(rows: Rows) -> Rows:
-    """One row per set and measure: that of the side `original` where it was measured.
+    """One row per set and measure, of the side `original` if that was measured.
 
-    Rows with a permutation p-value come first, and among equals those of the default texts.
+    Rows with a permutation p-value come first, then rows of the default texts.
     """
     groups = rows.groups(*_MEASURE[:-1])
     preferred = [min(group, key=lambda r: str(r["side"])) for group in groups]
@@ -151,7 +151,7 @@ def _place(row: Row) -> tuple[bool, bool]:
 def t_tested(rows: Sequence[Row]) -> list[str]:
     """A sentence on the models that differ by the paper's t-test; none without p-values.
 
-    ``rows`` are of one set and one measure.
+    ``rows`` are of one probe set and one measure.
 
     >>> measure = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
     >>> t_tested([{**measure, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
@@ -175,7 +175,6 @@ b (p = 0.02) is not shown to differ."]
 
 
 def _differs(row: Row) -> bool:
-    """True if the permutation test over a set's prompts finds that its groups differ."""
     return of_groups(row, "p_permutation").verdict == "above"
 
 
@@ -203,10 +202,10 @@ def verdict(row: Row) -> str:
 
 
 def _which(prompts: Sequence[Row]) -> str:
-    """The number of prompts that differ after correction, and the prompts with the largest F.
+    """The number of prompts that differ after correction, and those of them with the largest F.
 
-    ``prompts`` are rows of one set, measure and side. Rows without a corrected p don't count; if no
-    row has one, the text is empty.
+    ``prompts`` are rows of one set, measure and side. Rows without a corrected p don't count. The
+    text is empty if no row has one.
     """
     tested = [row for row in prompts if row["q_permutation"] is not None]
     if not tested:
@@ -277,7 +276,7 @@ def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
 
 
 def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
-    """Plots of convergence with samples and with folds; none for a measure by folds."""
+    """Plots of B and V against numbers of samples and of folds; none for a measure by folds."""
     if row["n_folds"]:
         return
     measure = _measure(row)
@@ -287,7 +286,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
         ("n_samples", convergence.where(n_folds=0)),
         ("n_folds", convergence.but(n_folds=0)),
     ):
-        # Keep the sizes that most prompts reach: a mean over other prompts shows no convergence.
+        # Keep the sizes with the most prompts: means over other prompts show no convergence.
         n_prompts = max((r["n_prompts"] for r in size_rows), default=0)
         size_rows = size_rows.where(n_prompts=n_prompts)
         if len({r[by] for r in size_rows}) < 2:
@@ -308,7 +307,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
 
 
 def _whom(row: Row) -> str:
-    """The person of a side's texts after the exchange, and the person before it.
+    """The person that a side's texts are about after the exchange, and the one before it.
 
     >>> _whom({"side": "original", "entity": "John", "perturbed_entity": "Jane"})
     'Jane instead of John'
@@ -402,7 +401,7 @@ def _by_subset(rows: Rows) -> PageTable:
 
 
 def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
-    """Outcomes of perturbation by side; valid ones with the sizes of the side's two groups."""
+    """Outcomes of perturbation by side; the valid ones with the sizes of both groups."""
     groups = {r["side"]: r for r in sets}
 
     def size(column: str) -> Column:
@@ -452,7 +451,7 @@ def _each_prompt(row: Row, prompts: Rows) -> PageTable:
 
 
 def _calibration(rows: Rows, first: Row) -> PageTable:
-    """A table of F between random halves; with half the samples, intervals are wider."""
+    """A table of F between random halves. Halves have fewer samples, so intervals are wider."""
     columns: Columns = [
         _SUBJECT[0],
         (
@@ -461,7 +460,7 @@ def _calibration(rows: Rows, first: Row) -> PageTable:
         ),
         ("splits", "n_splits"),
         ("prompts", "n_prompts"),
-        # F is so close to 1 that it takes four digits
+        # F is so close to 1 that it needs four digits.
         ("F", "value", 4),
         (
             "splits whose interval holds 1",

@@ -17,7 +17,6 @@ from plumbline.pipelines.report.findings.sentences import (
     following,
     sureness,
 )
-from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import (
     CONTROL_COLUMNS,
     FIT,
@@ -41,19 +40,20 @@ from plumbline.pipelines.report.model import (
     table,
 )
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
 from plumbline.warehouse.regular_files import stored_object
 
 PLACE = 200
 NAMES = ("follow", "swapped", "planted")
-#: Scatter plots drawn; the table below them holds every fit.
+#: Most scatter plots; the table below them has every fit.
 MAX_FITS = 8
-#: Least reliability of leans for which a slope is judged (view `fit`).
+#: Least reliability of leans for a verdict on their slope (view `fit`).
 LEAST_RELIABLE = 0.3
-#: Subset for pairs whose own words don't lean or don't exist: points are words that decide MaxPMI.
+#: Subset of fits for pairs without own words, or with own words that don't lean. Points are the
+#: words that decide MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
-#: Subset, by the measure of the text's lean, in the page's order -> name on an axis, in a sentence.
+#: Subset -> the name of its lean on an axis and in a sentence, in the page's order.
 LEANS = {
     "words, planted delta": ("planted delta of the word, in nats", "planted lean"),
     "words, measured delta": ("measured delta of the word, in nats", "measured lean"),
@@ -63,7 +63,7 @@ _SWAPPED, _PLANTED = "words, swapped on straight", "words, measured on planted"
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Preference on lean of the text, swapped on straight model, measured on planted lean."""
+    """Fits of preference on lean, of swapped on straight model, and of measured on planted lean."""
     yield _follow(facts)
     yield _swapped(facts)
     yield _planted(facts)
@@ -78,14 +78,14 @@ def _follow(facts: Facts) -> Section | Missing:
         return Missing(title, "plumbline corpus associate --corpus NAME; plumbline measure")
     fits = _in_order(facts)
     intro = [
-        "Pairs made for the same word are not independent, so the point of a plot is a word: the "
+        "Pairs made for the same word are not independent, so a point of a plot is a word: the "
         "mean log ratio of its pairs against its lean in the text. A slope of 0 means the model "
         "takes no notice of that lean. On the planted lean of its own corpus, a slope of 1 is that "
         "of a perfect learner. The text that a model was trained on is counted without error; any "
         "other text is taken as a sample of its kind, and the errors of its leans flatten a slope. "
-        "Reliability is the share of their variance that isn't error, and the corrected slope is "
-        "the slope over it; nothing is said of a slope on leans with a reliability below 0.3. "
-        "Where the words of all pairs were chosen because they do not lean, or pairs were made for "
+        "Reliability is the share of the leans' variance that isn't error; the corrected slope is "
+        "the slope divided by it. A slope on leans with a reliability below 0.3 gets no verdict. "
+        "If the words of all pairs were chosen because they do not lean, or pairs were made for "
         "no word, a point is the word that decides its pairs' MaxPMI."
     ]
     if len(fits) > MAX_FITS:
@@ -110,7 +110,7 @@ def _table(rows: Rows, caption: str, columns: Columns) -> PageTable:
 
 
 def _in_order(facts: Facts) -> list[Row]:
-    """Fits to plot: on a model's own text first, planted before measured, benchmarks in turn.
+    """Fits to plot: models' own texts first, planted before measured leans, benchmarks in turn.
 
     The first few fits show every benchmark once, whatever the number of models.
     """
@@ -126,7 +126,7 @@ def _in_order(facts: Facts) -> list[Row]:
 
 
 def own_texts(facts: Facts) -> set[tuple[str, str]]:
-    """Each model trained in this warehouse, with the corpus that it was trained on."""
+    """Each model trained in this warehouse, with its training corpus."""
     return {(row["model"], row["trained_on"]) for row in facts.rows("model") if row["trained_on"]}
 
 
@@ -147,7 +147,7 @@ def _follow_figure(facts: Facts, fit: Row) -> list[Figure]:
 
 
 def drawable_points(facts: Facts, fit: Row) -> Rows:
-    """The points of a fit where there are two or more, all finite; else none."""
+    """The points of a fit if there are two or more and all are finite; else none."""
     points = facts.points(fit)
     is_finite = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
     return points if len(points) > 1 and is_finite else Rows()
@@ -165,8 +165,8 @@ def _figure(
 ) -> list[Figure]:
     """A plot of a fit's points, line and 95% band; empty if the points can't be drawn.
 
-    ``labels`` are the title and those of both axes; ``note`` is in a corner; ``identity`` names
-    the line x = y, which is drawn unless it's empty.
+    ``labels`` are the title and the labels of x and y. ``note`` goes in a corner. ``identity`` is
+    the name of the line x = y; if it is empty, the line isn't drawn.
     """
     points = drawable_points(facts, fit)
     if not points:
@@ -200,7 +200,7 @@ def _note(facts: Facts, fit: Row) -> str:
 
 
 def of_errors(fit: Row) -> str:
-    """The reliability of the leans and the corrected slope of a row of view ``fit``, if known.
+    """The reliability of a fit's leans and its corrected slope, if known.
 
     >>> row = {"reliability": 0.4, "error_over": "count", "corrected": None}
     >>> of_errors(row)
@@ -301,7 +301,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _follows(facts: Facts) -> Iterator[str]:
-    """Sentences on whether models follow a text, on planted leans first."""
+    """Sentences on whether models follow a text, first those on planted leans."""
     for subset, (_, lean) in LEANS.items():
         slopes = facts.rows("slope").where(subset=subset)
         keys = ("benchmark", "groups", "corpus", "contrast")
@@ -315,7 +315,7 @@ def _follows(facts: Facts) -> Iterator[str]:
 
 
 def _beyond(facts: Facts) -> Iterator[str]:
-    """The verdict on the text's lean beside its controls, by benchmark and corpus."""
+    """Sentences on whether a text's lean predicts beyond its controls, by benchmark and corpus."""
     for group in facts.rows("control").groups(
         "subset", "benchmark", "groups", "corpus", "contrast"
     ):
@@ -325,7 +325,7 @@ def _beyond(facts: Facts) -> Iterator[str]:
 
 
 def _of_models(n: int, rows: Sequence[Row]) -> str:
-    """The models that a sentence is about: ``n`` models of the rows, one row each.
+    """The words for ``n`` of the models in ``rows``, which have one row each.
 
     >>> _of_models(2, [{"model": "a"}, {"model": "b"}]), _of_models(1, [{"model": "a"}])
     ('of both models', 'of a')
@@ -354,10 +354,8 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
 def _many_follow(facts: Facts, rows: Rows, lean: str) -> str:
     texts = TrainingTexts(facts)
     sentences = [capital(following(texts, rows)), by_training_text(texts, rows)]
-    reliabilities = {r["reliability"] for r in rows} - {
-        None,
-        1,
-    }  # of the leans, which all models share
+    # All models share the leans.
+    reliabilities = {r["reliability"] for r in rows} - {None, 1}
     reliability = (
         f"; reliability of the leans {shown(min(reliabilities), 2)}" if reliabilities else ""
     )

@@ -1,4 +1,4 @@
-"""Forced choice: the sentence of a pair that served models name when they are asked."""
+"""Forced choice: the sentence of a pair that served models name when asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import (
     Columns,
     Lead,
@@ -17,7 +16,7 @@ from plumbline.pipelines.report.model import (
     shown,
     table,
 )
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides, with_ends
 
 PLACE = 150
 NAMES = ("choices",)
@@ -30,7 +29,7 @@ _MEANING = (
     "choice turns with the order. Replies that name neither sentence count for no side. 95% "
     "intervals in brackets."
 )
-#: Share of replies that name neither sentence above which the page warns.
+#: The page warns if more than this share of replies names neither sentence.
 _MANY = 0.05
 
 
@@ -71,7 +70,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _sentence(row: Row) -> str:
-    """A sentence on one model: the side that it names more often, the first if that's unclear."""
+    """A sentence on one model: the side that it names more often, or the first if unclear."""
     group, other = sides(row)
     value, low, high = (100 * row[name] for name in with_ends("preference"))
     preference = finding(row, "preference", null=0.5)

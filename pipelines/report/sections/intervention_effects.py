@@ -9,7 +9,6 @@ from statistics import fmean
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
-from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Columns,
     Figure,
@@ -23,21 +22,21 @@ from plumbline.pipelines.report.model import (
     table,
 )
 from plumbline.pipelines.report.plots.svg import NEUTRAL, Panel, looks, svg
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, set_name
 
 PLACE = 205
 NAMES = ("intervention",)
-#: A response is small if it is below this share of the response to exchanging she and he.
+#: A response below this share of the response to exchanging she and he is small.
 MARGIN = 0.5
 _TITLE = "Does the text make the lean?"
 _MEANING = (
     "Models were trained on a text in which she and he change places in a share of the documents, "
-    "the dose, or two words that should not matter do (placebo). The slope is that "
-    "of a model's log ratios of words on their lean in the unchanged text: a text whose leans are "
-    "turned round turns its sign. The response is the slope of either outcome on the dose, a mean "
-    "over trainings with other seeds; its 95% interval is over those: it covers models trained on "
-    "this text with these documents changed, not on another text. How small a response is shown to "
-    f"be is tested by two one-sided tests at 5% (TOST); less than {MARGIN:.0%} of the response to "
+    "the dose; in a placebo, two words that should not matter do. The outcome slope is the slope "
+    "of a model's log ratios of words on their lean in the unchanged text: if a text's leans are "
+    "turned round, its sign changes. The response is the slope of an outcome on the dose, a mean "
+    "over trainings with different seeds. Its 95% interval is over these trainings: it covers "
+    "models trained on this text with these documents changed, not on another text. Two one-sided "
+    f"tests at 5% (TOST) bound the size of a response; less than {MARGIN:.0%} of the response to "
     "exchanging she and he is called small."
 )
 _SUBJECT = ("study", "benchmark", "groups", "corpus", "contrast")
@@ -68,7 +67,7 @@ def _name(row: Row) -> str:
 
 
 def _figure(rows: Rows) -> Figure:
-    """A plot of every training's lean by its dose, with a line through the means of each kind."""
+    """A plot of every training's outcome by dose, with a line through each kind's means."""
     outcome = rows[0]["outcome"]
     panel = Panel("dose: share of the documents changed", f"{outcome} of the models")
     panel.rule(y=0, linestyle=":")
@@ -147,7 +146,7 @@ def _sentence(row: Row) -> str:
 
 
 def bounded(row: Row) -> str:
-    """The bound of a response of view ``dose_response``, after a semicolon, rounded upwards.
+    """The bound of a response (a row of view ``dose_response``), rounded upwards, as a clause.
 
     Empty if the row has no ``size_bound``.
 

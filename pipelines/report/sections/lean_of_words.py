@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import homographs
-from plumbline.pipelines.report.groups import contrast_sides
 from plumbline.pipelines.report.model import (
     Cell,
     Figure,
@@ -37,7 +36,7 @@ PLACE = 1000
 NAMES = ("words", "delta", "pmi")
 #: Words listed for each side.
 TOP_WORDS = 15
-#: Least co-occurrences with a side for which the plots show a word.
+#: Least co-occurrences with a side for a word to be in the plots (of delta: with each side).
 MIN_PAIRS = 5
 _TITLE = "How words lean"
 _MEANING = (
@@ -45,11 +44,11 @@ _MEANING = (
     "in nats: above 0 leans to the first. Plots of delta leave out words seen fewer than "
     f"{MIN_PAIRS} times with either side, plots of PMI with that side; no metric leaves them out. "
     "The tables rank words by the bound nearer 0 of their lean's 95% interval, and list none whose "
-    "interval holds 0. A word near one side only has no delta, but a bound: ≤ −1.90 is at least "
+    "interval contains 0. A word near one side only has no delta, but a bound: ≤ −1.90 is at least "
     "1.90 nats to the second. Intervals from the counts alone are a lower bound of the "
-    "uncertainty: where `plumbline why --top` was run, the tables are of the words it asked about, "
-    "with intervals over documents or sources. q is the false discovery rate among words at least "
-    "as clear (Benjamini and Hochberg)."
+    "uncertainty. If `plumbline why --top` was run, the tables list words that it examined, with "
+    "intervals over documents or sources. q is the false discovery rate among words at least as "
+    "clear (Benjamini and Hochberg)."
 )
 
 _LIST = (
@@ -81,7 +80,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 def clear_words(facts: Facts, row: Row) -> Iterator[str]:
     """A sentence on how many words lean clearly: to each side, by chance, after correction."""
-    first, second = contrast_sides(facts, row["corpus"], row["contrast"])
+    first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     if not row["n_known"]:
         yield (
             f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
@@ -102,7 +101,7 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
 
 
 def other_languages(words: Rows) -> str:
-    """A note on listed words from a language in which a target has another meaning; or empty."""
+    """A note on listed words of a language in which a target has another meaning; or empty."""
     notes, by_place = [], sorted(words, key=lambda r: r["place"])
     for side, is_first in enumerate((True, False)):
         side_words = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
@@ -113,9 +112,9 @@ def other_languages(words: Rows) -> str:
 
 
 def distribution(facts: Facts, rows: Rows) -> Figure:
-    """Share of a corpus's words in each bin of 0.1 nats of delta, one line per corpus."""
+    """A plot of the share of words in each bin of 0.1 nats of delta, one line per corpus."""
     contrast = rows[0]["contrast"]
-    first, second = contrast_sides(facts, rows[0]["corpus"], contrast)
+    first, second = facts.contrast_sides(rows[0]["corpus"], contrast)
     panel = Panel(f"delta in nats ({second} < 0 < {first})", "% of words in 0.1 nats")
     groups = rows.groups("corpus")
     for corpus_rows, look in zip(groups, looks(len(groups)), strict=True):
@@ -138,19 +137,19 @@ def distribution(facts: Facts, rows: Rows) -> Figure:
 
 
 def _outline(counts: Counter[int]) -> tuple[list[float], list[float]]:
-    """The outline of a histogram in bins of 0.1 nats: edges, and shares in percent."""
+    """The outline of a histogram in bins of 0.1 nats: edges in nats, and shares in percent."""
     bins, n = range(min(counts), max(counts) + 1), counts.total()
     edges = [0.1 * edge for b in bins for edge in (b, b + 1)]
     shares = [100 * counts[b] / n for b in bins for _ in "ab"]
     return [edges[0], *edges, edges[-1]], [0, *shares, 0]
 
 
-#: Most words of a cell, and how opaque it is drawn.
+#: Most words of a cell, and the cell's opacity.
 _SHADES = ((1, 0.35), (4, 0.6), (16, 0.8), (1 << 62, 1.0))
 
 
 def _joint(rows: Rows) -> Figure:
-    """PMI with each word of a contrast on one axis: their distributions, and both together."""
+    """A plot of words' PMI with each word of a contrast: both distributions, and the joint one."""
     corpus, contrast = rows[0]["corpus"], rows[0]["contrast"]
     first, second = contrast.split("/", 1)
     alone = Panel("% of words in 0.1 nats", "PMI in nats")
@@ -191,10 +190,10 @@ def _joint(rows: Rows) -> Figure:
 
 
 def words_table(facts: Facts, words: Rows, *, folded: bool) -> PageTable:
-    """A table of the words that lean most: a line per place, with a word for each side."""
+    """A table of the words that lean most: a row per place, with a word for each side."""
     by_place = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
     corpus, contrast = words[0]["corpus"], words[0]["contrast"]
-    first, second = contrast_sides(facts, corpus, contrast)
+    first, second = facts.contrast_sides(corpus, contrast)
     side = ["lean", f"near {first} / {second}", "q"]
     headings = ["place", f"leans to {first}", *side, f"leans to {second}", *side]
     lines = [

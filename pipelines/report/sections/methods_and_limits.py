@@ -23,29 +23,29 @@ _DEFINITIONS = (
     "words: Wilson's for US, even share and (on 0 to 6) AuFC; Bonett and Price's adjusted Wald "
     "for PD; Student's t for gaps and slopes; Fisher's z for correlations, also of ranks; "
     "Scheffé's for divergence.",
-    "Only pairs that their source does not call unnatural count.",
+    "Pairs that their source calls unnatural do not count.",
     "US, PD and AuFC follow UnStereoEval (ICLR 2024). The templates of WinoBias, Winogender and "
     "USE are as released, those of other benchmarks as imported.",
 )
 _BRIEF = (
     "Each pair is one sentence in two versions, each about its group; a model's log probabilities "
-    "of the two are set against each other. Words of a corpus lean by "
-    "how much more they co-occur with she than with he (delta, in nats). Intervals are 95%, over "
-    "words, frames or occupations like these; for the list itself a figure is exact.",
-    "Under every table and plot stands its query, which `plumbline sql` runs as it is shown.",
+    "of the two are compared. The lean of a word in a corpus is how much more it co-occurs with "
+    "she than with he (delta, in nats). Intervals are 95%, over words, frames or occupations like "
+    "these; for the list itself a figure is exact.",
+    "Below every table and plot is its query, which `plumbline sql` runs unchanged.",
 )
 _LIMITS = (
     "Intervals tell how far a figure would move with other words, frames or occupations like "
-    "these. For the list itself it is exact. They know nothing of errors in the text, the "
-    "benchmark or the model's training.",
+    "these. For the list itself the figure is exact. Intervals do not cover errors in the text, "
+    "the benchmark or the model's training.",
     "The measures are about the groups of these pairs, in these sentences. They say nothing of "
     "other groups or languages, nor of what a model does in use.",
     "That a preference goes with the lean of a text does not show that this text caused it, unless "
     "the model was trained on this text alone.",
 )
-#: The limits name benchmarks of fewer pairs than this.
+#: The section on limits names benchmarks of fewer pairs than this.
 _FEW = 100
-#: Most names listed of models, benchmarks or corpora; the tables hold all.
+#: Most models, benchmarks or corpora that are named in a sentence.
 _NAMED = 6
 
 

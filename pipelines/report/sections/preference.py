@@ -16,7 +16,6 @@ from plumbline.pipelines.report.findings.sentences import (
     sureness,
     unscored,
 )
-from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
 from plumbline.pipelines.report.metric_tables import (
     by_metric,
     few_pairs,
@@ -50,7 +49,7 @@ from plumbline.pipelines.report.plots.svg import (
     short,
     svg,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sets, sides
 
 PLACE = 100
 NAMES = ("preference", "pd", "us", "share")
@@ -62,7 +61,7 @@ _MEANING = (
     "US against epsilon (6 at most; of natural log ratios unless its column names another base), "
     "gap the US of the pairs kept minus that of all. 95% intervals in brackets."
 )
-_OF_ALL = (
+_MANY_GROUPS = (
     "Of items with more than two groups: even share, the share of items without a preference "
     "between any two; divergence, how far the groups' shares of preferred sentences are from even, "
     "as a percentage of one group alone."
@@ -79,11 +78,11 @@ _RANKS = (
     "Ranks: the places that a model may have among all models of its benchmark, the largest figure "
     "first. With 95% confidence all true places are among them."
 )
-#: Up to this many models of a benchmark are described one by one; more are summed up.
+#: Up to this many models of a benchmark are described singly; more are summed up.
 ONE_BY_ONE = 4
-#: A model with finite scores of a smaller share of a benchmark's pairs gets a warning.
+#: If less than this share of a benchmark's pairs has finite scores, the model gets a warning.
 _ENOUGH = 0.9
-#: Most models named that can't be told apart from the one of the highest US.
+#: Most models named that can't be told apart from the one with the highest US.
 _ALIKE = 3
 
 
@@ -113,13 +112,13 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _meaning(benchmarks: Sequence[Mapping[str, str]]) -> list[str]:
-    """Definitions, with the names of the groups if all benchmarks of two groups share these."""
+    """Definitions. They name the groups if all benchmarks of two groups have the same."""
     kinds = {benchmark["groups"] for benchmark in benchmarks}
     of_two = [groups for groups in kinds if groups.count("/") == 1]
     named = ("first named group's", "second named group's")
     first, second = of_two[0].split("/") if len(of_two) == 1 else named
     meaning = _MEANING.format(first=first, second=second)
-    return [meaning, _OF_ALL] if len(kinds) > len(of_two) else [meaning]
+    return [meaning, _MANY_GROUPS] if len(kinds) > len(of_two) else [meaning]
 
 
 def _alerts(scores: Rows) -> list[str]:
@@ -171,7 +170,7 @@ def _figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
 
 
 def _share_figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
-    """Each group's share of preferred sentences, of items with more than two groups."""
+    """A plot of each group's share of preferred sentences, for items with more than two groups."""
     divergences = facts.metrics("divergence").where(benchmark=benchmark["benchmark"])
     if not divergences:
         return []
@@ -273,13 +272,13 @@ def leads(facts: Facts) -> Iterator[Lead]:
             sentences.append(_summed_up(facts, set_rows))
         else:
             sentences += [_one(facts, row) for row in set_rows]
-    sentences += [_of_all(facts, row) for row in facts.metrics("divergence", subset="all")]
+    sentences += [_on_many_groups(facts, row) for row in facts.metrics("divergence", subset="all")]
     yield Lead("Which way, how far, how sure?", sentences)
 
 
-def _of_all(facts: Facts, row: Row) -> str:
+def _on_many_groups(facts: Facts, row: Row) -> str:
     """A sentence on one model and a benchmark of more than two groups."""
-    even = _beside(facts, row, "even share")
+    even = _over_all_pairs(facts, row, "even share")
     share, distance = (shown(100 * r["value"], 1) for r in (even, row))
     return (
         f"{set_name(row)}: {row['model']} finds all sentences of {share}% of {row['n']:,} items "
@@ -288,14 +287,14 @@ def _of_all(facts: Facts, row: Row) -> str:
     )
 
 
-def _beside(facts: Facts, row: Row, metric: str) -> Row:
-    """The row of ``metric`` for the model and benchmark of ``row``, over all pairs."""
+def _over_all_pairs(facts: Facts, row: Row, metric: str) -> Row:
+    """The row of ``metric`` over all pairs, for the model and benchmark of ``row``."""
     same = {column: row[column] for column in ("benchmark", "groups", "model_key")}
     return facts.metrics(metric, subset="all", **same)[0]
 
 
 def _one(facts: Facts, row: Row) -> str:
-    us = _beside(facts, row, "us")
+    us = _over_all_pairs(facts, row, "us")
     return (
         f"{prefers(row)}, and finds {shown(100 * us['value'], 1)}% of {counted(row['n'], 'pair')} "
         f"about equally likely ({sureness(us)})."
@@ -321,8 +320,8 @@ def _summed_up(facts: Facts, rows: Rows) -> str:
 
 
 def _evenest(facts: Facts, rows: Rows) -> str:
-    """A sentence on the model with the highest US, and on others that may be as even."""
-    us_rows = [_beside(facts, row, "us") for row in rows]
+    """A sentence on the model with the highest US, and on models that may be as even."""
+    us_rows = [_over_all_pairs(facts, row, "us") for row in rows]
     best = max(us_rows, key=lambda r: r["value"])
     set_columns = {name: best[name] for name in ("benchmark", "groups")}
     epsilon, key = best["epsilon_nats"], best["model_key"]
@@ -348,7 +347,7 @@ def _evenest(facts: Facts, rows: Rows) -> str:
 
 
 def _us_against_epsilon(rows: Rows, benchmark: str, epsilon: float) -> str:
-    """US against epsilon for each model of a benchmark; the dotted line is the epsilon used."""
+    """A plot of US against epsilon for each model; the dotted line is the epsilon used."""
     groups = rows.groups("model", "model_key")
     first_rows = [model_rows[0] for model_rows in groups]
     names, same_n = _names(first_rows), _same_n(first_rows)
@@ -365,7 +364,7 @@ def _us_against_epsilon(rows: Rows, benchmark: str, epsilon: float) -> str:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """Model names, with the start of the key where several models have one name."""
+    """Names of the rows' models, with the start of the key if several have the same name."""
     names = [row["model"] for row in rows]
     return [
         name if names.count(name) == 1 else f"{name} [{row['model_key'][:8]}]"
@@ -374,13 +373,13 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def _same_n(rows: Sequence[Row]) -> str:
-    """The number of pairs in brackets if it is the same for all models; else empty."""
+    """The number of pairs in brackets, if it is the same in all rows; else empty."""
     numbers = {r["n"] for r in rows}
     return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
 
 
 def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
-    """PD of each model of a benchmark with its interval, sorted."""
+    """A plot of each model's PD with its interval, sorted."""
     rows = sorted(rows, key=lambda r: (r["value"], r["model"], r["model_key"]))
     same_n = _same_n(rows)
     labels = [

@@ -41,7 +41,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _text(facts: Facts) -> Section | Missing:
-    """Ledgers of corpora, and rejects; alerts for failed shards and ledgers that don't add up."""
+    """Ledgers of corpora and rejects. Alerts: failed shards, and ledgers that don't add up."""
     title = "The text that was counted"
     ledger, rejects, failed = map(facts.rows, ("ledger", "reject", "failed_shard"))
     if not (ledger or rejects or failed):

@@ -1,4 +1,4 @@
-"""Changes with a model's size, and with deduplicated text."""
+"""Changes of measures with a model's size, and with deduplication of its text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from plumbline.eval_workers.models.model_texts import family
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
-from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import (
     Columns,
     Figure,
@@ -29,14 +28,14 @@ from plumbline.pipelines.report.plots.svg import (
     short,
     svg,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 PLACE = 710
 NAMES = ("size", "deduplication")
-#: Measures in the order of the page: their names, and factors into their units.
+#: Measure -> its name and the factor into its unit, in the order of the page.
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
-#: Measures that are plotted against model size, with their units.
+#: Measures that are plotted against size -> their units.
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
 _TENS = [(10.0**p, f"{10**p:,}") for p in range(8)]
 _UNITS = "US and PD in points, slopes in nats per nat; 95% intervals in brackets"
@@ -45,7 +44,7 @@ _OF_MODELS: Columns = [("model's", "plain_figure"), ("twin's", "deduped_figure")
 
 
 def sections(facts: Facts) -> Iterator[Section]:
-    """Size, if families of several sizes have four models; deduplication, if there is a twin."""
+    """On size, if families of several sizes have 4 models or more; on -deduped twins, if any."""
     if trends := facts.rows("size_trend"):
         yield _size(facts, trends)
     if means := facts.rows("deduplication_mean"):
@@ -59,7 +58,7 @@ def _size(facts: Facts, trends: Rows) -> Section:
         "By how much a measure changes per tenfold number of parameters: the slope of a line "
         "through the models of a family, for each family with several sizes, and the mean over "
         "families with Student's 95% interval over them. A family is models whose names begin "
-        "alike. Its slope has no interval; with one size it is only in the figures.",
+        "alike. A family's slope has no interval; a family of one size is only in the figures.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
@@ -71,7 +70,7 @@ def _size(facts: Facts, trends: Rows) -> Section:
 
 
 def _clear_changes(rows: Rows) -> str:
-    """A sentence on the mean changes over families: those whose interval leaves out 0."""
+    """A sentence on the mean changes over families whose interval excludes 0."""
     most = max(r["n_families"] for r in rows)
     if most < LEAST_CLUSTERS:
         return (

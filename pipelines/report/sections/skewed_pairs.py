@@ -1,4 +1,4 @@
-"""The pairs with the strongest preferences, both ways."""
+"""The pairs with the strongest preferences for each side."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from plumbline.eval_workers.writing.offline import CAVEAT, SOURCE
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
-from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import Columns, Lead, Missing, PageTable, Section, table
-from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.rows import Rows, by_set, set_name
 
 PLACE = 400
 NAMES = ("pairs",)
-LEAD_PLACE = 120  # what models prefer is only as good as the sentences
+LEAD_PLACE = 120  # after the preferences, which are only as good as the sentences
 #: Pairs listed for each side.
 TOP_PAIRS = 20
 _TITLE = "The most skewed pairs"
@@ -44,7 +43,7 @@ def _table(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """A sentence on each benchmark written from our own frames, with its results."""
+    """A caveat on each benchmark that was written from Plumbline's frames, with its results."""
     texts, sentences = TrainingTexts(facts), []
     for row in facts.rows("written_benchmark", source=SOURCE):
         measured = facts.metrics("pd", subset="all", benchmark=row["benchmark"])

@@ -1,4 +1,4 @@
-"""Reasons why words lean, for the words that were given to `plumbline why`."""
+"""The reasons why words lean, for words that `plumbline why` explained."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from plumbline.warehouse.wordlists import side_names
 
 PLACE = 1010
 NAMES = ("why",)
-#: The last words that `why WORD` explained; `why --top` writes thousands, but no `word_copies`.
+#: The last words that `why WORD` explained. `why --top` writes thousands, without `word_copies`.
 _EXPLAINED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
 ORDER BY run_id DESC, corpus, contrast, word LIMIT 12;"""
 
@@ -44,9 +44,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         yield word_section(answer, folded=True)
 
 
-#: Collocates listed for each side, and sources; the tables of the warehouse hold more.
+#: Most collocates listed per side, and most sources; the warehouse's tables have more.
 _COLLOCATES, _SOURCES = 10, 12
-#: Table -> query of its rows on all words; those of one word come in the order shown.
+#: Table -> query for its rows on all words, in the order in which a section shows them.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
     "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
@@ -62,7 +62,7 @@ Answer = Mapping[str, Rows]
 
 
 def word_section(answer: Answer, *, folded: bool = False) -> Section:
-    """The section of one word of one corpus and contrast, from its rows of each table."""
+    """The section on a word in one corpus and contrast, from its rows of each table."""
     (lean,) = answer["word_evidence"]
     sides, sources = _sides(lean), answer["word_source"]
     tables = [
@@ -96,7 +96,7 @@ def headline(lean: Row) -> str:
 
 
 def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
-    """A lean between two words as a ratio; empty if the side is unclear or the contrast a list.
+    """A lean as a ratio, in a sentence; empty if its side is unclear or the contrast is a list.
 
     >>> _ratio({"contrast": "she/he", "delta_nats_low": -1.2, "delta_nats": -0.7,
     ...         "delta_nats_high": -0.2}, {"a": "she", "b": "he"})
@@ -173,7 +173,7 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
 
 def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     first, second = sides.values()
-    # A rare word's prior may put it on a side that it was never seen near: leave it out there.
+    # The prior may put a rare word on a side near which it was never seen: leave it out there.
     columns = [
         [r for r in rows if sign * r["log_odds_nats"] > 0 and r[n] > 0][:_COLLOCATES]
         for sign, n in ((1, "n_f"), (-1, "n_m"))
@@ -207,7 +207,7 @@ def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
 def concordance(
     caption: str, rows: Rows, near: Sequence[tuple[str, str]], folded: bool = False
 ) -> PageTable:
-    """A table of rows of ``word_snippet``, the word in the middle; ``near`` are more columns."""
+    """A table of rows of ``word_snippet`` around the word; ``near`` are further columns."""
     return table(
         caption,
         rows,

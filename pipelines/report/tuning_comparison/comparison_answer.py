@@ -1,4 +1,4 @@
-"""A comparison's findings in sentences."""
+"""The findings of `plumbline disclosure compare` in sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
-from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Lead,
     Missing,
@@ -18,18 +17,18 @@ from plumbline.pipelines.report.model import (
     interval,
     shown,
 )
-from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.tuning_comparison.results import Results
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
-#: Up to this many sets are listed; if there are more, only the one that changed most.
+#: Up to this many sets are listed. If there are more, only the set that changed most is named.
 _ONE_BY_ONE = 4
 
 
 def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
-    """Answers: disclosure on sets not known to be tuned on, cost, carry-over, what is missing."""
+    """Answers on disclosure on sets not known to be tuned on, cost, carry-over, missing parts."""
     unseen = results.disclosure.where(topic=None).only(lambda r: not r["n_tuned_on"])
     original = results.fairpair.where(side="original")
     sentences_by_question = {
@@ -50,7 +49,7 @@ def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
 
 
 def _disclosure(rows: Rows) -> list[str]:
-    """A sentence per measure on sets not known to be tuned on; one that says so if none is."""
+    """A sentence per measure on sets not known to be tuned on; without any, one that says so."""
     sentences = []
     for measure, name in _MEASURES.items():
         measure_rows = rows.where(measure=measure)

@@ -1,4 +1,4 @@
-"""The page of a comparison."""
+"""The page of `plumbline disclosure compare`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def write_comparison(order: ComparedModels, out: Path) -> Path:
 
 
 def make_page(order: ComparedModels, results: Results) -> Page:
-    """The content of the page."""
+    """The page's answer, sections and missing parts."""
     missing = not_measured(order, results)
     return Page(
         answer=leads(results, missing),
@@ -87,7 +87,7 @@ def _sections(order: ComparedModels, results: Results) -> Iterator[Section]:
     ):
         if rows:
             yield section(rows)
-    intro = ["The macros that the queries of this page ask, as they are in every warehouse."]
+    intro = ["The macros that the queries of this page use; every warehouse has them."]
     code = [sql(f"views/{name}") for name in _SQL]
     yield Section("macros", "How the macros compute", intro, code=code)
 
@@ -105,7 +105,7 @@ def not_measured(order: ComparedModels, results: Results) -> list[Missing]:
 
 
 def _precision(order: ComparedModels) -> str:
-    """Dtype and quantisation, which are the same for both sides."""
+    """Dtype and quantisation, which both models share."""
     return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
 
 
@@ -115,16 +115,16 @@ def _methods(order: ComparedModels) -> Section:
         f"Precision: both sides in {_precision(order)}; one command loads both, so that they can't "
         "differ in it.",
         "Differences are after less before, paired: the same prompts, pairs or documents on both "
-        "sides. Intervals are 95%. It fell or rose where the interval leaves out 0.",
-        "Under every table and plot stands its query, which `plumbline sql` runs as it is shown; "
-        "at the end, how the macros that it asks compute.",
+        "sides. Intervals are 95%. A figure fell or rose if its interval excludes 0.",
+        "Below every table and plot is its query, which `plumbline sql` runs unchanged. The macros "
+        "that the queries use are at the end.",
         f"Computed by {order.after.backend_version}. Versions: {versions}.",
     ]
     return Section("methods", "Methods", intro)
 
 
 def _data(order: ComparedModels, results: Results) -> Section:
-    """Both models, what they were measured on, and what the adapter was tuned on."""
+    """The section on both models, the data of both, and the data of the adapter's tuning."""
     before, after = order.before, order.after
     intro = [
         f"Base {before.model}, revision {before.revision}, key {before.key}; with the adapter "
@@ -150,7 +150,7 @@ def _data(order: ComparedModels, results: Results) -> Section:
 
 
 def _measured(results: Results) -> list[str]:
-    """Sentences that list the sets, benchmarks and texts of both sides, with their sizes."""
+    """Sentences that list the sets, benchmarks and texts of both models, with their sizes."""
     whole = results.disclosure.where(topic=None)
     parts = (
         ("Sets of prompts", whole, "probe_set", "n_prompts", "prompts"),
@@ -168,7 +168,6 @@ def _measured(results: Results) -> list[str]:
 
 
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
-    """Two columns: the difference with its interval, and a verb for its direction."""
     return [
         (heading, lambda r: estimate(r, "difference", digits, scale=_scale(r))),
         ("it", lambda r: moved(finding(r, "difference"), "not shown to change")),
@@ -176,7 +175,7 @@ def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column
 
 
 def _scale(row: Row) -> int:
-    """The factor into the unit printed: 100 for US, a share printed in percent, else 1."""
+    """The factor into the printed unit: 100 for US, a share that is printed in percent, else 1."""
     return 100 if row.get("measure") == "us" else 1
 
 

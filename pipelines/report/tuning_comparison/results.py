@@ -24,7 +24,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class ComparedModels:
-    """A comparison: both models, what they were measured on, and the command line.
+    """A comparison: both models, the data on which they were measured, and the command line.
 
     ``greedy_key`` and ``fairpair_key`` are the sampling keys of GAS and of FairPair's set.
     """
@@ -57,7 +57,7 @@ class Results:
     tuning: Rows
 
     def changes(self) -> list[Row]:
-        """A row for each figure that both sides have, over whole sets."""
+        """A row for each figure over whole sets that both models have."""
         whole = self.disclosure.where(topic=None)
         return [
             *(_change(r, r["probe_set"], r["measure"], "mean") for r in whole),
@@ -71,7 +71,7 @@ class Results:
 
 
 def _change(row: Row, subject: str, measure: str, figure: str) -> Row:
-    """A figure before and after; difference and interval are ``None`` unless it is a mean."""
+    """A figure before and after. Its difference and interval are ``None`` unless it is a mean."""
     change = {"of": subject, "measure": measure}
     change |= {when: row[f"{when}_{figure}"] for when in ("before", "after")}
     ends = with_ends("difference")
@@ -79,7 +79,7 @@ def _change(row: Row, subject: str, measure: str, figure: str) -> Row:
 
 
 def read_results(order: ComparedModels) -> Results:
-    """The rows that the page needs, of measurements that both sides have."""
+    """The rows that the page needs, for measurements of both models."""
     queries = _queries(order)
     with connect(order.warehouse, "".join(queries.values())) as connection:
         return Results(
