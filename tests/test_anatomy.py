@@ -263,7 +263,7 @@ def test_only_what_an_interval_shows_is_said() -> None:
     assert said[1] == "  percent of the mean square by part: start 20.0 (10.0 to 30.0)"
     assert said[2:4] == [
         "  parts not shown to be above 0: delta",
-        "  parts shown for other families of models too: nothing",
+        "  parts above 0 for other families of models too: nothing",
     ]
     clear = "and start -5.0 (-6.0 to -4.0; for other families too)"
     assert said[-2:] == [

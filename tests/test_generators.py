@@ -252,7 +252,7 @@ def test_options_that_differ_besides_the_model_are_said(
         fill(store, "benchmark_fact", rows, name)
     assert main(["benchmark", "compare", "a", "b", "--warehouse", str(store.root)]) == 0
     out = capsys.readouterr().out
-    assert "made otherwise than a: Words of a sentence b words\n" in out
+    assert "made differently from a: Words of a sentence b words\n" in out
     assert "temperature" not in out
 
 

@@ -267,7 +267,7 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     assert "figures of models: 3 agree, 0 off, 0 not run" in shown
     assert "sizes of sets: 1 agree, 0 off, 0 not run, 0 contradicted by the release" in shown
     assert "org/m" in shown and "pronoun first" in shown
-    assert "Claims are of all 28 models and five sets: not run" in shown
+    assert "Claims need all 28 models and five sets: not run" in shown
     (start,) = [one for one in shown.splitlines() if "pronoun first" in one]
     assert start.replace("│", " ").split()[-3:] == ["4", "100.0", "0.0"], "no interval of two words"
     rows = list(csv.DictReader((where / "figures.csv").open()))
@@ -406,7 +406,7 @@ def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
     for kind, n in summary(outcome).items():
         assert f"\n{kind}: {', '.join(f'{n[o]:,} {o}' for o in OUTCOMES)}\n" in page
     largest = max(abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE)
-    assert f"\nlargest difference among those that agree: {largest:.4f}\n" in page
+    assert f"\nlargest difference among figures that agree: {largest:.4f}\n" in page
     for found, name, digits in (
         (outcome.sizes, "per_tenfold", {"us": 1, "pd": 1, "|pd|": 1, "slope": 2}),
         (outcome.deduplication, "difference", {"us": 1, "pd": 1, "slope": 2}),

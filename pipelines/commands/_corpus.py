@@ -29,7 +29,7 @@ Argument: TypeAlias = Annotated[str, Field(min_length=1), On(positional=True)]
 Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
 #: A count or limit, at least 1.
 Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
-#: In a plan, the state of a shard without partial counts.
+#: State, in a plan, of a shard that has no partial counts.
 TO_COUNT = "to count"
 
 
@@ -46,13 +46,13 @@ class CorpusName:
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """The query of the corpus's rows in a table, as fields of `Done`."""
+        """Fields of `Done` for the corpus's rows in a table: ``query`` and ``params``."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}
 
 
 def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
-    """Rows of a plan: documents to look through; for CORPUS:SOURCE all of its corpus."""
+    """Rows of a plan: documents to look through; for CORPUS:SOURCE all documents of the corpus."""
     from plumbline.jobs.corpus_lookup import corpus_row
 
     assert store is not None, "only commands that make a warehouse plan without one"
@@ -63,7 +63,7 @@ def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
 
 
 def shard_row(path: Path, partials: Path | None) -> Row:
-    """A shard in the plan of a count; ``partials`` is the directory of partial counts, if any."""
+    """The row of a shard in the plan of a count; ``partials``: directory of partial counts."""
     from plumbline.jobs.counting.partials import is_counted
     from plumbline.warehouse.input.remote_files import describe
 
@@ -77,7 +77,7 @@ def shard_row(path: Path, partials: Path | None) -> Row:
 
 
 def missing_rows(command: CorpusName, done: Associated) -> Iterator[str]:
-    """Lines on words without rows, contrasts that are gone and rows of changed deltas."""
+    """Lines on words without rows, contrasts that lost theirs, and rows dropped elsewhere."""
     if done.rare:
         words = ", ".join(done.rare)
         yield f"No rows: {words} (not in the corpus, or rarer than the corpus's --min-count)"

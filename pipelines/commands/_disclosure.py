@@ -1,4 +1,4 @@
-"""Shared by the commands of disclosure: measuring sets, their figures, and missing work."""
+"""Parts that the commands of disclosure share: measuring sets, figures, and missing work."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Sets: TypeAlias = Annotated[
 ]
 
 
-def names(given: str | None) -> tuple[str, ...] | None:
-    """Split names at commas, each once; an empty text has no names, ``None`` stays ``None``.
+def names(text: str | None) -> tuple[str, ...] | None:
+    """The distinct names in a text with commas; ``None`` for ``None``.
 
     >>> names("a, b,a"), names(""), names(None)
     (('a', 'b'), (), None)
     """
-    if given is None:
+    if text is None:
         return None
-    return tuple(dict.fromkeys(filter(None, map(str.strip, given.split(",")))))
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
 def to_do(
     store: Store | None, model: str, how: ModelOptions, steps: Sequence[Step[Any]]
 ) -> Iterator[Row]:
-    """Rows of a plan: each step's missing units under a model, opened without its weights."""
+    """Rows of a plan: units that each step lacks under a model, which is opened without weights."""
     from plumbline.eval_workers.models import open_backend
 
     if store is None or not steps:
@@ -56,7 +56,7 @@ def to_do(
 def import_missing(
     context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
 ) -> None:
-    """Import known sets that the warehouse lacks; sets in ``whole`` keep gendered prompts."""
+    """Import the sets that the warehouse lacks; those in ``whole`` keep gendered prompts."""
     missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
 
     def import_sets() -> None:
@@ -84,7 +84,7 @@ def measured(
     return context.retried(name, measure)
 
 
-#: GAS, GLD and ADD of the measured sets, as in the report; Python gets all columns.
+#: GAS, GLD and ADD of the measured sets, as in the report; ``figures`` shows fewer columns.
 FIGURES = f"""SELECT f.*, m.adapter
 FROM (
 {sql("report/disclosure").rstrip().rstrip(";")}

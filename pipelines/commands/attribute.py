@@ -1,4 +1,4 @@
-"""`plumbline attribute`: which documents of a text made a preference of a model."""
+"""`plumbline attribute`: the training documents that made a preference of a model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Attribute(ContrastOption, Command):
-    """Show which documents of its training text made a preference of a model.
+    """Show which documents of the training text made a preference of a model.
 
     The preference is the mean log ratio over a word's pairs, or over a benchmark's. Each method
-    scores every document that the model read: above 0, having it makes the model more female. The
-    table attribution has the documents and words with the highest and lowest scores, and every
-    source with a score. After an interruption run the same command again: a method that is done is
-    not repeated.
+    scores every document that the model read: a document with a score above 0 makes the model more
+    female. The table attribution has the documents and words with the highest and lowest scores,
+    and every source with a score. After an interruption run the same command again: a method that
+    is done is not repeated.
 
     Example: plumbline attribute --model models/small-novels --corpus novels --word nurse
     """
@@ -45,15 +45,15 @@ class Attribute(ContrastOption, Command):
         str,
         Field(description="Directory or hub id of a causal model, or a name of `plumbline train`."),
     ]
-    corpus: Annotated[str, Field(description="Corpus that it was trained on, counted here.")]
+    corpus: Annotated[str, Field(description="Corpus that it was trained on, as counted.")]
     word: Annotated[
         tuple[str, ...],
-        Field(description="Word whose pairs are asked about; repeatable."),
+        Field(description="Word whose pairs make the preference; repeatable."),
         On(repeated=True),
     ] = ()
     benchmark: Annotated[
         str | None,
-        Field(description="Benchmark whose pairs are asked about; with --word, those of the word."),
+        Field(description="Benchmark of the pairs; with --word only the word's pairs in it."),
     ] = None
     method: Annotated[
         tuple[str, ...],
@@ -63,7 +63,7 @@ class Attribute(ContrastOption, Command):
     n: Annotated[
         int, Field(ge=1, le=10_000, description="Documents and words to keep for each side.")
     ] = 5
-    seed: Annotated[Seed, Field(description="Seed of what methods draw.")] = 0
+    seed: Annotated[Seed, Field(description="Seed of the methods' draws.")] = 0
 
     def __post_init__(self) -> None:
         if not (self.word or self.benchmark):
@@ -133,14 +133,13 @@ class Attribute(ContrastOption, Command):
         return [of_benchmark(store, self.benchmark)]
 
     def _model(self, store: Store) -> str:
-        """The directory of a model of `plumbline train`, else ``model`` as it was given."""
+        """The directory of a model that `plumbline train` made; else ``model`` itself."""
         rows = store.read("trained_model", model=self.model).to_pylist()
         is_there = Path(self.model).exists() or not rows
         return self.model if is_there else str(rows[0]["path"])
 
 
 def _read(text: TrainingText) -> str:
-    """The line on the documents that the model read."""
     if text.n_read is None:
         unknown = f"what the model read of {text.corpus} isn't known"
         return f"{WARNING}{unknown}: every document is taken as read"

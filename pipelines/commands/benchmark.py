@@ -1,4 +1,4 @@
-"""`plumbline benchmark ...`: sentence pairs, from their sources to who shares and judges them."""
+"""`plumbline benchmark ...`: import, check, compare, build and constrain sentence pairs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
 class BenchmarkImport(DataOption, Command):
     """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
 
-    A name that is not in `benchmark list` is that of your own pairs: give
-    --source, as in plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). One that
-    was pushed to the hub comes back by its address alone, hf://datasets/OWNER/NAME (docs/hub.md).
+    A name that is not in `benchmark list` is for your own pairs: give --source, as in plumbline
+    benchmark import my-pairs --source pairs.csv (docs/pairs.md). A benchmark that was pushed to the
+    hub is imported by its address alone, hf://datasets/OWNER/NAME (docs/hub.md).
 
     Example: plumbline benchmark import winobias winogender use-5
     """
@@ -79,7 +79,7 @@ class BenchmarkImport(DataOption, Command):
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """The names and their source; the name of a pushed benchmark is read at its address."""
+        """The names and their source; a pushed benchmark's name is read from its address."""
         if self.source is not None or len(self.names) > 1 or "://" not in self.names[0]:
             source = located(self.source) if self.source else None
             return tuple(dict.fromkeys(self.names)), source
@@ -107,7 +107,7 @@ class BenchmarkImport(DataOption, Command):
                 done.append(context.stage(f"import {name}", room.import_benchmark, *arguments))
             except PlumblineError as e:
                 failed.append(e)
-        for one in failed[:-1]:  # the last is raised, with its advice
+        for one in failed[:-1]:  # the last is the error of the command
             is_repeated = one.args[2] == failed[-1].args[2]
             say(f"error: {one.without_fix() if is_repeated else one}", err=True)
         first = shlex.quote(done[0].benchmark) if done else ""
@@ -135,7 +135,7 @@ def _not_used(done: room.Imported) -> Iterator[str]:
 class BenchmarkCheck(DataOption, Command):
     """Check a recipe, alone or with its data: every problem, then what it would import.
 
-    Nothing is written. Exit status 3 where it can't be imported as it is (docs/pairs.md).
+    Nothing is written. Exit status 3 if it can't be imported as it is (docs/pairs.md).
 
     Example: plumbline benchmark check recipe.toml --source pairs.csv
     """
@@ -290,9 +290,8 @@ class BenchmarkCompare(Command):
             ],
             said=[
                 *(line for name in benchmarks for line in _of_words(words[name], benchmarks[0])),
-                "In brackets 95% intervals over seed words; differences are of the words that both "
-                "have.",
-                "No interval: fewer than five of them, or all differ by as much.",
+                "In brackets: 95% intervals over seed words. Differences are over shared words.",
+                "No interval: fewer than five such words, or all differ by the same amount.",
             ],
             next=f"plumbline score --model ID_OR_PATH {flags}",
         )
@@ -303,15 +302,15 @@ def _of_words(row: Row, first: str) -> Iterator[str]:
     shared = f", {row['n_shared']:,} of them in {first}" if row["benchmark"] != first else ""
     yield f"{row['benchmark']}: {row['n_words']:,} seed words{shared}; {row['writers']}"
     if row["options"]:
-        yield f"  made otherwise than {first}: {row['options']}"
+        yield f"  made differently from {first}: {row['options']}"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
-    The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again:
-    after an interruption run the same command again to resume.
+    The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. No request that has a reply is sent
+    again: after an interruption run the same command again to resume.
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
@@ -343,7 +342,7 @@ class BenchmarkBuild(BuildSpec, Command):
             _ = self.price(), self.writing(), self.judging().price()
 
     def check(self) -> None:
-        """Raise the errors that can be detected before anything is made; asks no chat model."""
+        """Raise the errors that can be detected without asking a chat model."""
         from plumbline.jobs.corpus_lookup import corpus_deltas
 
         build.check_name(self.name)
@@ -365,7 +364,7 @@ class BenchmarkBuild(BuildSpec, Command):
                 find_key(chat_options.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Requests, tokens and money, from the start and from what the ledger has."""
+        """Requests, tokens and cost of the whole build, and requests that the ledger lacks."""
         words = build.seed_words(store, self)
         yield planned(self.name, "seed words", len(words))
         yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
@@ -455,7 +454,7 @@ class Constrain(Command):
         Field(
             ge=1,
             le=1_000_000_000,
-            description="Co-occurrences on each side from which a word's delta counts.",
+            description="Fewest co-occurrences on each side for a word's delta to count.",
         ),
     ] = LEAST_COUNT
 

@@ -1,4 +1,4 @@
-"""`plumbline benchmark export-ratings` and `import-ratings`: what people say of its pairs."""
+"""`plumbline benchmark export-ratings` and `import-ratings`: people's judgements of its pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExportRatings(Command):
     """Write a rating sheet for each rater: a form that works offline, and the same as CSV.
 
     By default six raters judge the same 100 pairs, as in UnStereoEval (section 6, footnote 7); its
-    authors' own check is --pairs 250 --raters vet. With --per-pair raters share the pairs.
+    authors' own check is --pairs 250 --raters vet. With --per-pair each pair has only so many.
 
     Example: plumbline benchmark export-ratings use-5 --raters ana,ben,cleo --per-pair 2
     """
@@ -33,12 +33,12 @@ class ExportRatings(Command):
     pairs: Annotated[
         int, Field(ge=1, le=1_000_000, description="Pairs to judge, drawn at random.")
     ] = 100
-    raters: Annotated[str, Field(description="How many raters, or names as ana,ben.")] = "6"
+    raters: Annotated[str, Field(description="Number of raters, or names as ana,ben.")] = "6"
     per_pair: Annotated[
         int | None,
         Field(ge=1, le=1_000, description="Raters of each pair; default: all of them."),
     ] = None
-    seed: Annotated[Seed, Field(description="Of the draw, the orders and the sides.")] = 0
+    seed: Annotated[Seed, Field(description="Seed of the draw, orders and sides.")] = 0
     questions: Annotated[
         InputFile | None,
         Field(description="TOML file with questions of your own (docs/ratings.md)."),
@@ -53,10 +53,8 @@ class ExportRatings(Command):
     def run(self, context: Context) -> Done:
         wordings, named = questions.load(self.questions), sheets.raters(self.raters)
         arguments = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
-        design, out = (
-            sheets.RatingDesign(*arguments),
-            self.out or Path("out/ratings") / segment(self.name),
-        )
+        design = sheets.RatingDesign(*arguments)
+        out = self.out or Path("out/ratings") / segment(self.name)
         made = sheets.make(context.store, self.name, design, wordings, out, context.run_id)
         said = [f"{self.name}: {design.named(made.n_pairs)}"]
         if design.each < 5:
@@ -81,7 +79,7 @@ class ExportRatings(Command):
 class ImportRatings(Command):
     """Read raters' answers; those that can't be used are kept in `reject` with the reason.
 
-    A rater's file takes the place of what the same rater answered before.
+    A rater's file replaces the same rater's earlier answers.
 
     Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
     """
@@ -90,7 +88,7 @@ class ImportRatings(Command):
 
     files: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description="CSV files of raters, one of each."),
+        Field(min_length=1, description="CSV files, one for each rater."),
         On(positional=True),
     ]
 

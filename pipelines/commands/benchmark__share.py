@@ -1,4 +1,4 @@
-"""`plumbline benchmark card`, `export` and `push`: a benchmark for others."""
+"""`plumbline benchmark card`, `export` and `push`: share a benchmark."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _License = Annotated[str | None, Field(description="Licence identifier, such as 
 class BenchmarkCard(_WithMaxPMI, Command):
     """Write a benchmark as a dataset to share: a card with statistics, Parquet and JSON lines.
 
-    A benchmark that was built with a corpus keeps that and its eta where none is given.
+    A benchmark that was built with a corpus keeps its corpus and eta unless --corpus is given.
 
     Example: plumbline benchmark card use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
@@ -83,12 +83,12 @@ class BenchmarkCard(_WithMaxPMI, Command):
 class BenchmarkExport(_WithMaxPMI, Command):
     """Write a benchmark as a task of lm-evaluation-harness or Inspect.
 
-    lm-eval: log-likelihoods, US and PD, as `score` and `measure` have them.
+    lm-eval: log-likelihoods, US and PD, as `score` and `measure` compute them.
 
-    inspect: the same for servers that give the log-probabilities of a prompt, as vLLM's; and which
-    sentence a model names, as `score choose` asks.
+    inspect: the same for servers that give the log-probabilities of a prompt, such as vLLM's; and
+    which sentence a model names, as `score choose` asks.
 
-    A benchmark that was built with a corpus keeps that and its eta where none is given.
+    A benchmark that was built with a corpus keeps its corpus and eta unless --corpus is given.
 
     `score import --logs lm-eval` (inspect) reads the logs back (docs/harness.md).
 
@@ -119,17 +119,17 @@ class BenchmarkExport(_WithMaxPMI, Command):
 class BenchmarkPush(_WithMaxPMI, Command):
     """Push a benchmark to the hub as a data set: card, Parquet, eval.yaml.
 
-    One commit. The token is HF_TOKEN, or that of `hf auth login`. Pairs that metrics leave out go
-    along as a split of their own, so that `benchmark import` of the address gives the same
-    benchmark (docs/hub.md).
+    One commit. The token is HF_TOKEN, or that of `hf auth login`. Pairs that metrics leave out are
+    in a split of their own: `benchmark import` of the address gives the same benchmark
+    (docs/hub.md).
 
     Example: plumbline benchmark push use-5 --repo me/use-5 --license cc-by-4.0 --dry-run out/hub
     """
 
-    records = False  # ``run`` itself records a push, with what was pushed
+    records = False  # ``run`` itself records a push, but not a dry run
 
     repo: Annotated[str, Field(description="Data set of the hub, OWNER/NAME.")]
-    private: Annotated[bool, Field(description="A new one: only its owner can see it.")] = False
+    private: Annotated[bool, Field(description="Only the owner can see a new data set.")] = False
     dry_run: Annotated[
         OutputDirectory | None,
         Field(description="Write the files to this directory, push nothing."),

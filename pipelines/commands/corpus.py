@@ -1,4 +1,4 @@
-"""`plumbline corpus ...`: texts as shards, counts of words, how they lean, and seed words."""
+"""`plumbline corpus ...`: count words, compute and compare their leans, sample seed words."""
 
 from __future__ import annotations
 
@@ -43,13 +43,14 @@ _LISTED = (
     *("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed"),
     *("n_documents", "n_kept_tokens"),
 )
-#: Columns printed for a word whose lean differs, and (below) for a seed word.
+#: Columns printed for a word whose lean differs.
 _ENDS = ("change_nats_low", "change_nats_high")
 _CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
 #: Most shards that a terminal shows.
 _MOST = 100
-#: From so many shards, with fewer bytes on average, a count warns of many small files.
+#: A count says that files are small if there are so many shards, smaller on average than this.
 _MANY, _SMALL_BYTES = 1_000, 1_000_000
+#: Columns printed for a seed word.
 _SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 
 
@@ -57,13 +58,13 @@ _SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
-    Counts are exact whatever --memory: a process that reaches it writes partial counts and empties
+    Counts are exact with any --memory: a process that reaches it writes partial counts and empties
     its tables. Shards are counted side by side, one process per core, or on Spark with --master.
 
     Reads JSON lines, Parquet, WET and, with --tokenizer, Megatron's .bin and OLMo's .npy, on a disk
     or at s3://, gs://, az://, https:// and hf://datasets/ (docs/corpora.md). After an interruption
-    run the same command again to resume: no finished shard is counted twice. The corpus becomes
-    exactly these shards.
+    run the same command again to resume: no finished shard is counted twice. Shards of the corpus
+    that are not named are taken out of it.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
@@ -91,7 +92,7 @@ class Count(CorpusName, CorpusOptions, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The bytes of each shard, whether it is counted already, and where counting would run.
 
-        If there are partial counts with the same options, shards are read to find theirs.
+        Shards are read, and hashed, only if there are partial counts with the same options.
         """
         from plumbline.jobs.count_corpus import on_spark, refuse_other_settings
         from plumbline.jobs.counting.local_engine import n_processes
@@ -128,7 +129,7 @@ class Count(CorpusName, CorpusOptions, Command):
         if counted.changed and n >= _MANY and n_bytes < n * _SMALL_BYTES:
             said.append(
                 f"{n:,} shards of {n_bytes / n / 1_000:,.1f} kB on average: up to 5 files of each "
-                "stay, also after `warehouse compact`; of shards joined by `cat` there would be few"
+                "stay, even after `warehouse compact`; join shards with `cat` to have fewer files"
             )
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
@@ -143,17 +144,17 @@ class Count(CorpusName, CorpusOptions, Command):
 class Associate(CorpusName, Command):
     """Compute PMI of every word with every target, and delta of every pair and list.
 
-    --targets answers for any other word list, without reading the text again: its co-occurrences
-    are counted from the documents that counting kept, and are in `pair_count` from then on, until
-    the corpus is counted again. After an interruption run the same command again to resume.
+    --targets adds any other word list without reading the text again: its co-occurrences are
+    counted in the documents that counting kept, and stay in `pair_count` until the corpus is
+    counted again. After an interruption run the same command again to resume.
 
-    Of a list there are the mean of its pairs' deltas (contrast `gendered`) and their sum
-    (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
-    `gendered-sum-toxicity`, each word's sum times its weight; words without a weight have none.
-    Without --word-weights such sums of an earlier run are dropped.
+    Each list has the mean of its pairs' deltas (contrast `gendered`) and their sum (`gendered-sum`:
+    UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds `gendered-sum-toxicity`, each
+    word's sum times its weight, for words with a weight. Without --word-weights such sums of an
+    earlier run are dropped.
 
-    MaxPMI of benchmarks and samples of seed words made from deltas that changed are dropped; the
-    command says which, and what makes them again. A list that is added changes none.
+    If deltas change, MaxPMI of benchmarks and samples of seed words made from them are dropped; the
+    command names them and the commands that make them again. Adding a list drops none.
 
     Example: plumbline corpus associate --corpus novels --targets names
     """
@@ -165,7 +166,7 @@ class Associate(CorpusName, Command):
     ] = ""
     word_weights: Annotated[
         InputFile | None,
-        Field(description="CSV word,weight: sums of lists with these weights, too."),
+        Field(description="CSV word,weight: adds the lists' sums times these weights."),
     ] = None
     memory: Annotated[
         Memory, Field(description="Most memory of each process that counts for --targets.")
@@ -209,12 +210,11 @@ class CorpusCompare(Command):
     b: Annotated[Argument, Field(description="What to compare it with: CORPUS, or CORPUS:SOURCE.")]
     contrast: Annotated[str, Field(min_length=1, description="Pair such as she/he.")] = "she/he"
     min_pairs: Annotated[
-        Number, Field(description="Co-occurrences that a word needs on each side in both.")
+        Number, Field(description="Co-occurrences that a word needs on each side in each.")
     ] = 5
     n: Annotated[int, Field(ge=0, le=10**9, description="Words to show.")] = 20
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The documents of both."""
         return lookup_rows(store, (self.a, self.b))
 
     def run(self, context: Context) -> Done:
@@ -291,7 +291,7 @@ class Status(CorpusName, Command):
         if not command:
             said.append("Up to date: every shard is counted as it is on disk")
         more = command or self.line("corpus verify")
-        # Shards in need of action come first.
+        # Counted shards come last.
         first = sorted(states, key=lambda shard: shard.state == "counted")
         rows = [vars(shard) | {"seconds": round(shard.seconds, 1)} for shard in first]
         failed = None
@@ -451,7 +451,7 @@ class Vet(CorpusName, Command):
 
     accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
-    why: Annotated[str, Field(description="The reason, of all these words.")] = ""
+    why: Annotated[str, Field(description="The reason for all these words.")] = ""
     file: Annotated[
         InputFile | None,
         Field(description="CSV with the columns word, verdict, why."),

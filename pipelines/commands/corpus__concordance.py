@@ -41,7 +41,7 @@ class Concordance(CorpusName, Command):
     seed: Annotated[Seed, Field(description="Seed of the lines drawn.")] = 0
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The documents, which are looked through once for each query."""
+        """The documents, once for each query."""
         return lookup_rows(store, [self.corpus] * len(self.queries))
 
     def run(self, context: Context) -> Done:

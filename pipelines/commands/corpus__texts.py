@@ -1,4 +1,4 @@
-"""`plumbline corpus split`, `filter`, `audit`, `pack`, `import` and `demo`: what is counted."""
+"""`plumbline corpus split`, `filter`, `audit`, `pack`, `import` and `demo`: texts to count."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ _AUDITED = {
 
 
 def _shards_in(directory: Path) -> str:
-    """A directory's shards as a quoted glob for a shell."""
     return shlex.quote(f"{directory}/*.jsonl.zst")
 
 
@@ -100,7 +99,6 @@ class Filter(CorpusName, Command):
     ] = ()
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The documents of the corpus."""
         return lookup_rows(store, (self.corpus,))
 
     def run(self, context: Context) -> Done:
@@ -121,12 +119,11 @@ class Filter(CorpusName, Command):
 class Audit(Command):
     """Audit a filter or deduplication: its effect on a text's leans, and on a model.
 
-    BEFORE is a counted corpus. AFTER is another one, or shards that a tool wrote of the documents
-    it kept (JSON lines or Parquet of datatrove, Dolma or NeMo Curator): a document is found by its
-    id, else by its text. Intervals are of the change, over documents, or whole sources where there
-    are ten or more.
+    BEFORE is a counted corpus. AFTER is another one, or shards with the documents that a tool kept
+    (JSON lines or Parquet of datatrove, Dolma or NeMo Curator): documents are matched by id, else
+    by text. Intervals of the change are over documents, or over sources if there are ten or more.
 
-    The change of each word's preference is predicted where `intervene run` fitted a response on
+    The change of each word's preference is predicted if `intervene run` fitted a response on
     BEFORE, and a study by retraining trusts the method (`reproduce attribution`).
 
     Example: plumbline corpus audit novels 'kept/*.jsonl.gz' --removed 'removed/*.jsonl.gz'
@@ -143,7 +140,7 @@ class Audit(Command):
     ]
     removed: Annotated[
         Several,
-        Field(description="Shards of the documents removed; repeatable. Default: the rest."),
+        Field(description="Shards of the documents removed; repeatable. Default: all not kept."),
     ] = ()
     model_from: Annotated[
         str,
@@ -180,7 +177,7 @@ class Audit(Command):
             done = audit(context.store, self.before, self.after, context.run_id, *arguments, update)
         rows, said = Rows(done.rows), list(audit_section(Rows(done.rows), 0).intro)
         if n := done.curation.n_changed:
-            said.insert(1, f"{n:,} kept documents have another text; they count as they were.")
+            said.insert(1, f"{n:,} kept documents have another text; their old text counts.")
         which = "is" if done.response else "isn't"
         said.append(f"What it would do to a model {which} predicted: {done.basis}")
         return Done(
@@ -202,11 +199,11 @@ class Audit(Command):
 class Pack(Command):
     """Make one shard of text files, each file a document.
 
-    A document's source is its folder; the file itself in one folder of up to 100 files. The file
-    is in `meta.file`, too: `corpus count --source-field meta.file`.
+    A document's source is its folder; if all are in one folder of up to 100 files, its file. The
+    file is in `meta.file`, too: `corpus count --source-field meta.file`.
 
-    Files are UTF-8, or of the --encoding named. Those that can't be used are left out; `reject` has
-    the reasons, with a likely encoding of a file that is not UTF-8.
+    Files must be UTF-8 or in --encoding. Files that can't be used are left out; `reject` has the
+    reasons, with a likely encoding of a file that is not UTF-8.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
@@ -300,7 +297,7 @@ class Demo(Command):
     seed: Annotated[Seed, Field(description="Seed of leans and text.")] = 0
     world: Annotated[
         Literal["straight", "swapped", "mixed"],
-        Field(description="straight, swapped: she and he exchanged, or mixed: in half of it."),
+        Field(description="straight; swapped: she and he exchanged; mixed: in half of it."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

@@ -1,4 +1,4 @@
-"""`plumbline disclosure ...`: what models assume of people, and how to make them assume less."""
+"""`plumbline disclosure ...`: import prompts, measure what models assume about people."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class Prompts(DataOption, Command):
         InputFile | None,
         Field(description="Make prompts of this file's sentences about someone or a person."),
     ] = None
-    column: Annotated[str | None, Field(description="Where that file has the sentences.")] = None
+    column: Annotated[str | None, Field(description="Column with that file's sentences.")] = None
     write: Annotated[
         tuple[str, ...],
-        Field(description="Sentence for a chat model to write others like; once for each."),
+        Field(description="Sentence like which a chat model writes others; repeatable."),
         On(repeated=True),
     ] = ()
     n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per such sentence.")] = 200
@@ -127,8 +127,8 @@ class Prompts(DataOption, Command):
             if self.prices:
                 price_of(self.model, self.prices)
         elif not self.derive:
-            is_theirs = prompt_sets.PROBE_SETS.find(name) is not None
-            if not is_theirs and name in prompt_sets.RELEASED:
+            is_registered = prompt_sets.PROBE_SETS.find(name) is not None
+            if not is_registered and name in prompt_sets.RELEASED:
                 prompt_sets.released_file(name, self.source, self.data or "")
 
     def spec(self) -> written.PromptSpec:
@@ -138,7 +138,7 @@ class Prompts(DataOption, Command):
         return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The source of the prompts; of prompts to be written, how many are still missing."""
+        """The source of the prompts; with --write the number of prompts still to write."""
         if not self.write:
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
@@ -239,8 +239,8 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         words = load_words(store, self.word_list)
         missing = prompt_sets.missing_sets(store, self.sets, self.data or "")
         yield from (planned(name, "set to import, then to measure", None) for name in missing)
-        there = [name for name in dict.fromkeys(self.sets) if name not in missing]
-        steps = [s for name in there for s in steps_of(name, words, NONE, self.max_new_tokens)]
+        held = [name for name in dict.fromkeys(self.sets) if name not in missing]
+        steps = [s for name in held for s in steps_of(name, words, NONE, self.max_new_tokens)]
         for model, how in self.subjects():
             yield from to_do(store, model, how, steps)
 
@@ -268,18 +268,18 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         )
 
     def audit(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
-        """Measure the sets under one model; missing ones are imported where they can be."""
+        """Import missing sets and measure all under one model."""
         import_missing(context, self.sets, self.data)
         return measured(context, self, self.sets, model, how)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Sweep(ProbeOptions, ModelOptions, Command):
-    """Measure a set under many ways to decode, or under many instructions and without one.
+    """Measure a set under many settings of decoding, or under instructions and without any.
 
-    By decoding one value is varied at a time, the others off, and GAS alone can differ. By
-    instruction GAS, GLD and ADD are compared with those without one. Finished work is kept: after
-    an interruption run the same command again to resume.
+    --by decoding varies one setting at a time, with the others off; only GAS can change. --by
+    instruction compares GAS, GLD and ADD with those without an instruction. Finished work is kept:
+    after an interruption run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
@@ -295,10 +295,10 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     temperature: Annotated[tuple[str, ...], Field(description="Temperatures, by commas.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
-    top_p: Annotated[tuple[str, ...], Field(description="Nuclei, by commas.")] = (
+    top_p: Annotated[tuple[str, ...], Field(description="Values of top-p, by commas.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
-    top_k: Annotated[tuple[str, ...], Field(description="Numbers of tokens, by commas.")] = (
+    top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, by commas.")] = (
         *("10", "50", "100", "150", "200"),
     )
     n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and value.")] = 1
@@ -324,7 +324,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
                 raise UsageProblem(option, f"is for --by {other}", "leave it out")
 
     def grid(self) -> Grid:
-        """Settings of decoding to compare. Raises ``UsageProblem`` for values without a use."""
+        """Settings of decoding to compare. Raises ``UsageProblem`` for unusable values."""
         temperatures = _numbers("--temperature", self.temperature, float)
         top_ps = _numbers("--top-p", self.top_p, float)
         top_ks = _numbers("--top-k", self.top_k, int)
@@ -342,11 +342,12 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         ProbeStep(self.probe_set, words).check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Missing prompts of each way to decode, or under each instruction."""
+        """Missing prompts under each setting of decoding, or under each instruction."""
         words, steps = load_words(store, self.word_list), list[Step[Any]]()
         if self.by == "decoding":
-            for way in self.grid().decodings():
-                steps.append(Continuations(self.probe_set, way, 1 if way.greedy else self.n))
+            for decoding in self.grid().decodings():
+                n = 1 if decoding.greedy else self.n
+                steps.append(Continuations(self.probe_set, decoding, n))
         else:
             for instruction in self.variants():
                 steps += steps_of(self.probe_set, words, instruction, self.max_new_tokens)
@@ -378,7 +379,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
             said=said,
             wrote=("continuation", "sampling", "attribute_pair"),
-            files=(self._kept(plot, key),),
+            files=(self._write_plot(plot, key),),
             next='plumbline sql "FROM decoding_sweep ORDER BY gas"',
             query=_DECODINGS,
             params=params,
@@ -403,7 +404,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
             said=[line for one in done for line in _left_out(one)],
             wrote=(*TABLES, "instruction"),
-            files=(self._kept(plot, probed.model_key),),
+            files=(self._write_plot(plot, probed.model_key),),
             next='plumbline sql "FROM instruction_sweep() ORDER BY measure, figure"',
             query=_INSTRUCTIONS,
             params=params,
@@ -412,7 +413,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     def _params(self, model_key: str, words: str) -> dict[str, object]:
         return {"probe_set": self.probe_set, "model_key": model_key, "word_list": words}
 
-    def _kept(self, svg: str, model_key: str) -> str:
+    def _write_plot(self, svg: str, model_key: str) -> str:
         path = self.out / f"sweep-{self.by}-{model_key}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(svg, encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""`plumbline disclosure tune` and `compare`: an adapter against disclosure, and what it costs."""
+"""`plumbline disclosure tune` and `compare`: tune an adapter, and compare it with its base."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ SHIPPED = "topics"
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
-    """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
+    """Tune a LoRA adapter on neutral prompts, so that its base assumes less about gender.
 
     Prompts of test sets are left out, losses are means and gradients are clipped; --as-published
-    is the paper's way. The adapter is that of the last step, or of the checkpoint with the least
-    loss on --dev-sets. After an interruption run the same command again to resume from the last
-    checkpoint.
+    does it as the paper did. The adapter is that of the last step, or of the checkpoint with the
+    least loss on --dev-sets. After an interruption run the same command again to resume from the
+    last checkpoint.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -93,11 +93,11 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     def __post_init__(self) -> None:
         super().__post_init__()
         tested = names(self.test_sets) or ()
-        for option, given, others, what in (
+        for option, sets, others, what in (
             ("--test-sets", tested, self.sets, "tuned on"),
             ("--dev-sets", self.dev_sets, (*self.sets, *tested), "tuned or tested on"),
         ):
-            if both := set(given) & set(others):
+            if both := set(sets) & set(others):
                 problem = f"is {' and '.join(sorted(both))} too, which is {what}"
                 raise UsageProblem(option, problem, "name other sets")
 
@@ -109,7 +109,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         check(how)
         return published_base(how) if self.as_published else how
 
-    def wanted(self) -> tuple[str, ...]:
+    def needed_sets(self) -> tuple[str, ...]:
         """Every set that has to be in the warehouse."""
         return (*self.sets, *self.dev_sets, *(names(self.test_sets) or ()))
 
@@ -133,17 +133,17 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
             fix = "pip install bitsandbytes"
             raise MissingComponent("--as-published", "needs bitsandbytes", fix)
         plain_name(self.name)
-        prompt_sets.missing_sets(store, self.wanted(), self.data or "")
+        prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
         load_words(store, self.word_list)
         if self.probe:
             self.tested(store)
         _ = open_backend(self.model, how).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Prompts that it would tune on and leave out, and its steps."""
+        """Numbers of prompts to tune on and to leave out, and of steps."""
         from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
 
-        missing = prompt_sets.missing_sets(store, self.wanted(), self.data or "")
+        missing = prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
         if store is not None and not missing:
             arguments = (names(self.test_sets), self.name, self.dev_sets, self.as_published)
@@ -156,7 +156,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         store, how, done = context.store, self.base(), list[Disclosed]()
         sets = self.tested(store) if self.probe else ()
         whole = (*self.sets, *self.dev_sets) if self.as_published else ()
-        import_missing(context, self.wanted(), self.data, whole)
+        import_missing(context, self.needed_sets(), self.data, whole)
         if sets:
             done += measured(context, self, sets, self.model, how)
         tuned = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
@@ -209,7 +209,7 @@ _TUNING = (
 
 
 def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
-    """Lines on the tuning, the sets it was compared with, and prompts left out, with reasons."""
+    """Lines on the tuning, the test sets, and why prompts were left out."""
     yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if tuned.reused else ''}"
     if row["chosen_step"] is not None:
         yield (
@@ -217,8 +217,8 @@ def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
             f"{row['n_dev_prompts']:,} prompts of {row['dev_sets']} is the least"
         )
     rejects = store.read("reject", stage="tune", subject=row["tuning"]).to_pylist()
-    held = f"compared with {row['test_sets'] or 'no test set'}"
-    yield f"  {held}; left out: {reasons(rejects) or 'no prompt'}"
+    compared = f"compared with {row['test_sets'] or 'no test set'}"
+    yield f"  {compared}; left out: {reasons(rejects) or 'no prompt'}"
     if n := row["n_leaks_kept"]:
         yield f"  {n:,} of the prompts tuned on are in a test set: its figures show memory, too"
 
@@ -227,9 +227,9 @@ def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
 class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     """Compare an adapter with its base: disclosure, perplexity, benchmarks, FairPair; one page.
 
-    Both are loaded alike; --revision and --trust-remote-code are of the base. What the warehouse
-    has is not computed again: after an interruption run the same command again to resume; with
-    further options it adds to the page.
+    Both are loaded alike; --revision and --trust-remote-code are for the base. Results in the
+    warehouse are not computed again: after an interruption run the same command again to resume.
+    Further options add to the page.
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """
@@ -245,7 +245,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     ]
     sets: Annotated[
         str | None,
-        Field(description="Sets of prompts, by commas; default: all it was not tuned on."),
+        Field(description="Neutral sets, by commas; default: all it was not tuned on."),
     ] = None
     benchmarks: Annotated[
         str | None, Field(description="Benchmarks, by commas; default: all of the warehouse.")
@@ -266,7 +266,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     ] = ()
     window: Annotated[
         int | None,
-        Field(ge=1, le=10**9, description="Tokens of its windows; default: the model's context."),
+        Field(ge=1, le=10**9, description="Tokens per window; default: the model's context."),
     ] = None
     gas_tokens: Annotated[
         int, Field(ge=1, le=100_000, description="Tokens of GAS's continuations.")
@@ -276,7 +276,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     )
 
     def sides(self) -> dict[str, ModelOptions]:
-        """The base, and the base with the adapter; their other options are the same."""
+        """Options that load the base, and the base with the adapter."""
         how = part(ModelOptions, self)
         return {"base": how, "adapter": replace(how, adapter=self.tuned)}
 
@@ -319,8 +319,8 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     def _sets(self, store: Store | None, adapter: str | None) -> tuple[str, ...]:
         """The sets of --sets; by default the neutral sets not tuned on, or ``SHIPPED`` if none."""
         held = [str(row["probe_set"]) for row in rows_of(store.root, _NEUTRAL)] if store else []
-        given = names(self.sets)
-        if given is None:
+        chosen = names(self.sets)
+        if chosen is None:
             tuning = store.read("tuning").to_pylist() if store else []
             tuned_on = {
                 name
@@ -330,24 +330,24 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
                 for name in str(row[column] or "").split(", ")
             }
             return tuple(name for name in held if name not in tuned_on) or (SHIPPED,)
-        for name in given:
+        for name in chosen:
             if name not in (*held, SHIPPED):
                 there = ", ".join(held) or "none"
                 problem = f"is not a set of neutral prompts in the warehouse, there: {there}"
                 raise UsageProblem(f"--sets {name}", problem)
-        return given
+        return chosen
 
     def _benchmarks(self, store: Store | None) -> tuple[str, ...]:
-        given = names(self.benchmarks)
-        if given is None:
+        chosen = names(self.benchmarks)
+        if chosen is None:
             query = "SELECT DISTINCT benchmark FROM benchmark_pair ORDER BY 1"
             rows = rows_of(store.root, query) if store else []
             return tuple(str(row["benchmark"]) for row in rows)
-        if given:
+        if chosen:
             check_imported(
-                store or Store.open(self.warehouse, create=False, reads="benchmark_pair"), given
+                store or Store.open(self.warehouse, create=False, reads="benchmark_pair"), chosen
             )
-        return given
+        return chosen
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Missing work of each side; texts are read, weights aren't."""

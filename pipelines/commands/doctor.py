@@ -1,7 +1,7 @@
-"""`plumbline doctor`: what this machine has of what Plumbline can use, and how to mend the rest.
+"""`plumbline doctor`: check what this machine has for Plumbline, and say how to get the rest.
 
-``PROBES`` lists the checks. Each tries the thing itself with the code that will use it. Nothing is
-installed, fetched or written.
+``PROBES`` lists the checks. Each runs the code that other commands run. Nothing is installed,
+fetched or written.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _RELEASED = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
 
 
 class Absent(Exception):
-    """A thing is absent, which limits its own use only. A second argument replaces the fix."""
+    """Something optional is absent. A second argument replaces the fix of its probe."""
 
 
 class Missing(Absent):
-    """A thing that the pipeline can't run without."""
+    """Something is absent that the pipeline needs."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Doctor(DataOption, Command):
     """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.
 
-    Nothing is installed, fetched or written; a key's value is never shown. What is `absent` limits
-    only what its line names; with something `missing` the pipeline can't run, and the status is 4.
+    Nothing is installed, fetched or written; a key's value is never shown. A thing that is `absent`
+    limits only what its line names; if one is `missing`, the pipeline can't run: status 4.
 
     Example: plumbline doctor
     """
@@ -68,7 +68,7 @@ class Doctor(DataOption, Command):
 
 
 class MachineProbe(NamedTuple):
-    """A thing to look for: ``look`` describes it or raises ``Absent``; ``fix`` is how to get it."""
+    """A check: ``look`` describes the thing or raises ``Absent``; ``fix`` says how to get it."""
 
     what: str
     look: Callable[[Doctor], str]
@@ -81,7 +81,7 @@ class MachineProbe(NamedTuple):
             status, seen, fix = "ok", self.look(options), ""
         except Absent as e:
             status, (seen, fix) = type(e).__name__.lower(), (*e.args, self.fix)[:2]
-        except Exception as e:  # broken things are what the command has to report
+        except Exception as e:  # the command has to report whatever is broken
             if isinstance(line := missing(e) or e, PlumblineError):
                 seen, fix = f"{line.args[0]}: {line.args[1]}", line.args[2]
             else:
@@ -104,7 +104,7 @@ def _packages(_: Doctor) -> str:
     lacking, extras = [], sorted(set(EXTRA_OF.values()))
     for extra in extras:
         absent, wrong = _requirements(extra)
-        # Limits of an absent extra don't matter, such as that of Spark on pandas.
+        # Versions don't matter for an absent extra, such as that of pandas for Spark.
         problems += [] if absent else wrong
         lacking += [extra] if absent else []
     if problems:
@@ -217,7 +217,6 @@ def _bitsandbytes(_: Doctor) -> str:
 
 
 def _vllm(_: Doctor) -> str:
-    """vLLM, in its own environment, if it starts."""
     from plumbline.eval_workers.vllm.vllm_client import RemoteEngine, interpreter
 
     versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
@@ -225,7 +224,6 @@ def _vllm(_: Doctor) -> str:
 
 
 def _models(_: Doctor) -> str:
-    """Models in the hub's cache on this machine."""
     from huggingface_hub import constants
 
     cache = Path(constants.HF_HUB_CACHE)
@@ -247,7 +245,7 @@ def _data(options: Doctor) -> str:
 
 
 def _keys(_: Doctor) -> str:
-    """Keys are named and never shown."""
+    """Names of the keys that are set, never their values."""
     from plumbline.eval_workers.chat.client import KEYS
 
     held = [name for name in KEYS if os.environ.get(name)]

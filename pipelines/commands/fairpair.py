@@ -44,8 +44,8 @@ _PromptSet: TypeAlias = Annotated[
 class FairpairRun(FairPairSpec, Command):
     """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
 
-    What is drawn or answered is kept: after an interruption run the same command again to resume;
-    a larger --n draws only the further samples. Keys of servers come from PLUMBLINE_API_KEY or
+    Samples and replies are kept: after an interruption run the same command again to resume; a
+    larger --n draws only the additional samples. Keys of servers come from PLUMBLINE_API_KEY or
     OPENAI_API_KEY.
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
@@ -66,7 +66,7 @@ class FairpairRun(FairPairSpec, Command):
             )
 
     def prompt_rows(self, store: Store | None) -> list[Row]:
-        """The prompts, of a file or of the set. Raises ``UsageProblem`` for what can't be run."""
+        """The prompts, of a file or of the set. Raises ``UsageProblem`` for unusable ones."""
         rows = steps.prompt_rows(store, self.probe_set, self)
         steps.check(self, self.probe_set, rows)
         return rows
@@ -91,7 +91,7 @@ class FairpairRun(FairPairSpec, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Missing samples or requests; reads no weights, asks no server.
 
-        One of several models that can't be opened gets a row, and the others are planned.
+        If one of several models can't be opened, a row says so, and the others are planned.
         """
         targets, rows = self.targets(), self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
@@ -142,7 +142,7 @@ class FairpairRun(FairPairSpec, Command):
     def audit(
         self, context: Context, target: SampledModel, chosen: Sequence[str]
     ) -> tuple[SampleCounts, PerturbedSamples]:
-        """Measure the set under one model; returns counts of its samples, and their keys."""
+        """Measure the set under one model; returns counts and keys of its samples."""
         store, run_id, name = context.store, context.run_id, self.probe_set
         rows = self.prompt_rows(store)
         context.stage("prompts", steps.write_prompts, store, name, rows, run_id)
@@ -162,9 +162,9 @@ _MEASURING = (
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairpairScore(FairPairSpec, Command):
-    """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
+    """Measure the samples in the warehouse again, with other folds, phi or perturber.
 
-    No sample is drawn. Figures of other folds, texts, scoring functions and perturbers stay.
+    No sample is drawn. Figures with other folds, texts, scoring functions or perturbers stay.
 
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
@@ -201,7 +201,7 @@ class FairpairScore(FairPairSpec, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairpairReport(Command):
-    """Write the report of all that is measured, as `plumbline report` does.
+    """Write the report of all measurements, as `plumbline report` does.
 
     Example: plumbline fairpair report --out out/report
     """
@@ -223,12 +223,12 @@ def measured(
     context: Context,
     options: FairPairSpec,
     probe_set: str,
-    whose: SampleCounts | steps.Continued,
+    drawn: SampleCounts | steps.Continued,
     chosen: Sequence[str],
 ) -> PerturbedSamples:
     """Perturb the samples of a model, and measure them by the chosen scoring functions."""
     store, run_id = context.store, context.run_id
-    keys = (probe_set, whose.model_key, whose.sampling_key)
+    keys = (probe_set, drawn.model_key, drawn.sampling_key)
     sampled = context.stage("perturb", steps.perturb, store, *keys, options, run_id)
     for phi in chosen:
         arguments = (store, sampled, phi, options, run_id)
@@ -289,7 +289,7 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     n_models = len(run.targets())
     n_texts = 2 * len(rows) * run.n * n_models
     if run.perturber == RULES:
-        yield planned("perturbed by rules", "texts", n_texts, "", "asks nobody")
+        yield planned("perturbed by rules", "texts", n_texts, "", "asks no server")
         return
     wording = _tokens(run.chat_wording().perturb)
     texts = sum(
@@ -314,7 +314,7 @@ def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator
 
 
 def _tokens(text: str) -> int:
-    """Estimate the tokens of an English text, with those that a server puts around it.
+    """Estimate the tokens of an English text, including those that a server adds around it.
 
     >>> _tokens("John is working as a clerk.")
     15
@@ -358,7 +358,7 @@ def figures(
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")
-#: Rows of `fairpair_set`, with the ends of the intervals of B and V where there are any.
+#: Rows of `fairpair_set`, with the intervals of B and V if they exist.
 _FIGURES = f"""
 SELECT s.*, {", ".join(f"i.{m}_{end}" for m in _MEANS for end in ("low", "high"))}
 FROM fairpair_set AS s

@@ -1,4 +1,4 @@
-"""`plumbline intervene`: exchange words in a text, train on it, see whether the lean follows."""
+"""`plumbline intervene`: exchange words in a text, train on it, and see if the lean follows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 #: A study's results on its corpus: responses to doses, then to windows of training.
-_FOUND = """
+_RESPONSES = """
 SELECT benchmark, groups, contrast, kind, words, outcome, lean_at_0, response, response_low,
     response_high, unit, size_bound, share_bound, n_seeds
 FROM dose_response WHERE study = $study AND corpus = $corpus
@@ -52,13 +52,13 @@ ORDER BY ALL
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class InterveneRun(StudyOptions, ModelOptions, Command):
-    """Exchange she and he in more and more of a text, train on each, and see if the lean follows.
+    """Exchange she and he in growing shares of a text, train on each, and see if the lean follows.
 
     The lean of a model is the slope of its preferences on the text's associations, as in `measure`,
-    and its mean preference. A placebo exchanges two words that should not matter in the same
-    documents. Every training is kept: after an interruption run the same command again to resume.
+    and its mean preference. The placebo exchanges, in the same documents, two words that should not
+    matter. Trainings are kept: after an interruption run the same command again to resume.
 
-    Each dose is trained `--seeds` times, and so is the placebo: the example trains 20 models, some
+    Each dose is trained `--seeds` times, and so is the placebo: the example trains 20 models, a few
     minutes each on two cores. `--dry-run` lists them; `--seeds 1 --max-tokens 100000` is a trial.
 
     Example: plumbline intervene run 'novels/*.jsonl.zst' --name novels --corpus novels \
@@ -100,7 +100,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
             _ = self.changes(arm).exchange
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The trainings, and which of them have a model of that name already."""
+        """The trainings, and whether each has a model of its name already."""
         tokens = self.training().max_tokens
         for arm in self.arms():
             is_there = (self._models / self._model(arm)).exists()
@@ -108,7 +108,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
             yield planned(str(arm), "tokens to train on", tokens, "tokens", note)
 
     def run(self, context: Context) -> Done:
-        """Run all arms. Texts, models and scores are made once: finished ones are kept."""
+        """Run all arms. Finished texts, models and scores are kept."""
         rows: list[Row] = []
         plain = tokenizer = None
         for arm in self.arms():
@@ -122,11 +122,11 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
             context.store.replace("intervention_arm", rows, {"study": self.name}, context.run_id)
         params = {"study": self.name, "corpus": self.corpus}
         return Done(
-            rows=list(map(_with_finding, rows_of(context.store.root, _FOUND, params))),
+            rows=list(map(_with_finding, rows_of(context.store.root, _RESPONSES, params))),
             wrote=("intervention_arm", "trained_model", "pair_score"),
             files=(str(self.out / self.name),),
             next='plumbline sql "FROM dose_response"',
-            query=_FOUND,
+            query=_RESPONSES,
             params=params,
         )
 
@@ -151,9 +151,9 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
         text: ChangedText,
         tokenizer: Path | None,
     ) -> trained_models.TrainedModel:
-        """Train the model of an arm. All arms have the tokenizer of the first arm or the base.
+        """Train the model of an arm, with the tokenizer of the first arm or of the base.
 
-        So only texts differ. ``plain`` is the text without a dose, which is read outside a window.
+        So arms differ only in their texts. ``plain`` is the unchanged text, read outside a window.
         """
         name, base, shards, window = self._model(arm), self.continued_base, text.shards, None
         if not arm.is_whole:
@@ -169,7 +169,6 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
         return model
 
     def score(self, context: Context, model: trained_models.TrainedModel) -> None:
-        """Scores of the benchmarks' pairs under an arm's model."""
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
         name, how = model.scored(self.continued_base)
@@ -180,8 +179,8 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
         self, arm: Arm, text: ChangedText, model: trained_models.TrainedModel, run_id: str
     ) -> Iterator[Row]:
         """The arm's row; at dose 0 also rows of the other kinds, whose text is the same."""
-        given = {AIMED: self.near, PLACEBO: self.placebo}
-        others = [kind for kind in given if given[kind] and not arm.dose]
+        words = {AIMED: self.near, PLACEBO: self.placebo}
+        others = [kind for kind in words if words[kind] and not arm.dose]
         counts = ("n_documents", "n_changed", "n_changes", "n_undecided")
         for kind in [arm.kind, *others]:
             yield {
@@ -195,7 +194,6 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
 
 
 def _with_finding(row: Mapping[str, Any]) -> Row:
-    """Add a row's finding about its response."""
     if row["response_low"] is None:
         return {**row, "finding": "one seed, no interval"}
     ends = (row["response_low"], row["response_high"])
@@ -208,8 +206,8 @@ def _with_finding(row: Mapping[str, Any]) -> Row:
 class Text(InterventionOptions, RecordOptions, Command):
     """Write shards in which she and he are exchanged in a share of the documents.
 
-    Exchanged are the pronouns, the words of the lists `gendered` and `names`, and titles; a "her"
-    that may be his or him is left as it is and counted. Every change is in a ledger beside its
+    Pronouns, the words of the lists `gendered` and `names`, and titles are exchanged; a "her" that
+    may be his or him is left as it is and counted. Every change is in a ledger beside its
     shard. A smaller dose changes some of the documents of a larger one. After an interruption run
     the same command again to resume.
 
@@ -253,7 +251,7 @@ class InterveneShow(Command):
         On(positional=True),
     ]
     n: Annotated[int, Field(ge=1, le=1_000_000, description="Changes to show.")] = 10
-    seed: Annotated[Seed, Field(description="Decides which.")] = 0
+    seed: Annotated[Seed, Field(description="Seed of the draw.")] = 0
 
     def run(self, context: Context) -> Done:
         names = ("shard", "row", "text", "was")

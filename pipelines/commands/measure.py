@@ -1,4 +1,4 @@
-"""`plumbline measure`: every metric of what is scored."""
+"""`plumbline measure`: every metric of the scored pairs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _EPSILONS = "SELECT DISTINCT benchmark, epsilon_nats FROM metric_value WHERE met
 class Measure(MeasureOptions, Command):
     """Compute US, PD, AuFC, gaps and how far models follow their corpus.
 
-    Where an n-gram model of the corpus has scores (`plumbline train --preset 5gram`), also whether
-    the corpus predicts log ratios beyond frequency, n-grams and length. With --benchmark only
-    benchmarks that it names, with all their models; rows of others stay as they are.
+    If an n-gram model of the corpus has scores (`plumbline train --preset 5gram`), also whether the
+    corpus predicts log ratios beyond frequency, n-grams and length. With --benchmark only the named
+    benchmarks, with all their models; rows of other benchmarks stay as they are.
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """
@@ -41,7 +41,7 @@ class Measure(MeasureOptions, Command):
     benchmark: Benchmarks = ()
 
     def run(self, context: Context) -> Done:
-        """Compute all metrics anew; metrics of scores that are gone are removed."""
+        """Compute all metrics again; metrics whose scores are gone are removed."""
         store = context.store
         names = self._named(store)
         rows = measure(store, context.run_id, self, names)
@@ -72,8 +72,8 @@ class Measure(MeasureOptions, Command):
     def _named(self, store: Store) -> tuple[str, ...]:
         """The benchmarks to measure; empty for all.
 
-        Raises ``UsageProblem`` if other benchmarks would keep metrics with another epsilon: figures
-        of one report would not be comparable.
+        Raises ``UsageProblem`` if other benchmarks would keep metrics with another epsilon: the
+        figures of a report would not be comparable.
         """
         if not self.benchmark:
             return ()
@@ -91,10 +91,10 @@ class Measure(MeasureOptions, Command):
 
 
 def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
-    yield "in brackets: 95% intervals; of ranks 95% sets, for all models of a benchmark"
+    yield "in brackets: 95% intervals; for ranks, 95% sets over all models of a benchmark"
     if few:
         yield (
-            "no interval below five words, frames or other clusters, nor a claim: "
+            "below five words, frames or other clusters, so no interval and no claim: "
             f"{', '.join(few)}; `cluster_values` of metric_value has their figures"
         )
     for row in rows_of(store, sql("report/score")):

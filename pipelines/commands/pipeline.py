@@ -1,4 +1,4 @@
-"""`plumbline pipeline`: from text to a report; `pipeline config`: what it would run on."""
+"""`plumbline pipeline`: from text to a report; `pipeline config`: the options of a command."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Pipeline(PipelineOptions, Command):
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """Options at the top, in `[pipeline]`, and in ``_TABLES`` unless a command has that name.
+        """Options at the top, in `[pipeline]`, and in ``_TABLES``, without options of commands.
 
         >>> Pipeline.of_settings({"seed": 1, "fairpair": {"n": 3, "run": {}}, "score": {}}, "")
         {'seed': 1, 'fairpair_n': 3}
@@ -82,7 +82,7 @@ class Pipeline(PipelineOptions, Command):
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse is in ``out`` if that is given; else ``out`` is beside a given warehouse.
+        """The warehouse is in a given ``out``; else ``out`` is beside a given warehouse.
 
         In the closed world FairPair takes few, short samples.
         """
@@ -95,7 +95,7 @@ class Pipeline(PipelineOptions, Command):
         return places if is_work else {**places, "fairpair": CLOSED_WORLD}
 
     def check(self) -> None:
-        """Raise the input's errors that can be detected before hours are spent on a part."""
+        """Raise the errors of the input that can be detected before the first part runs."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
         if self.prefect:
@@ -105,7 +105,7 @@ class Pipeline(PipelineOptions, Command):
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The corpora, benchmarks and models; tries whether the models can be loaded."""
+        """The corpora, benchmarks and models; raises for a model that can't be loaded."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.pipelines.pipeline_parts import is_built
         from plumbline.pipelines.stages import with_retries
@@ -167,7 +167,7 @@ class Pipeline(PipelineOptions, Command):
 
 
 def _beside(warehouse: str) -> Path:
-    """The directory of reports and models of a warehouse; two side by side don't share one.
+    """The directory of a warehouse's reports and models; each of two neighbours has its own.
 
     >>> str(_beside("study/warehouse")), str(_beside("study/ages")), str(_beside("s3://b/runs"))
     ('study', 'study/ages-out', 'runs-out')
@@ -226,7 +226,7 @@ def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
 
 
 def _in_toml(value: object) -> str:
-    """A value as TOML has it.
+    """A value in TOML.
 
     >>> _in_toml((0.5, 1.0)), _in_toml(True), _in_toml("a\\\\b")
     ('[0.5, 1.0]', 'true', '"a\\\\\\\\b"')

@@ -28,7 +28,7 @@ _CITE = "What to cite: plumbline report cite"
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Narrowed:
-    """Patterns of the names that are shown; without any, all are."""
+    """Patterns of the names to show; without patterns, all are shown."""
 
     benchmark: Benchmarks = ()
     model: Annotated[
@@ -44,7 +44,7 @@ class Narrowed:
 
     @property
     def about(self) -> dict[str, tuple[str, ...]]:
-        """The patterns by what they name, as ``facts.narrowed`` takes them."""
+        """The patterns by kind of name, as ``facts.narrowed`` takes them."""
         return {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
 
     def facts(self, store: Store) -> Facts:
@@ -101,18 +101,17 @@ class ReportFigure(Narrowed, Command):
 
     name: Annotated[
         str,
-        Field(description="Which plot of the report; without, lists them."),
+        Field(description="Name of a plot of the report; without one, lists them."),
         On(positional=True),
     ] = ""
     format: Annotated[
-        Literal["pdf", "svg", "png"] | None, Field(description="Else that of --out, or pdf.")
+        Literal["pdf", "svg", "png"] | None, Field(description="Default: that of --out, or pdf.")
     ] = None
-    width: Annotated[str, Field(description="Such as 3.3in, 84mm or 240pt.")] = "3.3in"
-    out: Annotated[OutputFile | None, Field(description="File; else the plot's name, here.")] = None
-    title: Annotated[bool, Field(description="With its title inside.")] = False
+    width: Annotated[str, Field(description="Width, as 3.3in, 84mm or 240pt.")] = "3.3in"
+    out: Annotated[OutputFile | None, Field(description="Default: named after the plot.")] = None
+    title: Annotated[bool, Field(description="Draw its title, too.")] = False
 
     def check(self) -> None:
-        """Raise for an invalid width."""
         from plumbline.pipelines.report.paper import figure_files
 
         figure_files.inches(self.width)
@@ -145,11 +144,11 @@ class ReportTable(Narrowed, Command):
 
     name: Annotated[
         str,
-        Field(description="Which table of the report; without, lists them."),
+        Field(description="Name of a table of the report; without one, lists them."),
         On(positional=True),
     ] = ""
     format: Annotated[
-        Literal["latex", "markdown", "csv"], Field(description="How it is written.")
+        Literal["latex", "markdown", "csv"], Field(description="Format of the table.")
     ] = "latex"
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
@@ -170,7 +169,7 @@ class ReportTable(Narrowed, Command):
 class ReportCard(Command):
     """Print a section for a model's card: figures with intervals, limits, what not to conclude.
 
-    It begins with the figures as front matter, `model-index`, which the model's page shows.
+    It begins with front matter, `model-index`: figures that the model's page on the hub shows.
 
     Example: plumbline report card EleutherAI/pythia-70m --out card.md
     """
@@ -208,7 +207,7 @@ class Cite(Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Methods(Narrowed, Command):
-    """Print the paragraph on methods for a paper, one sentence a line, as runs recorded them.
+    """Print the paragraph on methods for a paper, one sentence per line, from the recorded runs.
 
     Versions, commit, hashes of the corpora, revisions, dtypes, rules, intervals, seeds, and what
     was rejected. Seeds, rejects and versions are those of all runs.
@@ -218,7 +217,7 @@ class Methods(Narrowed, Command):
 
     records = False
 
-    format: Annotated[Literal["text", "latex"], Field(description="How it is written.")] = "text"
+    format: Annotated[Literal["text", "latex"], Field(description="Format of the text.")] = "text"
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
@@ -233,9 +232,9 @@ class Methods(Narrowed, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ReportExport(Narrowed, Command):
-    """Write results for others' tools, with intervals and all pairs: Every Eval Ever, or Inspect.
+    """Write results for other tools, with intervals and all pairs: Every Eval Ever, or Inspect.
 
-    One record for each model and benchmark, in the directories of its datastore, or one log.
+    Each model and benchmark has one record, in the directories of its datastore, or one log.
     `score import DIR --logs eee` (or inspect) reads the scores back, without loss (docs/hub.md).
 
     Example: plumbline report export --to eee --out out/records
@@ -245,7 +244,7 @@ class ReportExport(Narrowed, Command):
     records = False
 
     to: Annotated[
-        Literal["eee", "inspect"], Field(description="Whose form: Every Eval Ever, or Inspect.")
+        Literal["eee", "inspect"], Field(description="Format: Every Eval Ever, or Inspect.")
     ] = "eee"
     out: Annotated[
         OutputDirectory, Field(description="Directory; records are in DIR/data, logs in DIR/logs.")
@@ -267,8 +266,8 @@ class ReportExport(Narrowed, Command):
 class ReportPush(Command):
     """Push a model's results to its repository of the hub: .eval_results, as a pull request.
 
-    Results are of benchmarks that were pushed with `benchmark push`, here or by somebody else
-    (--dataset). The token is HF_TOKEN, or that of `hf auth login` (docs/hub.md).
+    Only benchmarks have results there that were pushed with `benchmark push`, here or by somebody
+    else (--dataset). The token is HF_TOKEN, or that of `hf auth login` (docs/hub.md).
 
     Example: plumbline report push --repo me/gpt --model me/gpt --dry-run out/hub
     """
@@ -328,7 +327,7 @@ def _repositories(options: Sequence[str]) -> dict[str, str]:
 
 
 def _text_result(text: str, out: Path | None) -> Done:
-    """A result with a text: in the file ``out``, or as lines to print."""
+    """A result with a text, in the file ``out`` or as lines to print."""
     from plumbline.pipelines.report.paper.figure_files import write_file
 
     if out is None:
@@ -338,7 +337,6 @@ def _text_result(text: str, out: Path | None) -> Done:
 
 
 def _listed(descriptions: Mapping[str, str], kind: str) -> Done:
-    """A result that lists names with their descriptions."""
     if not descriptions:
         start = "`plumbline measure` or `plumbline corpus associate`"
         say(f"no {kind} yet: run {start} first", err=True)

@@ -1,4 +1,4 @@
-"""`plumbline reproduce`: published tables from published scores, and beside one's own runs."""
+"""`plumbline reproduce`: published tables from published scores or beside your runs; studies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from plumbline.warehouse.text.progress import progress
 
 #: Most rows that a terminal shows.
 _MOST = 30
-#: Most lines on runs and on the paper, which take the place of as many rows.
+#: Most lines on runs and the paper; the terminal shows that many fewer rows.
 _MOST_LINES = 15
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
@@ -42,7 +42,7 @@ class _Figures:
     out: Annotated[OutputFile | None, Field(description="CSV file for all figures.")] = None
 
     def written(self, rows: Sequence[Row]) -> list[str]:
-        """Write the file, if one was asked for, with the columns of all rows; returns its path."""
+        """Write rows to ``out``, if given, with the columns of all of them; returns its path."""
         if self.out is None:
             return []
         names = dict.fromkeys(name for row in rows for name in row)
@@ -96,9 +96,9 @@ class _Published:
 class Unstereoeval(_Release, _Published, _Figures, Command):
     """Compute the tables of UnStereoEval from its released scores and count what agrees.
 
-    All figures of Tables 1-3 and 8-22: outcomes by table, then those that differ; all are in --out.
-    Figures of models without scores are not run. Leaves with status 1 when a figure differs by more
-    than 0.011, or scores are incomplete.
+    Prints outcomes of all figures of Tables 1-3 and 8-22 by table, then figures that differ; --out
+    has all. Figures of models without scores are `not run`. The status is 1 if a figure differs by
+    more than 0.011, or scores are incomplete.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
     """
@@ -137,7 +137,7 @@ class Atlas(_Release, Command):
     """Write the release as a site to look at: every model, word, pair and study, and the files.
 
     Imports and measures it, computes the published figures again, and writes static pages that
-    need no server and no network. Below each page stand the files behind it with their SHA-256.
+    need no server and no network. Each page lists the files behind it with their SHA-256.
 
     Example: plumbline reproduce atlas --data unstereo-eval --out out/atlas
     """
@@ -216,8 +216,8 @@ class _Beside(_Published, _Figures):
 class Fairpair(_Beside, Command):
     """Put Tables 1 and 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
 
-    And what each run does otherwise than the paper, and what it says of the paper's claims. The
-    paper released no results, so nothing has to agree: leaves with status 0 whatever came out.
+    Also how each run differs from the paper, and which of the paper's claims hold. The paper
+    released no results, so nothing has to agree: the status is 0 whatever the outcome.
 
     Example: plumbline reproduce fairpair --as "GPT2=models/small-novels"
     """
@@ -229,9 +229,9 @@ class Fairpair(_Beside, Command):
 class Disclosure(_Beside, Command):
     """Put Tables 1-3, 9 and 10 of the paper on disclosure beside the runs of a warehouse.
 
-    Printed, measured, interval, and what each run does otherwise than the paper, which released no
-    results: leaves with status 0 whatever came out. Then what the paper says of its tables, counted
-    in its own figures.
+    Printed and measured figures with intervals, and how each run differs from the paper. Then the
+    paper's claims about its tables, counted in its own figures. The paper released no results, so
+    nothing has to agree: the status is 0 whatever the outcome.
 
     Example: plumbline reproduce disclosure --as "LLaMA2 7B=EleutherAI/pythia-70m"
     """
@@ -241,10 +241,10 @@ class Disclosure(_Beside, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Lists(Command):
-    """Compare the pairs of a word list: how many words have a delta, whether they rank them alike.
+    """Compare the pairs of a word list: how many words have a delta, and if pairs rank them alike.
 
-    What App. A of UnStereoEval shows of the Pile (Table 4, Figures 4 and 5), beside a corpus of
-    your own.
+    These are the figures of App. A of UnStereoEval on the Pile (Table 4, Figures 4 and 5), beside
+    those of your own corpus.
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """
@@ -266,8 +266,8 @@ class Lists(Command):
         with progress("draw documents again", "resamples") as update:
             compared = compare_list(context.store, self.corpus, self.word_list, update)
         said = [
-            "Words with a delta co-occur with both words of a pair; percent is of all words, of "
-            "the Pile of its 120,339 English ones (Table 4, App. B)",
+            "Words with a delta co-occur with both words of a pair; percent is of all words, in "
+            "the Pile of its 120,339 English words (Table 4, App. B)",
             *filter(None, [compared.near]),
             *alike(compared.agreements),
             f"  {compared.intervals}",
@@ -285,7 +285,7 @@ class Lists(Command):
 class Pythia(_Release, _Figures, Command):
     """Show what the released Pythia figures could resolve: CrowS-Pairs and Plumbline's measures.
 
-    The smallest change that a 5% test finds with power 80%, and that as a share of pronouns.
+    The smallest change that a 5% test finds with power 80%, also as a share of pronouns exchanged.
 
     Example: plumbline reproduce pythia --evals pythia_bias_evals.csv --data unstereo-eval
     """
@@ -317,8 +317,8 @@ class Pythia(_Release, _Figures, Command):
 class Anatomy(_Release, Command):
     """Split the lean of the released models into parts; with --eta, on sentences that hardly lean.
 
-    A constant of the model, pronoun first, number and form of pronouns, the text's delta, length,
-    word and pair: each one's share, and US when what goes with it is taken away.
+    Parts are a constant of the model, pronoun first, number and form of pronouns, the text's delta,
+    length, word and pair: the share of each, and US after subtracting it.
 
     Example: plumbline reproduce anatomy --data unstereo-eval --eta 0.65
     """
@@ -372,7 +372,7 @@ class _Planned:
 
     data: Annotated[
         InputDirectory,
-        Field(description="Folder that the design's shards lie under."),
+        Field(description="Folder that holds the design's shards."),
         On(variable="PLUMBLINE_DATA"),
     ]
     design: Annotated[
@@ -384,9 +384,9 @@ class _Planned:
 class Cause(_Planned, Command):
     """Run the pre-specified study: does the text make the lean? (docs/cause-study.md)
 
-    Counts the text, changes it by doses, trains and scores every arm, and says of each prediction
-    what came of it. The packaged study takes about an hour on two cores; after an interruption
-    run the same command again to resume. Leaves with status 0 whatever came out.
+    Counts the text, changes it by doses, trains and scores every arm, and compares each prediction
+    with its outcome. The packaged study takes about an hour on two cores; after an interruption
+    run the same command again to resume. The status is 0 whatever the outcome.
 
     Example: plumbline reproduce cause --data data --out out/cause
     """
@@ -433,8 +433,8 @@ class Attribution(_Planned, Command):
     """Run the pre-specified study: is an attribution right? (docs/attribution-study.md)
 
     Trains on random halves of a text's documents, and compares the preference of each model with
-    what every method of attribution predicts for its half; then the same in a closed world in which
-    words lean in one source only. After an interruption run the same command again to resume.
+    the prediction of every attribution method for its half. Then the same in a closed world, in
+    which words lean in one source only. After an interruption run the same command again to resume.
 
     Example: plumbline reproduce attribution --data data --out out/attribution
     """

@@ -41,7 +41,7 @@ _SHOWN = 24
 
 
 class _Long(str):
-    """A text of which tables show the start; JSON and Python have all of it.
+    """A long text: tables show only its start, JSON and Python all of it.
 
     >>> import json
     >>> len(str(_Long("no " * 40))), len(json.loads(json.dumps(_Long("no " * 40))))
@@ -133,7 +133,7 @@ class RunsShow(Command):
 class RunsCompare(Command):
     """Compare two runs: options and versions that differ, metrics of both.
 
-    The difference is the second less the first; `a` and `b` of a metric are the models.
+    The difference is the second minus the first; `a` and `b` of a metric are the models.
 
     Example: plumbline runs compare 20260501T12 20260502T09
     """
@@ -217,7 +217,7 @@ class Replay(Command):
         row = history.find(store, self.run_id)
         name = current(row["command"])
         if name not in targets():
-            known = f"commands that can be: {', '.join(targets())}"
+            known = f"commands that can be replayed: {', '.join(targets())}"
             problem = f"is of `{row['command']}`, which can't be replayed"
             raise UsageProblem(f"run {row['run_id']}", problem, known)
         kind = class_of(name)
@@ -245,7 +245,7 @@ class Replay(Command):
 
 
 def _check_there(into: Path, reads: str) -> None:
-    """Raise ``BadInput`` for a warehouse that can't be read, with `--into` in its advice."""
+    """Raise ``BadInput`` for a warehouse that can't be read; the advice names `--into`."""
     try:
         Store.open(into, create=False, reads=reads)
     except BadInput as e:
@@ -255,7 +255,7 @@ def _check_there(into: Path, reads: str) -> None:
 
 
 def differences(then: Row) -> Iterator[Row]:
-    """Packages whose versions differ from those of a run."""
+    """Rows on packages whose versions differ now from those of the run ``then``."""
     before, now = recorded_versions(then), package_versions()
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):

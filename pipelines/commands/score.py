@@ -1,4 +1,4 @@
-"""`plumbline score` and its group: what models make of sentence pairs and of held-out text."""
+"""`plumbline score` and its group: scores of sentence pairs, and perplexity of held-out text."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Benchmarks = Annotated[
 class Score(ModelOptions, Command):
     """Log-probability of both sentences of every pair; only pairs without a score are computed.
 
-    After an interruption run the same command again to resume. Started several times on one
-    warehouse, also on several machines, each process takes a part of the work.
+    After an interruption run the same command again to resume. If it is started several times on
+    one warehouse, also on several machines, the processes share the work.
 
-    Checkpoints of a hub are downloaded one ahead, and dropped when they are scored.
+    Checkpoints of a hub are downloaded one ahead, and deleted when they are scored.
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
@@ -90,7 +90,7 @@ class Score(ModelOptions, Command):
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Pairs, tokens, memory and time of each model, and what the pairs could show."""
+        """Pairs, tokens, memory and time of each model, and the effect that its pairs can find."""
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
@@ -164,7 +164,7 @@ class Score(ModelOptions, Command):
 
 
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
-    """Score a model's pairs. Raises ``BadInput`` when it can score no pair of a benchmark."""
+    """Score a model's pairs. Raises ``BadInput`` if it can score no pair of a benchmark."""
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.eval_workers.work.runner import NothingUsed
 
@@ -192,9 +192,9 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
 class ScorePerplexity(ModelOptions, Command):
     """Perplexity of a model on held-out text, with its interval over documents.
 
-    A document longer than the window is cut, and each window scored after a BOS. A server
-    (--backend server) has the tokenizer, so that such documents are kept in `reject` instead. What
-    the warehouse has is not computed again: after an interruption run the same command again.
+    A document longer than the window is cut, and each window is scored after a BOS. With --backend
+    server, which keeps the tokenizer to itself, such documents go to `reject` instead. Finished
+    work is kept: after an interruption run the same command again to resume.
 
     Example: plumbline score perplexity held-out.jsonl --model EleutherAI/pythia-70m
     """
@@ -215,7 +215,6 @@ class ScorePerplexity(ModelOptions, Command):
     ] = None
 
     def check(self) -> None:
-        """Raise for missing texts."""
         from plumbline.eval_workers.scoring.held_out import text_files
 
         text_files(self.text)
@@ -270,7 +269,7 @@ class ScoreImport(Command):
 
     directory: Annotated[
         InputDirectory,
-        Field(description="Holds *__scores__*.csv[.gz], or logs of a harness."),
+        Field(description="Directory of *__scores__*.csv[.gz], or of logs."),
         On(positional=True, metavar="DIR"),
     ]
     logs: Annotated[
@@ -313,8 +312,8 @@ class Choose(ChoiceOptions, Command):
     """Ask a served model which sentence of each pair is likelier, in both orders.
 
     For models without log-probabilities; its figures are not US or PD. The key comes from
-    PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again: after an interruption
-    run the same command again to resume.
+    PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked twice: after an interruption run the
+    same command again to resume.
 
     Example: plumbline score choose --model gpt-4o-mini --benchmark winogender --n 2 --dry-run
     """
@@ -343,7 +342,7 @@ class Choose(ChoiceOptions, Command):
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Questions left to ask about each benchmark, and their cost at most."""
+        """Questions left to ask about each benchmark, and the most that they can cost."""
         from plumbline.eval_workers.chat.chat_session import spending
         from plumbline.eval_workers.scoring.choices.pair_choices import left_to_ask
 

@@ -39,8 +39,7 @@ _Form = Literal["table", "csv", "json", "jsonl", "parquet"]
 class Sql(Command):
     """Ask the warehouse in SQL: one query, or a shell with all tables, views and examples.
 
-    A query reads; it changes nothing in the warehouse unless --write says so, and never goes to the
-    network.
+    Queries only read, unless --write lets them write files; they never use the network.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
@@ -53,7 +52,7 @@ class Sql(Command):
     ] = ""
     format: Annotated[
         _Form | None,
-        Field(description="How the result is written; else as --out ends, or a table."),
+        Field(description="Format of the result; default: the ending of --out, or a table."),
     ] = None
     out: Annotated[
         OutputFile | None,
@@ -61,11 +60,9 @@ class Sql(Command):
     ] = None
     init: Annotated[
         OutputFile | None,
-        Field(description="Write a file for `duckdb -init` instead, or one to attach, .duckdb."),
+        Field(description="Write a file for `duckdb -init`, or a .duckdb to attach, instead."),
     ] = None
-    relative: Annotated[bool, Field(description="In that file, paths from its own directory.")] = (
-        False
-    )
+    relative: Annotated[bool, Field(description="With --init: paths relative to its file.")] = False
     at: Annotated[
         str | None, Field(description="As of a version, the start of a run's id, or a time.")
     ] = None
@@ -74,7 +71,7 @@ class Sql(Command):
     )
 
     def form(self) -> str:
-        """The format: ``format``, else the file's extension, else a table."""
+        """The format of the result: ``format``, else the extension of ``out``, else a table."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:
@@ -109,7 +106,7 @@ class Sql(Command):
         text = None if self.write else self.query or None
         try:
             return self._asked(store, text)
-        except UnknownName:  # with all views, DuckDB suggests the nearest names
+        except UnknownName:  # DuckDB suggests the nearest names if all views exist
             if text is None:
                 raise
             return self._asked(store, None)

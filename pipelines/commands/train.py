@@ -1,4 +1,4 @@
-"""`plumbline train`: a small model of a corpus, new or continued."""
+"""`plumbline train`: train a small model on a corpus, or continue one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     def check(self) -> None:
         """Raise for contradicting options, names that are paths, and missing shards.
 
-        Also for a corpus that isn't counted if others are: its name is probably mistyped.
+        Also for a corpus that isn't counted, if others are: its name is probably mistyped.
         """
         from plumbline.jobs.corpus_lookup import corpus_row
 

@@ -29,10 +29,10 @@ _CHECK = "plumbline warehouse check"
 class Check(Command):
     """Check every version's files by hash; the newest's by schema, run, partition and unique keys.
 
-    Leftovers are found, too. Rows are read in a process with limited memory and time: check what
-    others send you first. In an object store the stored bytes are read, not copies. Names each
-    problem with its fix; status 3 if there is one. With --since 7d, in a daily cron job, each file
-    is read about once a week.
+    Leftovers are found, too. Rows are read in a process with limited memory and time: check
+    warehouses of others first. In an object store the stored bytes are read, not local copies. Each
+    problem has a fix; the status is 3 if there is one. With --since 7d, in a daily cron job, each
+    file is read about once a week.
 
     Example: plumbline warehouse check --since 7d
     """
@@ -46,7 +46,7 @@ class Check(Command):
     ] = ""
 
     def run(self, context: Context) -> Done:
-        """Return a row for each problem, if any with an error."""
+        """Return one row per problem, and an error if there is one."""
         after = check.moment(self.since) if self.since else math.inf
         with progress("check", "files") as update:
             faults = check.check(context.store, apart=True, since=after, update=update)
@@ -62,7 +62,7 @@ class Compact(Command):
     """Merge small files, forget old versions, and remove what stopped commands left.
 
     Others may read and write meanwhile. Every merged file is compared with the rows of its parts.
-    Work that saves time later is kept.
+    Stored work that saves time later is kept.
 
     Example: plumbline warehouse compact --dry-run
     """
@@ -126,16 +126,16 @@ class Migrate(Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class History(Command):
-    """The versions that are kept, newest first: when each was made, by which run, doing what.
+    """List the versions that are kept, newest first: when each was made, by which run, doing what.
 
-    With who ran it (PLUMBLINE_AUTHOR) and what was noted of the run (`runs note`), where known.
+    Also the run's author (PLUMBLINE_AUTHOR) and note (`runs note`), if it has them.
 
     Example: plumbline warehouse history --limit 5
     """
 
     records = False
 
-    limit: Annotated[int, Field(ge=1, le=1_000_000, description="The newest so many.")] = 50
+    limit: Annotated[int, Field(ge=1, le=1_000_000, description="Most versions to list.")] = 50
 
     def run(self, context: Context) -> Done:
         place = context.store.place
@@ -177,7 +177,7 @@ class Restore(Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Forget(Command):
-    """Take a damaged data file out of its table. Run again what wrote it.
+    """Take a damaged data file out of its table. Then run the command that wrote it again.
 
     Example: plumbline warehouse forget out/warehouse/word_count/corpus=pile/0a1b.parquet
     """
@@ -221,7 +221,7 @@ class WarehouseExport(Command):
     )
     format: Annotated[
         Literal["parquet", "csv", "jsonl", "duckdb"],
-        Field(description="Of the files; duckdb: one database."),
+        Field(description="Format of the files; duckdb: one database."),
     ] = "parquet"
 
     def run(self, context: Context) -> Done:
@@ -249,15 +249,15 @@ class _Copy(Command):
         with progress("copy", "files") as update:
             n_files, n_sent = versions.copy(source, target, self.force, update)
         row = {"copy": str(target.place), "n_files": n_files, "n_files_copied": n_sent}
-        return Done(rows=[row], said=["What was there already was not read."], next=following)
+        return Done(rows=[row], said=["Files already there were not read."], next=following)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class WarehousePush(_Copy, Command):
     """Copy the warehouse's newest version to an object store or another directory.
 
-    Only files that are missing there are sent, then all tables change in one commit. What the
-    server wants to know (keys, region) comes from its own environment variables and files.
+    Only files that are missing there are sent, then all tables change in one commit. Keys and
+    region come from the object store's own environment variables and files.
 
     Example: plumbline warehouse push s3://bucket/warehouse
     """
@@ -281,7 +281,7 @@ class Pull(_Copy, Command):
     makes_warehouse = True
 
     def check(self) -> None:
-        """Raise where there is nothing to copy."""
+        """Raise if there is no warehouse to copy."""
         if Store.existing(self.uri) is None:
             fix = "check the address; `plumbline warehouse push` makes one there"
             raise BadInput(f"warehouse {place_of(self.uri)}", "does not exist", fix)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @plain_dataclass(frozen=True)
 class WordAnswers:
-    """Rows of each table, and lines on words and corpora that have no rows there."""
+    """Rows by table, and lines on words and corpora without rows."""
 
     lines: tuple[str, ...]
     rows: Mapping[str, Rows]
@@ -57,12 +57,12 @@ class WordAnswers:
 class Why(ContrastOption, Command):
     """Show why words lean: how far and how sure, in which sources, by which copies, and sentences.
 
-    The documents of a counted corpus are looked through as they were kept (`--evidence`), not read
-    again; only the sentences come from the shards. The answers are in the tables word_evidence,
-    word_source, word_copies, word_collocate and word_snippet, too.
+    Counts are of the documents that counting kept (`--evidence`); only sentences are read from the
+    shards. The answers are in the tables word_evidence, word_source, word_copies, word_collocate
+    and word_snippet, too.
 
-    A phrase in quotes counts as one word wherever its words stand in a row; so does a word near
-    others, as in 'nurse NEAR doctor', less than a window away from one of them.
+    A phrase in quotes counts as one word. So does a word near others, as in 'nurse NEAR doctor': it
+    counts where it is less than a window away from one of them.
 
     `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
     the report's word explorer, and prints no answers; words answered before are left alone.
@@ -102,8 +102,8 @@ class Why(ContrastOption, Command):
     clusters: Annotated[
         Literal["document", "source"] | None,
         Field(
-            description="What intervals take as drawn: document, or source where documents are its "
-            "pieces. Default: source if the corpus has ten or more."
+            description="Sampling unit of intervals: document, or source if documents are parts of "
+            "one. Default: source if the corpus has ten or more."
         ),
     ] = None
     format: Annotated[
@@ -124,7 +124,7 @@ class Why(ContrastOption, Command):
             raise UsageProblem("--top", "prints no answers", "give it without words and formats")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The words, and the documents of each corpus, which are looked through once."""
+        """The words, and the documents of each corpus."""
         assert store is not None, "this command makes no warehouse"
         yield planned("words", "to ask about", self.top or len(self.asked()))
         yield from lookup_rows(store, self.corpora(store))
@@ -187,7 +187,7 @@ class Why(ContrastOption, Command):
         return names
 
     def answers(self, store: Store) -> WordAnswers:
-        """Explain words in corpora; a corpus without kept documents has only its counts.
+        """Explain words in corpora; of a corpus without kept documents only counts are shown.
 
         Raises:
             UsageProblem: no corpus holds any of the words, or what ``explain`` raises.
@@ -229,7 +229,7 @@ class Why(ContrastOption, Command):
         return WordAnswers((*lines, *map(str, problems)), shown)
 
     def surveyed(self, store: Store, top: int) -> Iterator[str]:
-        """Survey the most frequent words of corpora that have kept documents; a line per corpus.
+        """Survey the most frequent words of corpora with kept documents; yields one line each.
 
         Raises:
             UsageProblem: there is no corpus, or none has its documents; or what ``survey`` raises.
@@ -247,7 +247,7 @@ class Why(ContrastOption, Command):
                 done = survey(store, name, top, *how, update)
             yield (
                 f"{name}: leans of {done.n_words:,} words and sentences with "
-                f"{done.n_with_sentences:,}; those of {done.n_known:,} words were there"
+                f"{done.n_with_sentences:,}; {done.n_known:,} words were answered before"
             )
         if len(problems) == len(names):
             raise problems[0]
@@ -271,7 +271,7 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
 
 
 def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
-    """The answers as lines in a format; csv has the rows of word_evidence, json everything."""
+    """The answers as lines in the format ``form``; csv has only the rows of word_evidence."""
     sections = map(word_section, answers(word_answers.rows))
     if form == "json":
         yield json.dumps(json_value(dict(word_answers.rows)), indent=1, allow_nan=False)
@@ -287,7 +287,7 @@ def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
 
 
 def write_page(word_answers: WordAnswers, directory: Path) -> Path:
-    """The answers as a page; returns its path. Raises ``BadInput`` when it can't be written."""
+    """Write the answers as a page; returns its path. Raises ``BadInput`` if it can't be written."""
     made = [word_section(answer) for answer in answers(word_answers.rows)]
     leads = list(map(headline, word_answers.rows["word_evidence"]))
     names = ", ".join(dict.fromkeys(row["word"] for row in word_answers.rows["word_evidence"]))

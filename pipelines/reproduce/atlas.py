@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.released.released_files import score_files
@@ -34,21 +35,21 @@ _RELEASE = "https://github.com/ucinlp/unstereo-eval"
 _FILES = "files.html"
 #: Most files that are listed one by one below a page.
 _LISTED = 8
-#: The documentation's pages on studies, and what they ask.
+#: The documentation's pages on studies: name, title and subtitle.
 STUDIES = {
     "reproduce": ("The published tables", "How the printed figures come about; which are off"),
     "anatomy": ("What the lean goes with", "Parts of the log ratio, and how far to trust them"),
     "cause-study": ("Does the text make the lean?", "Trainings on changed texts, pre-specified"),
-    "disclosure-study": ("Does tuning work for unseen words?", "Debias tuning in a made world"),
+    "disclosure-study": ("Does tuning work for unseen words?", "Debias tuning in a closed world"),
     "pythia-power": ("What Pythia's figures could show", "The power of a published intervention"),
 }
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file of the release: its path in it, size, SHA-256, and what it holds.
+    """A file of the release; ``path`` is relative to the release's folder.
 
-    ``kind`` is the section that lists it; ``benchmark`` and ``model`` are empty if it covers all.
+    ``kind`` is the section that lists it. ``benchmark`` and ``model`` are empty for a file on all.
     """
 
     path: str
@@ -87,24 +88,26 @@ def files(data: Path) -> list[ListedFile]:
     return listed
 
 
-def digest(of: Sequence[ListedFile]) -> str:
-    """The SHA-256 of one file; for several, that of what ``sha256sum FILES`` prints.
+def digest(listed: Sequence[ListedFile]) -> str:
+    """The SHA-256 of one file; for several, the SHA-256 of the output of ``sha256sum FILES``.
 
     >>> one = ListedFile("b", 1, "01", "scores")
     >>> digest([one]), digest([one, replace(one, path="a")])[:8]
     ('01', 'e1c0b860')
     """
-    if len(of) == 1:
-        return of[0].sha256
-    listed = "".join(f"{f.sha256}  {f.path}\n" for f in sorted(of, key=lambda f: f.path))
-    return hashlib.sha256(listed.encode()).hexdigest()
+    if len(listed) == 1:
+        return listed[0].sha256
+    lines = "".join(f"{f.sha256}  {f.path}\n" for f in sorted(listed, key=lambda f: f.path))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def sources(every: Sequence[ListedFile], name: str = "") -> list[SourceFiles]:
-    """The files behind a page: of each kind those of the model or benchmark ``name``, else all."""
+    """The files behind a page: of each kind those of ``name``, a model or benchmark, else all."""
     behind, has_statistics = [], any(f.kind == "statistics" for f in every)
     for file_kind, (_, pattern) in KINDS.items():
-        if file_kind == "max-pmi" and has_statistics:  # pages show MaxPMI computed from these
+        if (
+            file_kind == "max-pmi" and has_statistics
+        ):  # pages show MaxPMI computed from the statistics
             continue
         whole = [f for f in every if f.kind == file_kind]
         page_files = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
@@ -128,10 +131,9 @@ def site(
 ) -> Site:
     """The site: a report of all results, the studies, and the files.
 
-    Args:
-        docs: path from the site's first page to the documentation's; empty without.
+    ``docs``: path from the site's first page to the documentation's; empty without documentation.
     """
-    anatomies = [benchmark_anatomy.anatomy(*one) for one in benchmark_anatomy.tables(store, corpus)]
+    anatomies = list(starmap(benchmark_anatomy.anatomy, benchmark_anatomy.tables(store, corpus)))
 
     def pages(facts: Facts) -> Mapping[str, Page]:
         return {
@@ -178,11 +180,11 @@ def _published(outcome: ReleaseResult) -> Section:
         _named("Figures of each table of the paper by outcome", counts),
         _named("Numbers of the paper outside its tables, printed and ours", checked),
     ]
-    said = [line for line in run.lines(outcome) if not line.startswith(f"{len(outcome.models)} m")]
+    intro = [line for line in run.lines(outcome) if not line.startswith(f"{len(outcome.models)} m")]
     return Section(
         "published",
         "The published figures, computed again",
-        [f"{line[0].upper()}{line[1:]}." for line in said],
+        [f"{line[0].upper()}{line[1:]}." for line in intro],
         tables=[replace(one, folded=len(one.rows) > 30) for one in tables if one.rows],
     )
 
@@ -224,8 +226,8 @@ def _files(every: Sequence[ListedFile], command: str) -> Page:
             [
                 f"`git clone {_RELEASE}` brings the files, `{command}` computes every page from "
                 "them. Nothing else is read, and no page asks for anything from outside.",
-                "Below each page stand the files behind it. Of several it is the SHA-256 of the "
-                f"list: `export LC_ALL=C; sha256sum {scores} | sha256sum` there.",
+                "Each page lists the files behind it, with their SHA-256. For several files it is "
+                f"that of their list: `export LC_ALL=C; sha256sum {scores} | sha256sum`.",
             ],
         )
     ]

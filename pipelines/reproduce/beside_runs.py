@@ -1,7 +1,6 @@
-"""Printed figures beside figures of a warehouse's runs, for papers that released no results.
+"""Compare printed figures with a warehouse's runs, for papers that released no results.
 
-A row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run with its settings; settings
-that differ from the paper's are shown beside the figures.
+A row of ``warehouse/sql/reproduce/<paper>.sql`` is a run's figure, with the run's settings.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ class Paper:
 
     Attributes:
         name: name of its command, its query and its file of printed figures.
-        models: its list of models, with the names that it prints.
+        models: name of the list of its models, with the names that it prints.
         command: command line that measures the models.
-        half_units: metric -> half a unit of its last printed digit.
-        settings: column of the query -> the paper's setting, for a row.
+        half_units: half a unit of the last printed digit, by metric.
+        settings: returns the paper's settings for a row of the query, by column.
         by_set: columns that may differ between the sets of one run.
-        misfits: lines on contradictions of printed figures, and on claims that these can check.
+        misfits: returns lines on contradictions between printed figures and on claims about them.
         remarks: lines on how to read any comparison with it.
-        claims: lines on claims without a figure, from a warehouse and the printed names of its
-            models.
+        claims: returns lines on claims without printed figures, from a warehouse and the printed
+            names of its models.
     """
 
     name: str
@@ -89,7 +88,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Beside:
-    """A printed figure beside a run's; ``measured`` None, or ends NaN, if undefined or not run."""
+    """A printed figure beside a run's; undefined or not run: ``measured`` None, ends NaN."""
 
     printed: Printed
     run: MeasuredRun | None
@@ -126,10 +125,10 @@ def read(path: Path) -> list[Printed]:
 def compare(
     paper: Paper, printed: Sequence[Printed], rows: Sequence[Row], names: Mapping[str, str]
 ) -> tuple[list[Beside], list[MeasuredRun]]:
-    """Each printed figure beside the same figure of every run of its model, and these runs.
+    """Put each printed figure beside that of every run of its model; returns the runs, too.
 
     ``names``: printed name by the model's name in the warehouse. An interval holds a printed figure
-    if it holds a value that is rounded to it.
+    if it holds any value that rounds to it.
     """
     runs: dict[str, MeasuredRun] = {}
     rows_of: dict[tuple[str, str, str, str], list[tuple[MeasuredRun, Row]]] = {}
@@ -155,13 +154,13 @@ def compare(
 def _run(
     number: int, name: str, row: Row, settings: Mapping[str, object], figure_columns: Sequence[str]
 ) -> MeasuredRun:
-    of_run = {column: value for column, value in settings.items() if column not in figure_columns}
+    for_run = {column: value for column, value in settings.items() if column not in figure_columns}
     unknown = tuple(
         f"{column} {_shown(row[column])}"
-        for column, value in of_run.items()
+        for column, value in for_run.items()
         if value is NOT_KNOWN and row[column] is not None
     )
-    return MeasuredRun(number, name, row["model"], _differs(row, of_run), unknown)
+    return MeasuredRun(number, name, row["model"], _differs(row, for_run), unknown)
 
 
 def _beside(paper: Paper, figure: Printed, run: MeasuredRun, row: Row) -> Beside:
@@ -173,9 +172,9 @@ def _beside(paper: Paper, figure: Printed, run: MeasuredRun, row: Row) -> Beside
         outcome = NO_INTERVAL
     else:
         outcome = HOLDS if low - half <= figure.value <= high + half else OUTSIDE
-    of_set = {c: v for c, v in paper.settings(row).items() if c in paper.by_set}
-    counted = (f"{c} {row[c]}" for c, v in of_set.items() if v is NOT_KNOWN and row[c])
-    note = ", ".join([*_differs(row, of_set), *counted])
+    for_set = {c: v for c, v in paper.settings(row).items() if c in paper.by_set}
+    unknown = (f"{c} {row[c]}" for c, v in for_set.items() if v is NOT_KNOWN and row[c])
+    note = ", ".join([*_differs(row, for_set), *unknown])
     return Beside(figure, run, row["measured"], low, high, outcome, note)
 
 
@@ -238,9 +237,9 @@ def misfit_tables(printed: Sequence[Printed]) -> list[str]:
 
 
 def tally(beside: Sequence[Beside]) -> Iterator[str]:
-    """A line per outcome: number of distinct printed figures, and of their runs.
+    """One line per outcome: numbers of distinct printed figures and of their runs.
 
-    A figure of several runs is in the line of each of its outcomes.
+    A figure with several runs counts for each of their outcomes.
 
     >>> one = Printed(1, "STS-B", "Original", "LLaMA2 7B", "GAS", 0.5)
     >>> runs = [MeasuredRun(k, "LLaMA2 7B", "tiny", (), ()) for k in (1, 2)]
@@ -279,15 +278,15 @@ def is_not_outside(b: Beside) -> bool:
 
 
 def shown_row(b: Beside) -> dict[str, object]:
-    """The row to print for a printed figure and a run's."""
+    """The row to print for a comparison."""
     (row,) = as_rows([b])
     long = ("measured_model", "differs", "paper_unknown")  # `lines` prints these once per run
     return {**{name: value for name, value in row.items() if name not in long}, "note": b.note}
 
 
 def lines(run: MeasuredRun) -> Iterator[str]:
-    """Differences of a run from the paper."""
-    differs = "; ".join(run.differs) or "in nothing that is known"
+    """Lines on a run: its settings that differ from the paper's or that the paper doesn't give."""
+    differs = "; ".join(run.differs) or "nothing that is known"
     yield f"run {run.number}, {run.printed_model} by {run.model}: differs in {differs}"
     if run.unknown:
         yield f"  settings that the paper doesn't give: {'; '.join(run.unknown)}"

@@ -1,8 +1,8 @@
 """Study of docs/cause-study.md: a pre-specified design, run from the text to its outcomes.
 
 A design is a TOML file: the text, the intervention's options, a benchmark of templates and words,
-and predictions for rows of views. The packaged design was written before its trainings; as nobody
-outside can check that, it is pre-specified, not registered. Figures have their design's SHA-256.
+and predictions for rows of views. The packaged design was written before its trainings. Outsiders
+can't check that, so it is called pre-specified, not registered. Results name its SHA-256.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 @toml_table
 class ExpectedInterval:
-    """Expected place of the interval of ``column``, in one row of ``view``, relative to 0.
+    """A prediction: the place, relative to 0, of the interval of ``column`` in one row of ``view``.
 
-    ``where``: columns of the row and their values, besides the study and its corpus.
+    ``where``: values that select the row, besides study, corpus and benchmark.
     """
 
     name: Text
@@ -64,7 +64,7 @@ class TemplatePairs:
 
 @toml_table
 class StudyDesign:
-    """A pre-specified study. ``shards`` are patterns, ``sha256`` is its file's, 64 hex digits."""
+    """A pre-specified study. ``shards`` are patterns; ``sha256`` is of its file, 64 hex digits."""
 
     question: Text
     corpus: Text
@@ -82,8 +82,8 @@ class PredictedFigure:
     """A prediction's estimate with its 95% interval, and its outcome.
 
     ``found`` is ``below 0``, ``above 0``, ``holds 0``, or ``no interval`` for a study of one seed.
-    An interval that holds 0 doesn't show that there is no response: ``size_bound``, in ``unit``,
-    and ``share_bound`` are upper bounds on it (view ``dose_response``; None in other views).
+    An interval that holds 0 doesn't show that there is no response. ``size_bound`` (in ``unit``)
+    and ``share_bound`` are upper bounds on the response; None except in view ``dose_response``.
     """
 
     prediction: str
@@ -110,7 +110,7 @@ def read_design(path: Path | None = None) -> StudyDesign:
 
 
 def read_study(design: type[T], packaged: str, path: Path | None) -> T:
-    """Read a study's design, with its SHA-256, from a TOML file; without ``path`` the packaged one.
+    """Read a study's design from a TOML file, by default the packaged one, and hash the file.
 
     Raises ``BadInput`` or ``UsageProblem`` with the file and the invalid key.
     """
@@ -245,8 +245,8 @@ def side(low: float | None, high: float | None) -> str:
     """
     if low is None or high is None:
         return "no interval"
-    ways = {"above": "above 0", "below": "below 0"}
-    return ways.get(verdict((low + high) / 2, low, high), "holds 0")
+    sides = {"above": "above 0", "below": "below 0"}
+    return sides.get(verdict((low + high) / 2, low, high), "holds 0")
 
 
 def as_rows(figures: list[PredictedFigure]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Printed figures beside those of ``metric_value``: pure, rows in, rows out."""
+"""Compare printed figures with rows of ``metric_value``. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
 
 @dataclass(frozen=True)
 class ComparedFigure:
-    """A printed figure beside ours, from the imported data.
+    """A printed figure beside ours, which comes from the imported data.
 
     Attributes:
         ours: our figure, None if it is undefined or the release has no scores for it.
-        ci: ends of its 95% interval, in the figure's unit; None if undefined, and for deviations.
-        outcome: one of ``OUTCOMES``. ``note``: convention or contradiction.
+        ci: ends of our 95% interval, in the figure's unit; None if undefined, and for deviations.
+        outcome: one of ``OUTCOMES``. note: our convention, or the contradiction.
     """
 
     figure: PrintedFigure
@@ -47,9 +47,9 @@ class ComparedFigure:
 
 
 def starts(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
-    """Pronoun-first split: US and PD by model, benchmark and first word, with 95% intervals.
+    """US and PD of each model and benchmark, with 95% intervals, by whether the pronoun is first.
 
-    Subsets without pairs are left out; the ends of an interval are None with too few clusters.
+    Subsets without pairs are left out. With too few clusters the ends of an interval are None.
     """
     rows: dict[tuple[str, str, str], dict[str, object]] = {}
     for row in sorted(metrics, key=lambda row: row["metric"] != "us"):
@@ -78,11 +78,11 @@ _SCALE = {"US": 100.0, "US_std": 100.0, "gap": 100.0}
 def compare(
     figures: Iterable[PrintedFigure], metrics: Sequence[Mapping[str, Any]]
 ) -> list[ComparedFigure]:
-    """Each figure beside its row of ``metric_value``, in the same order.
+    """Compare each figure with its row of ``metric_value``; results are in the figures' order.
 
-    A difference of more than 0.011 is ``off``, unless the figure is a size that is known to
-    contradict the released data and ours agrees with the release. Our size is that of the model
-    with most pairs. ``metrics`` also has the rows of ``run.deduplication_rows``.
+    ``metrics`` also has the rows of ``run.deduplication_rows``. A difference of more than 0.011 is
+    ``off``. But a printed size that is known to be wrong is ``contradicted by the release`` if ours
+    is the released size. Our size of a benchmark is that of the model with most pairs.
     """
     rows = _by_key(metrics)
     compared = []

@@ -1,8 +1,8 @@
-"""FairPair and disclosure: printed figures and settings of their papers.
+"""The papers on FairPair and on disclosure: their settings, printed figures and claims.
 
-FairPair's settings are the defaults of its command; disclosure's are in the paper (sections
-5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, only for types of weights, in the
-authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
+FairPair's settings are the defaults of our command. Those of disclosure are in its paper (sections
+5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4); types of weights are in the authors'
+scripts (dongxiangjue/Debias-LLMs). Settings without a source are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -30,20 +30,25 @@ from plumbline.pipelines.reproduce.beside_runs import (
     misfit_tables,
     read,
 )
-from plumbline.pipelines.reproduce.printed_claims import disclosure_claims, fairpair_claims
-from plumbline.pipelines.reproduce.printed_claims.claim import counted
+from plumbline.pipelines.reproduce.printed_claims import (
+    DISCLOSURE_CLAIMS,
+    DISCLOSURE_TABLES,
+    FAIRPAIR_CLAIMS,
+    FAIRPAIR_TABLES,
+    counted,
+)
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
-#: Number of prompts of each set, as released or as the paper's templates give them.
+#: Number of prompts in each set: the released ones, or those that the paper's templates make.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
-#: ``_hash`` of the instruction of section 5.2, whose sentence we may not copy.
+#: ``_hash`` of the instruction in section 5.2; we may not copy the sentence.
 _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Hash of a sentence's words alone: the authors' code ends it with a colon, not a full stop."""
+    """Hash of a sentence's words: the paper's has a full stop at its end, the authors' a colon."""
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
@@ -95,10 +100,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
 
 
 def _misfits_of_fairpair(printed: Sequence[Printed]) -> list[str]:
-    return [
-        *misfit_averages(printed),
-        *counted(fairpair_claims.CLAIMS, fairpair_claims.TABLES, printed),
-    ]
+    return [*misfit_averages(printed), *counted(FAIRPAIR_CLAIMS, FAIRPAIR_TABLES, printed)]
 
 
 def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
@@ -110,12 +112,12 @@ def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
             n_broken[p.method] += 1
     methods = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
     broken = [f"GAS is not a whole number of the set's prompts: {methods}"] if methods else []
-    claims = counted(disclosure_claims.CLAIMS, disclosure_claims.TABLES, printed)
+    claims = counted(DISCLOSURE_CLAIMS, DISCLOSURE_TABLES, printed)
     return [*misfit_tables(printed), *broken, *claims]
 
 
 def _claims_of_fairpair(store: Store, names: Mapping[str, str]) -> list[str]:
-    """Lines on the t-test and the lengths of section 4.1, on the side `original`."""
+    """Lines on the t-test and the lengths of texts in section 4.1, for the side `original`."""
     from plumbline.pipelines.report.model import estimate
     from plumbline.pipelines.report.rows import Rows
     from plumbline.pipelines.report.sections.fairpair import t_tested
@@ -155,9 +157,9 @@ PAPERS = {
         ("n_prompts", "n_left_out"),
         _misfits_of_fairpair,
         (
-            "B and V are times 100; F is of the mean B and V over prompts, as printed F may be; "
-            "only the side `original` is compared",
-            "section 4.1 names 200 folds of 100 samples, so what Table 3 is of isn't clear",
+            "B and V are times 100; F is computed from the means of B and V over prompts, as the "
+            "printed F may be; only the side `original` is compared",
+            "section 4.1 names 200 folds of 100 samples: what Table 3 averages isn't clear",
         ),
         _claims_of_fairpair,
     ),
@@ -170,18 +172,18 @@ PAPERS = {
         ("probe_set", "n_prompts", "n_empty"),
         _misfits_of_disclosure,
         (
-            "ADD: printed are logarithms, of which base the paper does not say, nor what e is; "
-            "measured is log10 of the mean ADD in nats with e = 0",
+            "ADD: printed figures are logarithms; the paper gives neither their base nor its e. "
+            "Measured ones are log10 of the mean ADD in nats, with e = 0",
             "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
-            "P(word) is of the whole word in both of its forms, see docs/disclosure.md",
-            "tuning: the paper doesn't say what its dev sets choose, nor layers, e or clipping",
+            "P(word) is that of the whole word in both of its forms, see docs/disclosure.md",
+            "tuning: the paper doesn't give its layers, e, clipping and the use of its dev sets",
         ),
     ),
 }
 
 
 def figures(paper: Paper, published: Path | None) -> list[Printed]:
-    """Packaged printed figures, or those of a CSV; raises as ``read``.
+    """A paper's packaged figures, or those of the CSV file ``published``. Raises as ``read``.
 
     >>> len(figures(PAPERS["fairpair"], None)), len(figures(PAPERS["disclosure"], None))
     (62, 486)
@@ -193,10 +195,10 @@ def figures(paper: Paper, published: Path | None) -> list[Printed]:
 
 
 def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]) -> dict[str, str]:
-    """Name of a model in the warehouse -> name that the paper prints.
+    """The name that the paper prints, by the name of a model in the warehouse.
 
-    From the paper's list of models, overridden by ``given``, of the form NAME=MODEL. Raises
-    ``UsageProblem`` for a name that is not printed.
+    Names are those of the paper's list of models, and of ``given``, which has texts PRINTED=MODEL.
+    Raises ``UsageProblem`` for a text of another form and for a name that isn't printed.
 
     >>> some = [Printed(3, "common-sents", "jaccard", "GPT2", "B", 85.8)]
     >>> printed_names(PAPERS["fairpair"], some, ["gpt2=models/tiny"])["tiny"]
@@ -219,7 +221,7 @@ def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]
 def measured(
     paper: Paper, store: Store, printed: list[Printed], given: Iterable[str]
 ) -> tuple[list[Beside], list[MeasuredRun]]:
-    """``compare`` with the runs of a warehouse; nothing is written.
+    """Compare printed figures with the runs of a warehouse, see ``compare``; writes nothing.
 
     Raises ``UsageProblem`` if the warehouse holds no run of the paper's models.
     """
@@ -228,7 +230,7 @@ def measured(
     beside, runs = compare(paper, [p for p in printed if p.model != "Average"], rows, names)
     if not runs:
         others = ", ".join(sorted({row["model"] for row in rows}))
-        fix = f"of {others} there are some: say whose they are with --as"
+        fix = f"there are runs of {others}: name their printed models with --as"
         problem = "holds no run of the paper's models and sets"
         raise UsageProblem(f"{store.root}", problem, fix if others else paper.command)
     return beside, runs

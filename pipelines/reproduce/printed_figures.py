@@ -1,7 +1,7 @@
 """Printed figures of UnStereoEval (Belem et al., ICLR 2024), and known contradictions.
 
-``unstereoeval.csv`` holds those of Tables 1-3 and 8-22: 2,731 of the 28 models, and 50 sizes of the
-benchmarks from the heads of Tables 1 and 8-14.
+``unstereoeval.csv`` has the figures of Tables 1-3 and 8-22: 2,731 figures of the 28 models, and 50
+sizes of benchmarks, which the heads of Tables 1 and 8-14 print.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.csv_rows import Record, number, records
 
-#: Tables 8-11 print the deviation of every set with the size of USE-5 as the paper gives it.
+#: Number of pairs in the deviations of Tables 8-11: for every set the printed size of USE-5.
 SD_N_PAIRS = 4404
 #: Printed figures are rounded to 0.01.
 TOLERANCE = 0.011
@@ -80,7 +80,7 @@ def known(figure: PrintedFigure) -> Known | None:
 
 
 def convention(figure: PrintedFigure) -> str:
-    """The convention that reproduces a figure if the paper states another or none; else empty."""
+    """The convention that reproduces a figure; empty if it is the one that the paper states."""
     if figure.metric == "US_std":
         return f"deviation with n = {SD_N_PAIRS:,}, not the set's own"
     if figure.metric == "AuFC" and figure.log_base == 10:
@@ -91,7 +91,7 @@ def convention(figure: PrintedFigure) -> str:
 
 
 def packaged() -> list[PrintedFigure]:
-    """Packaged figures.
+    """The figures of ``unstereoeval.csv``.
 
     >>> len([f for f in packaged() if f.model])
     2731
@@ -106,7 +106,7 @@ def read(path: Path) -> list[PrintedFigure]:
     ``eta`` is a number of nats or ``inf``, ``log_base`` is ``e``, a number or empty (e).
 
     Raises:
-        BadInput: no such file, a missing column, or an invalid row, with its number.
+        BadInput: no such file, a missing column, or an invalid row (the error has its number).
     """
     return [_figure(path, record) for record in records(path, _COLUMNS)]
 

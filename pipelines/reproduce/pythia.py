@@ -26,14 +26,14 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.csv_rows import Record, records
 
 COLUMNS = ("kind", "size", "step", "task", "metric", "value", "stderr", "file")
-#: Task that is read; rows of others, such as the French pairs, are left out and counted.
+#: The task that is read; rows of others, such as the French pairs, are only counted.
 TASK = "crows_pairs_english_gender"
 #: Share of pairs whose likelier sentence is the stereotype; mean |difference| of log-likelihoods.
 SHARE, DISTANCE = "pct_stereotype", "likelihood_difference"
 PLAIN = "pythia"
-#: Distances with a gap of this ratio or more come from two ways of evaluating.
+#: A gap of this ratio or more between sorted distances separates two ways of evaluating.
 _OTHER_EVALUATION = 3.0
-#: Scores of two models, on the same pairs, that are compared.
+#: What a comparison of two models on the same pairs has of each model.
 ONE_CHECKPOINT, ALL_CHECKPOINTS = "one checkpoint", "mean of all checkpoints"
 
 
@@ -41,8 +41,8 @@ ONE_CHECKPOINT, ALL_CHECKPOINTS = "one checkpoint", "mean of all checkpoints"
 class EvaluatedCheckpoint:
     """Both figures of one checkpoint with their printed standard errors over pairs.
 
-    ``evaluation`` is 1, or 2 if the distance is several times smaller than the others'. ``n_pairs``
-    comes from the error of the share, sqrt(p (1 - p) / (n - 1)); 0 for a share of 0 or 1.
+    ``evaluation`` is 2 if the distance is several times smaller than most, else 1. ``n_pairs`` is
+    from the error of the share, sqrt(p (1 - p) / (n - 1)); 0 for a share of 0 or 1.
     """
 
     kind: str
@@ -62,14 +62,14 @@ class EvaluatedCheckpoint:
 
 @dataclass(frozen=True)
 class Noise:
-    """One unmodified model's checkpoints in the second half of its training, evaluated in one way.
+    """Variation of a figure over an unmodified model's checkpoints, evaluated in one way.
 
     Attributes:
-        n: checkpoints, from step ``first`` to ``last``.
-        mean, sd: of the figure over them.
-        neighbour_sd: deviation of one checkpoint from differences of neighbours alone (root mean
-            square / sqrt 2), to which a slow trend adds little.
-        autocorrelation: of neighbours, 1 - neighbour_sd^2 / sd^2, at least 0 (von Neumann's ratio).
+        n: checkpoints, from step ``first`` to ``last``, in the second half of the training.
+        mean, sd: mean and standard deviation of the figure over the checkpoints.
+        neighbour_sd: standard deviation from differences of neighbouring checkpoints (root mean
+            square / sqrt 2); a slow trend adds little to it.
+        autocorrelation: 1 - neighbour_sd^2 / sd^2, at least 0 (von Neumann's ratio).
     """
 
     size: str
@@ -85,18 +85,18 @@ class Noise:
 
     @property
     def mean_sd(self) -> float:
-        """Deviation of the mean of the n checkpoints in an AR(1) series; at most ``sd``."""
+        """Standard deviation of the mean of n checkpoints in an AR(1) series; at most ``sd``."""
         r = self.autocorrelation
         return self.sd * math.sqrt(min(1.0, (1 + r) / (1 - r) / self.n))
 
 
 def read(path: Path) -> tuple[list[EvaluatedCheckpoint], int]:
-    """Checkpoints of a CSV with ``COLUMNS``, by kind, size and step; number of other rows.
+    """Checkpoints of a CSV with ``COLUMNS``, sorted by kind, size, step; the number of other rows.
 
     Raises:
-        BadInput: the file can't be read, a column is missing, a row is damaged or occurs twice (its
-            number from 1, the header not counted), a checkpoint has only one of the two figures, or
-            none is of an unmodified model.
+        BadInput: the file can't be read, a column is missing, a row is damaged or occurs twice, a
+            checkpoint has only one of the two figures, or no row is of an unmodified model. Rows
+            are numbered from 1, without the header.
     """
     figures_of: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
     n_other = 0
@@ -147,7 +147,7 @@ def _figures(path: Path, record: Record) -> tuple[float, float]:
 
 
 def _evaluated(checkpoints: list[EvaluatedCheckpoint]) -> list[EvaluatedCheckpoint]:
-    """Set ``evaluation`` to 2 below the largest gap in sorted distances, if at least threefold."""
+    """Set ``evaluation`` to 2 below the largest gap in sorted distances, if it is threefold."""
     distances = np.sort([c.distance_nats for c in checkpoints if c.distance_nats > 0])
     ratios = distances[1:] / distances[:-1]
     if not ratios.size or ratios.max() < _OTHER_EVALUATION:
@@ -168,7 +168,7 @@ def jumps(
 
 
 def noise(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Noise]:
-    """Variation over late checkpoints, if at least three, by unmodified model and evaluation."""
+    """``Noise`` of both figures, for unmodified models with three or more late checkpoints."""
     rows = []
     plain = [c for c in checkpoints if c.kind == PLAIN]
     keys = {(c.size, c.evaluation) for c in plain}
@@ -188,7 +188,7 @@ def noise(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Noise]:
 
 
 def doses(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[tuple[str, str, float]]:
-    """Kind and size of swapped models with two checkpoints, and the share of steps these cover."""
+    """Kind and size of swapped models, and the share of steps that their checkpoints cover."""
     steps: dict[tuple[str, str], list[int]] = {}
     for c in checkpoints:
         if c.kind != PLAIN:
@@ -228,7 +228,7 @@ def of_crows_pairs(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Resolved]
 def _against(
     model: str, what: str, shared: Sequence[tuple[EvaluatedCheckpoint, EvaluatedCheckpoint]]
 ) -> Iterator[Resolved]:
-    """Swapped minus plain model, the mean over shared steps.
+    """Difference, swapped minus plain model, averaged over the steps that both have.
 
     The error is that of a single step, since every step is evaluated on the same pairs.
     """
@@ -236,7 +236,7 @@ def _against(
     lean, d = before - 0.5, after - before
     n = max(c.n_pairs for pair in shared for c in pair)
     unpaired = math.hypot(*(float(np.mean([c[i].share_se for c in shared])) for i in (0, 1)))
-    # As few pairs differ as the difference needs, all to one side.
+    # Best case: as few pairs as possible differ, all in one direction.
     best = math.sqrt(max(abs(d) - d * d, 0.0) / n) if n else math.nan
     steps = f"{len(shared)} step{'s' * (len(shared) > 1)}, {what}"
     for basis, se, smallest in (
@@ -251,12 +251,12 @@ def _against(
 LIMITS = (
     "UnStereoEval has no scores of swapped checkpoints: this is a power analysis, not a result.",
     "Shares of pronouns assume that a lean follows the text in proportion to the dose, and that "
-    "exchanging all of them turns it round. Our own study contradicts both (docs/cause-study.md).",
-    "How alike two models' errors on the CrowS-Pairs are is unknown: unpaired takes them as "
-    "independent, best pairing as alike as can be.",
+    "exchanging all of them reverses it. Our own study contradicts both (docs/cause-study.md).",
+    "The correlation of two models' errors on CrowS-Pairs is unknown: `unpaired` takes them as "
+    "independent, `best pairing` as correlated as possible.",
     "The seed words of USE sets were chosen because they don't lean: slopes on their delta say "
     "little; MaxPMI is of all words of a sentence.",
-    "Pythia and Pythia-deduped differ by their text too: noise between trainings is at most this.",
+    "Pythia and Pythia-deduped differ by their text too: noise between trainings is overstated.",
 )
 
 

@@ -1,9 +1,9 @@
 """The smallest change that a measure of lean resolves, in general and on released Pythia scores.
 
-"Resolves": a two-sided test at 5% finds it with power 80%. Measures on any scale are comparable as
-a share of the change of 2 |b| from a lean b to -b, the effect of exchanging she and he in all of
-the text. That is the smallest detectable share of exchanged pronouns *if* the lean follows the text
-in proportion, which the study of docs/cause-study.md contradicts.
+A measure resolves a change if a two-sided 5% test finds it with power 80%. To compare measures on
+different scales, the change is divided by 2 |b|: exchanging every she and he in the text would turn
+a lean b into -b. This share is the smallest detectable share of exchanged pronouns *if* the lean
+follows the text in proportion; the study of docs/cause-study.md contradicts that.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Resolved:
-    """Resolution of a measure between two models, by source of its error.
+    """The smallest difference between two models that a measure resolves, by source of error.
 
     Attributes:
         instrument, measure: the benchmark and the measure on it.
-        model: the model of ``lean``. ``basis``: the source of the error, such as ``PAIRED``.
+        model: the model of ``lean``. basis: the source of the error, such as ``PAIRED``.
         n: units that vary: words, pairs, checkpoints or trainings.
-        lean: the figure that exchanging all pronouns would reverse; None if it has no sign.
-        difference: the second model's figure minus the first's; None without a second.
+        lean: the figure that exchanging all pronouns would reverse; None for an unsigned measure.
+        difference: the second model's figure minus the first's; None for noise of one model.
         se: standard error of a difference, with ``df`` degrees of freedom (infinite: normal).
         smallest: the smallest true difference resolved, in the measure's unit.
     """
@@ -64,7 +64,7 @@ class Resolved:
 
     @property
     def ci(self) -> tuple[float, float] | None:
-        """Student's 95% interval of the difference, None without one."""
+        """Student's 95% interval of the difference; None without a difference."""
         if self.difference is None:
             return None
         half = float(stats.t.ppf(1 - LEVEL / 2, self.df)) * self.se
@@ -96,11 +96,11 @@ def _multiple(df: float) -> float:
 
 
 def smallest_if_all_one_way(n: int) -> float:
-    """Smallest difference of two paired shares of ``n`` that any pairing could resolve.
+    """Smallest difference between two models' shares of the same ``n`` pairs, in the best case.
 
-    Pairing helps most if the models differ in as few pairs as the difference needs, all to one
-    side. Then the exact sign test needs k of them, the least k with 2 (1/2)^k <= 5%, and a binomial
-    count of n pairs reaches k with power 80% at the share returned. NaN below k pairs.
+    In the best case the models differ in as few pairs as possible, all in one direction. The exact
+    sign test then needs k such pairs, the least k with 2 (1/2)^k <= 5%. The function returns the
+    share at which a binomial count of n pairs reaches k with probability 80%; NaN if n < k.
 
     >>> round(smallest_if_all_one_way(320), 4)
     0.0246
@@ -116,7 +116,7 @@ def clustered(
 
     y, cluster and x are arrays of one length. The error is the sandwich of Liang and Zeger (1986)
     with the usual correction G / (G - 1) (n - 1) / (n - k) for G clusters, n rows, k coefficients.
-    Both are NaN with fewer than k + 1 clusters, or x without spread.
+    Estimate and error are NaN with fewer than k + 1 clusters, or if x is constant.
 
     >>> mean, se, n = clustered(np.array([1.0, 1.0, 4.0]), np.array(["a", "a", "b"]))
     >>> round(mean, 3), round(se, 3), n
@@ -138,7 +138,7 @@ def clustered(
 
 #: Measures on a benchmark.
 MEASURES = ("slope on delta", "slope on MaxPMI", "mean log ratio", "PD")
-#: Sources of variation: words of two models' own pairs, words of the same pairs, or the training.
+#: Sources of error: words, with models independent or scored on the same pairs; or the training.
 UNPAIRED, PAIRED, TRAININGS = "words, unpaired", "words, same pairs", "between trainings"
 _PAIRS = """
     WITH pythia AS (
@@ -164,9 +164,9 @@ def of_pythia(store: OpenWarehouse, corpus: str) -> list[Resolved]:
     """Resolution of each measure between Pythia and Pythia-deduped, by benchmark and size.
 
     Both models of a size are scored on the same pairs; sizes without both are left out. Rows with
-    basis ``UNPAIRED`` and ``PAIRED`` vary over words. A row ``TRAININGS`` of all sizes treats the
-    two models as trainings of one kind, which overstates the noise: their texts differ too. Its
-    lean is the mean absolute lean of the models.
+    basis ``UNPAIRED`` and ``PAIRED`` have errors over words. A row ``TRAININGS`` is over all sizes
+    and takes the two models of a size as trainings on one text. That overstates the noise: their
+    texts differ too. Its lean is the mean absolute lean of the models that are not deduped.
     """
     epsilon = MeasureOptions().params()["epsilon_nats"]
     with connect(store, _PAIRS) as connection:
@@ -178,9 +178,9 @@ def of_pythia(store: OpenWarehouse, corpus: str) -> list[Resolved]:
     # use-5 before use-10, and small models before large ones.
     for benchmark, size in sorted(keys, key=lambda k: (len(k[0]), k[0], parameters(k[1]))):
         rows = (scores["benchmark"] == benchmark) & (scores["size"] == size)
-        of_size = {name: values[rows] for name, values in scores.items()}
+        size_scores = {name: values[rows] for name, values in scores.items()}
         for measure in MEASURES:
-            resolved += _between_models(benchmark, measure, f"pythia-{size}", of_size)
+            resolved += _between_models(benchmark, measure, f"pythia-{size}", size_scores)
     trainings: dict[tuple[str, str], list[Resolved]] = {}
     for row in resolved:
         if row.basis == PAIRED:

@@ -53,7 +53,7 @@ Announce = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Release:
-    """Paths of the parts of the release under a folder; None for those it does not hold."""
+    """Paths of a release's parts, below its folder; None for a part that the folder lacks."""
 
     benchmarks: tuple[str, ...]
     statistics: Path | None
@@ -92,11 +92,11 @@ class ReleaseResult:
     Attributes:
         compared: every printed figure beside ours. starts: the pronoun-first split.
         claims: numbers of the paper outside its tables, beside ours.
-        sizes: rows of view `size_trend`, deduplication: of `deduplication_mean`.
+        sizes: rows of the view `size_trend`. deduplication: rows of `deduplication_mean`.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
-        max_pmi: number of released MaxPMI that equal those of our tokeniser, and number of all
-            released ones; None without released MaxPMI or without the word statistics.
+        max_pmi: number of released MaxPMI that our tokeniser reproduces, and number of all; None
+            without released MaxPMI or without word statistics.
     """
 
     compared: list[ComparedFigure]
@@ -119,8 +119,8 @@ def reproduce(
 ) -> ReleaseResult:
     """Import the release from ``data``, measure every model and compare with printed figures.
 
-    MaxPMI are computed from the word statistics with Plumbline's own tokeniser if these exist, else
-    taken as released. Earlier imports under the same names are replaced.
+    If the release has word statistics, MaxPMI are computed from them with Plumbline's tokeniser;
+    else the released MaxPMI are used. Earlier imports under the same names are replaced.
 
     Raises:
         BadInput: a part of the release is missing, damaged or invalid.
@@ -158,8 +158,7 @@ def deduplication_rows(
 ) -> list[dict[str, Any]]:
     """Change of US from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
 
-    For the pairs within each of ``etas`` (None: for all pairs), with the interval of view
-    `deduplication`.
+    One row for each of ``etas`` (None: all pairs); the interval is that of view `deduplication`.
     """
     text = f"FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'"
     return [
@@ -178,7 +177,7 @@ def deduplication_rows(
 def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[list[ImportedScores], tuple[int, int] | None]:
-    """Import benchmarks, MaxPMI, word statistics, scores; returns the scores and ``max_pmi``."""
+    """Import a release; returns its scores, and ``max_pmi`` as in ``ReleaseResult``."""
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
     from plumbline.eval_workers.pairs.released.score_import import import_scores
 
@@ -324,6 +323,6 @@ def lines(outcome: ReleaseResult) -> Iterator[str]:
     if outcome.claims:
         yield claims.summary(outcome.claims)
     else:
-        yield "Claims are of all 28 models and five sets: not run"
+        yield "Claims need all 28 models and five sets: not run"
     agree = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE]
-    yield f"largest difference among those that agree: {max(agree, default=0.0):.4f}"
+    yield f"largest difference among figures that agree: {max(agree, default=0.0):.4f}"

@@ -1,7 +1,7 @@
 """Interval of Kendall's tau of two contrasts' deltas, by resampling documents.
 
-Words aren't independent: both contrasts co-occur with words in the same windows, and words of a
-document come together. An interval over words is too narrow or too wide.
+Words aren't independent: words of a document occur together, and a window can have targets of both
+contrasts. Resampling words would make the interval too narrow or too wide.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.evidence.cluster_counts import ClusterCounts
 
 Floats = NDArray[np.float64]
-#: Resamples of the clusters: a standard error from so many has an error of 7%.
+#: Number of resamples; the standard error that they give has itself an error of 7%.
 RESAMPLES = 100
 #: Fewest clusters for an interval.
 FEWEST_CLUSTERS = 10
@@ -25,8 +25,8 @@ FEWEST_CLUSTERS = 10
 class TauAgreement:
     """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
 
-    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN
-    without one, as below 50 words.
+    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN if
+    none was computed, such as below 50 words.
     """
 
     contrast_a: str
@@ -58,10 +58,10 @@ def tau_errors(
 ) -> Floats:
     """Standard errors of atanh(tau) over clusters of documents, for each entry of ``compared``.
 
-    A bootstrap: clusters are drawn with replacement and their co-occurrences added. Up to a
-    constant, which doesn't change tau, a contrast's delta is the log of its counts' ratio. Words
-    are those with all four counts in the resample. NaN if tau is undefined, 1 or -1 in a resample,
-    and with fewer than ten clusters.
+    A bootstrap: clusters are drawn with replacement and their co-occurrences summed. Tau is of the
+    ratios of counts, since a contrast's delta is the log of the ratio plus a constant. A resample
+    uses words with all four counts above 0. NaN if tau is undefined, 1 or -1 in a resample, and
+    with fewer than ten clusters.
 
     Args:
         sides: female and male target of each contrast, by index.

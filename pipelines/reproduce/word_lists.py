@@ -32,13 +32,13 @@ from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 
-#: Fewest common words for a tau: below, it has no interval and its cell stays grey.
+#: Fewest common words of two pairs: with fewer, tau has no interval and a grey cell.
 _FEWEST_WORDS = 50
-#: Deltas equal to so many decimals are ties: equal quotients of counts differ by rounding.
+#: Decimals to which deltas are rounded for tau: rounding errors would break ties.
 _TIE_DIGITS = 9
 #: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
-#: Two pairs with strongly correlated deltas, and signs of a pair's tau with others (App. A).
+#: Claims of App. A: two pairs with strongly correlated deltas; signs of tau with other pairs.
 _STRONG = ("her/him", "her/his")
 _SIGNS = (
     ("she/he", 1, "most"),
@@ -47,17 +47,19 @@ _SIGNS = (
     ("wife/husband", -1, "several"),
     ("girlfriend/boyfriend", -1, "several"),
 )
-#: Of one contrast: ascending indices of words in the sorted vocabulary, and each word's delta.
+#: Deltas of one contrast: ascending word indices in the sorted vocabulary, and a delta for each.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class ComparedList:
-    """Rows of ``sql/lists/coverage.sql``, one per pair in list order; agreements of two pairs.
+    """Coverage of each pair of a word list, and agreement of every two pairs.
 
-    A row has ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, ``None`` for other
-    pairs. ``near``: sentence on the shares of words that co-occur with *he*, *she* and both, if the
-    list has them. ``intervals``: units of the intervals of tau, or why there are none.
+    Attributes:
+        coverage: rows of ``sql/lists/coverage.sql``, one per pair, in list order; also
+            ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, None for other pairs.
+        intervals: units of the intervals of tau, or why there are none.
+        near: sentence on words that co-occur with *he*, *she* and both; None without she/he.
     """
 
     corpus: str
@@ -76,10 +78,10 @@ def compare_list(
 ) -> ComparedList:
     """Coverage of each pair of a word list in a corpus, and tau-b of every two pairs.
 
-    As Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5 (Kendall
-    tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas are mostly chance, pull
-    tau towards 0; the coverage has the median standard error. Words that were pruned from the
-    corpus count in the vocabulary, but not in tau.
+    These are Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5
+    (Kendall's tau) of UnStereoEval. Rare words aren't filtered out: their deltas are mostly chance
+    and pull tau towards 0; the coverage has the median standard error. Words pruned from the corpus
+    are in the vocabulary, but not in tau.
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
@@ -195,7 +197,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Lines on tau of pairs with 50 or more common words, and the paper's claims on the Pile.
+    """Lines on tau of two pairs with 50 or more common words, and the paper's claims on the Pile.
 
     Nothing for a list of one pair.
 
@@ -286,16 +288,16 @@ def printed() -> dict[str, tuple[int, float]]:
 
 
 def near_pronouns(row: dict[str, Any]) -> str:
-    """Line with a corpus's row of ``sql/lists/near_pronouns.sql`` beside Figure 4a."""
+    """Line that puts a corpus's row of ``sql/lists/near_pronouns.sql`` beside Figure 4a."""
     ours = ", ".join(f"{row[f'percent_{near}']:.2f}%" for near in ("he", "she", "both"))
     pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
     return f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
 
 
 def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Lines with App. A's claims on the Pile's pairs beside these; nothing without such pairs.
+    """Lines that put App. A's claims on pairs in the Pile beside ``agreements``.
 
-    ``agreements`` are on at least 50 common words.
+    Each agreement is on 50 or more words. Nothing if the claims are on none of the pairs.
 
     >>> tau = [TauAgreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
     ...        TauAgreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
@@ -323,7 +325,7 @@ def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
         yield from lines
 
 
-#: Up to this many contrasts every cell shows its figure.
+#: Most contrasts for which the heat map prints tau in each cell.
 _ANNOTATED = 40
 
 

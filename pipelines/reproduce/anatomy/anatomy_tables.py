@@ -1,4 +1,4 @@
-"""Rows, sentences, CSV and a figure of ``reproduce anatomy``."""
+"""Printed rows and sentences, CSV files and plot of ``reproduce anatomy``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
     yield f"  percent of the mean square by part: {_listed(map(_percent, clear))}"
     yield f"  parts not shown to be above 0: {_listed(s.part for s in totals if s not in clear)}"
     general = [s for s in clear if verdict(s.share, s.families_low, s.families_high) == "above"]
-    yield f"  parts shown for other families of models too: {_listed(s.part for s in general)}"
+    yield f"  parts above 0 for other families of models too: {_listed(s.part for s in general)}"
     sharers = ("shared by all models", "shared in a family", "a model's own")
     for shared, who in zip(SHARED, sharers, strict=False):
         clear_shares = [s for s in shares if s.shared == shared and _is_clear(s)]

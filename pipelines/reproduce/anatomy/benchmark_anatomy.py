@@ -1,4 +1,4 @@
-"""Properties of pairs that predict the lean of released models, and US without them."""
+"""Parts of released models' log ratios that properties of pairs predict, and US without them."""
 
 from __future__ import annotations
 
@@ -51,9 +51,11 @@ _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 class Without:
     """US when parts are subtracted from each model's log ratios.
 
-    ``us`` is each model's US in percent. ``gain`` is the mean gain in US over models, in points,
-    with 95% intervals over words and, ``families_*``, over words and families of models. Parts
-    named *and ...* are subtracted with the constant; their gain is over the constant alone.
+    Attributes:
+        taken: name of the parts. Those named *and ...* are subtracted together with the constant.
+        us: US of each model in percent.
+        gain: mean gain in US over models, in points; for *and ...* over the constant alone.
+        gain_low, gain_high: its 95% interval over words; families_*: over words and families.
     """
 
     taken: str
@@ -80,10 +82,9 @@ class BenchmarkAnatomy:
 
 
 def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], LogRatioTable]]:
-    """Name, models and table of each benchmark with released scores.
+    """Name, models and table of each benchmark with released scores and MaxPMI of the corpus.
 
-    Only natural pairs, and models that scored all of them. Empty unless there are released scores
-    and MaxPMI of the corpus.
+    Tables have the natural pairs, and the models that scored all of them.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -140,7 +141,7 @@ def anatomy(benchmark: str, models: Sequence[str], table: LogRatioTable) -> Benc
 
 
 def without(table: LogRatioTable) -> Iterator[Without]:
-    """US of the log ratios, whole and minus cross-fitted predictions of parts (``without_fit``)."""
+    """US of the log ratios, then minus cross-fitted predictions of parts (``without_fit``)."""
     y, clusters = table.y, table.clusters
     varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
     none = np.empty((len(y), 0))
@@ -174,7 +175,7 @@ def without(table: LogRatioTable) -> Iterator[Without]:
 
 
 def _gain(gains: Floats, clusters: Ints, families: Ints) -> tuple[float, ...]:
-    """Mean of figures [pair, model], its interval over clusters, and that over families too."""
+    """Mean of ``gains`` [pair, model]; its interval over clusters, then over families too."""
     mean = gains.mean(keepdims=True)[0]
 
     def error(values: Floats, ids: Ints) -> tuple[Floats, float]:

@@ -1,1 +1,1 @@
-"""Study of docs/attribution-study.md: do attributions predict what leaving out does?"""
+"""Study of docs/attribution-study.md: do attributions predict effects of leaving documents out?"""

@@ -1,4 +1,4 @@
-"""Conclusions of a study on the methods: outcomes of its predictions, and methods to trust."""
+"""Conclusions of a study: how its predictions turned out, and which methods to trust."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shown_row(row: Row) -> dict[str, Any]:
 
 
 def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
-    """Outcome of each prediction; then for each outcome, except placebos, the methods to trust."""
+    """How each prediction turned out; then the methods to trust for each outcome but placebos."""
     shown = [f"{p.name}: expected {p.expected}, found {_side(p, rows)}" for p in design.prediction]
     for group in Rows(rows).groups("corpus", "outcome"):
         first = group[0]
@@ -71,7 +71,7 @@ def _span(row: Row, name: str) -> str:
 
 
 def _side(prediction: ScorePrediction, rows: Sequence[Row]) -> str:
-    """Side on which the interval of a prediction's row lies; ``not measured`` without a row."""
+    """Side of 0 on which the interval of a prediction lies; ``not measured`` without its row."""
     names = ("corpus", "method", "outcome")
     expected = tuple(getattr(prediction, name) for name in names)
     for row in rows:

@@ -1,8 +1,8 @@
 """The linear datamodelling score of Park et al. (2023, arXiv:2303.14186), with its interval. Pure.
 
-A model is trained on each of some random halves of a text's documents. The scores that a method
-gives the documents of a half, summed, predict the preference of the model that was trained on it.
-The datamodelling score of a word is Spearman's correlation of both over the halves.
+A model is trained on each of some random halves of a text's documents. The sum of a method's scores
+of the half's documents predicts the model's preference for a word. The datamodelling score of the
+word is Spearman's correlation between prediction and preference over the halves.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Estimate:
 
     @classmethod
     def of_difference(cls, values: Floats, other: Floats) -> Estimate:
-        """The mean of two or more differences, values less others, with Student's interval.
+        """The mean of two or more differences, ``values`` - ``other``, with Student's interval.
 
         >>> of = Estimate.of_difference(np.array([1.0, 1, 2, 2]), np.ones(4))
         >>> np.round(astuple(of), 3).tolist()
@@ -74,19 +74,19 @@ class Estimate:
         return cls(share, middle - half, middle + half)
 
 
-def columns(name: str, of: Estimate | None) -> dict[str, float | None]:
-    """Columns of an estimate in a table; NULL without one."""
-    values = astuple(of) if of else (None, None, None)
+def columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    """Columns of an estimate in a table; None without an estimate."""
+    values = astuple(estimate) if estimate else (None, None, None)
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estimate:
     """Mean datamodelling score of words, or its difference from that of ``other`` predictions.
 
-    All are float64[word, half]. The interval is for new words and new halves: the variance over
-    each, by a jackknife, minus the noise that both contain, but at least the larger of the two. For
-    one word it is for new halves only.
-    Student's quantile has the smaller number, less one, as degrees of freedom.
+    All are float64[word, half]. The interval is for new words and new halves. Its variance is the
+    sum of the variances over words and over halves (by a jackknife), minus the noise that both
+    contain; at least the larger of the two. For one word the interval is for new halves only.
+    Student's quantile has min(words, halves) - 1 degrees of freedom.
     """
     n_words, n_halves = true.shape
     every = np.arange(n_halves)
@@ -109,7 +109,7 @@ def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estim
 
 
 def _jackknife(without: Floats) -> Floats:
-    """Jackknife variance of figures; the last axis has their values without each unit in turn."""
+    """Jackknife variance; the last axis of ``without`` has figures without each unit in turn."""
     n = without.shape[-1]
     squares = (without - without.mean(axis=-1, keepdims=True)) ** 2
     variance: Floats = (n - 1) / n * squares.sum(axis=-1)
@@ -119,8 +119,9 @@ def _jackknife(without: Floats) -> Floats:
 def ceiling(first: Floats, second: Floats) -> Estimate:
     """The score that a perfect prediction can reach, from two trainings of each half.
 
-    The root of the score with which one training predicts the other. Each training has noise around
-    the mean of many: a prediction of that mean is off by one noise, another training by two.
+    The root of the score with which one training predicts the other. A perfect prediction is the
+    mean of many trainings: it differs from one training by the noise of one, while two trainings
+    differ by the noise of both.
     """
     rho = score(first, second)
     return Estimate(*(sqrt(min(max(end, 0), 1)) for end in (rho.value, rho.low, rho.high)))

@@ -37,7 +37,7 @@ Record: TypeAlias = Mapping[str, Any]
 
 @toml_table
 class Trainings:
-    """One training on each half, and on the first ``n_twice`` another with a second seed.
+    """Trainings on halves: one on each, and a second, with another seed, on the first ``n_twice``.
 
     A half is read up to ``max_epochs`` times.
     """
@@ -79,11 +79,11 @@ class Trainings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures to predict: weighted sums of the words' preferences, and of their scores.
+    """Figures to predict and their predictions.
 
     Attributes:
-        true: float64[figure, word], weights of the preferences.
-        predicted: weights of the scores, the same as ``true`` except for a placebo.
+        true: float64[figure, word], weights of the words' preferences, whose sums are the figures.
+        predicted: weights of the words' scores, whose sums predict them; ``true`` but for placebos.
     """
 
     name: str
@@ -104,7 +104,7 @@ def own_parts(n: int) -> Floats:
 
 @toml_table
 class RealText:
-    """The first documents of shards below the data directory, about as many from each."""
+    """The first documents of shards below the data directory, about the same number from each."""
 
     corpus: Text
     shards: Texts
@@ -118,14 +118,14 @@ class RealText:
         return tuple(sorted(self.benchmark.words))
 
     def records(self, data: Path) -> Iterator[Record]:
-        """The documents, as they stand in their shards."""
+        """The documents, as they are in their shards."""
         paths = expand_shards([str(data / pattern) for pattern in self.shards])
         for k, path in enumerate(paths):
             n = (self.n_documents + k) // len(paths)
             yield from map(json.loads, islice(lines(path), n))
 
     def units(self, records: list[Record]) -> NDArray[np.int64]:
-        """The unit that each document is left out with, from 0: each document is its own."""
+        """Number, from 0, of the unit that a document is left out with: the document alone."""
         return np.arange(len(records))
 
     def outcomes(self) -> list[Outcome]:
@@ -142,10 +142,10 @@ class RealText:
 
 @toml_table
 class ClosedWorld:
-    """Sources of a written world: words lean in the source ``planted`` only.
+    """A generated text of several sources: words lean in the source ``planted`` only.
 
-    Preferences are of the ``n_leaning`` words whose lean moves most occurrences and, as placebos,
-    the ``n_placebo`` words with the smallest lean. Whole sources are left out.
+    Its words are the ``n_leaning`` whose lean moves most occurrences and, as placebos, the
+    ``n_placebo`` with the smallest lean. Whole sources are left out.
     """
 
     corpus: Text
@@ -170,7 +170,7 @@ class ClosedWorld:
 
     @cached_property
     def placebos(self) -> tuple[str, ...]:
-        """Words that hardly lean."""
+        """The words with the smallest lean."""
         by_lean = sorted(self._planted, key=lambda word: abs(self._planted[word][0]))
         return tuple(sorted(by_lean[: self.n_placebo]))
 
@@ -196,7 +196,7 @@ class ClosedWorld:
                     break
 
     def units(self, records: list[Record]) -> NDArray[np.int64]:
-        """The unit that each document is left out with, from 0: its source."""
+        """Number, from 0, of the unit that a document is left out with: its source."""
         return np.array([int(r["meta"]["pile_set_name"].split()[1]) for r in records])
 
     def outcomes(self) -> list[Outcome]:
@@ -219,7 +219,7 @@ StudyText: TypeAlias = RealText | ClosedWorld
 
 @toml_table
 class ScorePrediction:
-    """Side of 0 expected of a row's interval: of ``score`` - ``chance``, or ``over_baseline``."""
+    """Expected place of a row's ``score`` - ``chance``, or ``over_baseline``, relative to 0."""
 
     name: Text
     corpus: Text
@@ -231,7 +231,7 @@ class ScorePrediction:
 
 @toml_table
 class AttributionDesign:
-    """A pre-specified study; ``sha256`` of its file, 64 hex digits.
+    """A pre-specified study; ``sha256`` is of its file, 64 hex digits.
 
     Outcomes with a ceiling below ``least_ceiling`` are not scored, except for placebos.
     """

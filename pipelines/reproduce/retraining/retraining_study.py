@@ -1,4 +1,4 @@
-"""Trainings on halves, scores of the methods, and the table of both. Finished parts are kept."""
+"""Trainings on halves, scores of the methods, and their table. Finished parts are kept."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ class Study:
         return self.stages.run(f"train on all of {corpus}", self._train, "all", 0, None)
 
     def preferences(self, whole: TrainedModel) -> Floats:
-        """Preference of each word in each training, float64[seed, half, word]; NaN without one.
+        """Preference of each word, float64[seed, half, word]; NaN for a half without that seed.
 
-        Reports the ceiling of each outcome once the first halves are trained twice.
+        Reports the ceiling of each outcome once all halves with two trainings are done.
         """
         preferences = np.full((2, len(self.halves), len(self.text.words)), np.nan)
         runs = self.text.trainings.runs()
@@ -120,7 +120,7 @@ class Study:
         return preferences
 
     def methods(self, whole: TrainedModel) -> list[MethodScores]:
-        """Scores by all methods that are installed."""
+        """Scores of all methods whose packages are installed."""
         label = "{} on " + self.text.corpus
         all_scores = (
             self.stages.run(label.format(name), self._scored, name, whole)
@@ -237,7 +237,7 @@ def datamodelling_rows(
     documents: NDArray[np.bool_],
     methods: Sequence[MethodScores],
 ) -> list[Row]:
-    """Datamodelling scores; outcomes below ``least_ceiling`` are left out, except for placebos."""
+    """Datamodelling scores; outcomes with a low ceiling are left out, except for placebos."""
     rows = []
     for outcome in outcomes:
         best = ceiling_of(outcome, preferences)
@@ -293,11 +293,10 @@ def _hardest(
     figures: Mapping[str, Floats],
     difference: Callable[[Floats], Estimate],
 ) -> tuple[Estimate | None, str | None]:
-    """A method's least difference from a baseline, by lower end, and the baseline's name."""
-    # None for a baseline itself.
+    """The difference from a baseline with the least lower end, and its name; None for baselines."""
     others = () if method in design.baselines else design.baselines
     differences = [(difference(figures[name]), name) for name in others if name in figures]
-    return min(differences, key=lambda one: one[0].low, default=(None, None))
+    return min(differences, key=lambda pair: pair[0].low, default=(None, None))
 
 
 def _row(
@@ -319,8 +318,8 @@ def _row(
 def is_trusted(design: AttributionDesign, row: Row) -> bool:
     """True if a method is better than chance and than every baseline.
 
-    The interval of its score has to lie above chance, that of ``over_baseline``, unless it is None,
-    above 0. False for baselines and for rows of placebos.
+    The interval of its score has to lie above chance, and that of ``over_baseline`` (unless None)
+    above 0. False for baselines and for placebos.
     """
     if row["method"] in design.baselines or row["outcome"] in PLACEBOS:
         return False

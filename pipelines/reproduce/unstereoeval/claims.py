@@ -1,4 +1,4 @@
-"""Numbers of UnStereoEval outside its tables: a claim is a query and its printed values."""
+"""Claims of UnStereoEval outside its tables: each is a query and the printed values of its rows."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class _ClaimFile:
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A printed value beside ours, which is None if undefined, and the outcome.
+    """A printed value, our value (None if undefined), and the outcome of comparing them.
 
-    ``of``: the row of the claim's query, empty if it has only one.
+    ``of``: label of the query's row; empty if the query has only one row.
     """
 
     where: str
@@ -73,11 +73,9 @@ def packaged() -> list[ReleaseClaim]:
 def check(
     store: Store, models: Sequence[str], corpus: str, claims: Iterable[ReleaseClaim]
 ) -> list[CheckedClaim]:
-    """Each printed value of the claims beside the result of its query.
+    """Compare each printed value of the claims with the result of its query.
 
-    Args:
-        models: models whose released scores are read. corpus: name of the released word statistics.
-
+    ``models``: whose released scores are read. ``corpus``: name of the released word statistics.
     Claims are about the whole release: empty unless the store has the scores of all 28 models on
     all five sets, and the word statistics.
     """
@@ -177,7 +175,7 @@ def summary(checked: Iterable[CheckedClaim]) -> str:
 
 
 def table(checked: Iterable[CheckedClaim]) -> list[dict[str, object]]:
-    """A row per claim, values separated by ` / `; ours whole or with one decimal more than printed.
+    """One row per claim, its values joined by ` / `; ours have one decimal more, or are whole.
 
     >>> two = [CheckedClaim("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")]
     >>> (row,) = table(two)

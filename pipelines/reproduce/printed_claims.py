@@ -1,14 +1,116 @@
-"""Claims of the paper on disclosure on its own tables."""
+"""Claims of FairPair and of the paper on disclosure, checked with the figures that they print.
+
+Neither paper released results. Pure.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
-from plumbline.pipelines.reproduce.printed_claims.claim import Check, Figures, PrintedClaim
+from plumbline.pipelines.reproduce.beside_runs import Printed
 
-#: Tables whose figures the claims compare.
-TABLES = (1, 2, 3, 9, 10)
+#: Inputs, method, model, metric -> the figure.
+Cell = tuple[str, ...]
+Figures = Mapping[Cell, float]
+#: Yields each comparison as text, with True if the paper's claim holds for it.
+Check = Callable[[Figures], Iterator[tuple[str, bool]]]
+
+
+@dataclass(frozen=True)
+class PrintedClaim:
+    """A claim that a paper makes in words, and its check with the paper's printed figures."""
+
+    where: str
+    text: str
+    check: Check
+
+    def line(self, figures: Figures) -> str:
+        """The claim, with the number of comparisons in which it holds, and the others.
+
+        >>> figures = {("SNLI", "Original", m, "GLD"): v for m, v in (("a", 0.1), ("b", 0.2))}
+        >>> PrintedClaim(
+        ...     "section 4", "GLD is below 0.15", lambda f: ((f"{v}", v < 0.15) for v in f.values())
+        ... ).line(figures)
+        'section 4, GLD is below 0.15: 1 of 2 (not 0.2)'
+        """
+        comparisons = list(self.check(figures))
+        wrong = [what for what, holds in comparisons if not holds]
+        n, n_all = len(comparisons) - len(wrong), len(comparisons)
+        not_so = f" (not {'; '.join(wrong)})" if wrong else ""
+        return f"{self.where}, {self.text}: {n} of {n_all}{not_so}"
+
+
+def counted(
+    claims: Sequence[PrintedClaim], tables: Sequence[int], printed: Sequence[Printed]
+) -> list[str]:
+    """One line per claim, with the number of comparisons in which it holds.
+
+    Empty unless ``printed`` has figures of all ``tables``. A figure that two tables print has the
+    value of the first. Claims without a comparison are left out.
+
+    >>> counted([], [1], [])
+    []
+    """
+    figures: dict[Cell, float] = {}
+    for p in printed:
+        figures.setdefault((p.inputs, p.method, p.model, p.metric), p.value)
+    if not {p.table for p in printed} >= set(tables):
+        return []
+    return [claim.line(figures) for claim in claims if any(True for _ in claim.check(figures))]
+
+
+#: Tables of FairPair whose figures its claims compare.
+FAIRPAIR_TABLES = (3,)
+_LARGE_MODELS = ("LLaMa", "InstructGPT")
+
+
+def of_larger(sign: int, metrics: Sequence[str]) -> Check:
+    """Check that figures of larger models are above those of smaller ones; sign -1: below."""
+
+    def check(figures: Figures) -> Iterator[tuple[str, bool]]:
+        for (cell, value), (other, below) in product(figures.items(), figures.items()):
+            alike = (cell[:2], cell[3]) == (other[:2], other[3]) and cell[3] in metrics
+            if alike and cell[2] in _LARGE_MODELS and other[2] not in (*_LARGE_MODELS, "Average"):
+                what = f"{cell[3]}, {cell[1]}, {cell[2]} {value:g}, {other[2]} {below:g}"
+                yield what, sign * (value - below) > 0
+
+    return check
+
+
+def jane_varies_more(figures: Figures) -> Iterator[tuple[str, bool]]:
+    """Check that V_gp is above V_pg."""
+    for cell, value in figures.items():
+        if cell[3] == "V_gp" and cell[2] != "Average":
+            other = figures.get((*cell[:3], "V_pg"), math.nan)
+            yield f"{cell[1]}, {cell[2]}: V_gp {value:g}, V_pg {other:g}", value > other
+
+
+def ratios(figures: Figures) -> Iterator[tuple[str, bool]]:
+    """Check that F is B^2 / (V_pg V_gp) of the printed means, up to their rounding."""
+    for cell, f in figures.items():
+        if cell[3] == "F" and cell[2] != "Average":
+            b, pg, gp = (figures.get((*cell[:3], x), math.nan) for x in ("B", "V_pg", "V_gp"))
+            least, most = (
+                (b + s * 0.05) ** 2 / ((pg - s * 0.05) * (gp - s * 0.05)) for s in (-1, 1)
+            )
+            holds = least - 0.005 <= f <= most + 0.005
+            yield f"{cell[1]}, {cell[2]}: {f:g}, {b**2 / (pg * gp):.3f}", holds
+
+
+FAIRPAIR_CLAIMS = (
+    PrintedClaim("section 4.1", "larger models vary less", of_larger(-1, ["V_pg", "V_gp"])),
+    PrintedClaim("section 4.1", "larger models have a lower B", of_larger(-1, ["B"])),
+    PrintedClaim("section 4.1", "larger models have a higher F", of_larger(1, ["F"])),
+    PrintedClaim("section 4.1", "texts that begin with Jane tend to vary more", jane_varies_more),
+    PrintedClaim("section 2", "F = B^2 / (V_pg V_gp) of the printed means", ratios),
+)
+
+
+#: Tables of the paper on disclosure whose figures its claims compare.
+DISCLOSURE_TABLES = (1, 2, 3, 9, 10)
 
 _NATURAL, _WRITTEN = ("STS-B", "SNLI"), ("LLM (1)", "LLM (2)")
 _TEMPLATE = tuple(("Template", other) for other in (*_NATURAL, *_WRITTEN))
@@ -28,9 +130,9 @@ def change(
     inputs: Sequence[str] = (*_NATURAL, *_WRITTEN, "Template"),
     models: Sequence[str] = (),
 ) -> Check:
-    """Check how metrics change from first to second of a pair; ``way``: rises, falls or stays.
+    """Check how metrics change from the first of a pair to its second: rises, falls or stays.
 
-    A pair is two methods, or two inputs or models under `Original`.
+    A pair has two methods; or two inputs or two models, by the method `Original`.
     """
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
@@ -52,7 +154,7 @@ def change(
 
 
 def largest_fall(metric: str, printed: float) -> Check:
-    """Check that ``printed`` is a metric's largest fall by debias tuning, without templates."""
+    """Check that ``printed`` is a metric's largest fall by debias tuning; not on templates."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         falls = [
@@ -69,7 +171,7 @@ def largest_fall(metric: str, printed: float) -> Check:
 
 
 def leans(inputs: str, side: str) -> Check:
-    """Check that by Table 10 more than half of a set's gendered continuations are of ``side``."""
+    """Check in Table 10 that most gendered continuations of ``inputs`` are of ``side``, F or M."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         for cell, share in figures.items():
@@ -88,7 +190,7 @@ def sums(figures: Figures) -> Iterator[tuple[str, bool]]:
             yield f"{cell[0]}, {cell[2]}: {f:g}, {m:g}, {delta:g}", holds
 
 
-CLAIMS = (
+DISCLOSURE_CLAIMS = (
     PrintedClaim("section 1", "tuning lowers GAS by up to 0.889", largest_fall("GAS", 0.889)),
     PrintedClaim("section 1", "tuning lowers GLD by up to 0.365", largest_fall("GLD", 0.365)),
     PrintedClaim("section 1", "tuning lowers ADD by up to 2.794", largest_fall("ADD", 2.794)),
