@@ -42,14 +42,13 @@ ENGINE_ROOMS = (
 )
 #: Rooms whose inner structure follows the plan.
 ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
-#: Most modules of a folder besides its ``__init__``; the kernel is one compiled whole, commands and
-#: subjects of tables are one file each.
+#: Most modules of a folder besides its ``__init__``; the kernel is one compiled whole, commands are
+#: one file each.
 MOST_MODULES = 12
 MORE_IN = {
     "jobs/kernel": 18,
     "pipelines/commands": 24,
     "pipelines/report/sections": 18,
-    "warehouse/schema": 13,
     "warehouse/storage": 13,
 }
 

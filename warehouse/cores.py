@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_OWN = Path("/proc/self/cgroup")
+_LISTING = Path("/proc/self/cgroup")
 
 
 def n_cores() -> int:
@@ -21,7 +21,7 @@ def n_cores() -> int:
         allowed = len(os.sched_getaffinity(0))
     else:
         allowed = os.cpu_count() or 1
-    return within(allowed, quotas(_CGROUPS, _OWN))
+    return within(allowed, quotas(_CGROUPS, _LISTING))
 
 
 def within(n_cores: int, quotas: Sequence[float]) -> int:
@@ -33,14 +33,14 @@ def within(n_cores: int, quotas: Sequence[float]) -> int:
     return max(1, math.ceil(min([n_cores, *quotas])))
 
 
-def quotas(cgroups: Path, own: Path) -> list[float]:
+def quotas(cgroups: Path, listing: Path) -> list[float]:
     """CPU quotas, in cores, of a process's control groups (v1 or v2) and of their parent groups.
 
-    ``own``: a file that lists the groups, like ``/proc/self/cgroup``. In a container it may give
-    their paths on the host: groups that don't exist under ``cgroups`` are left out.
+    ``listing``: a file that lists the groups, as ``/proc/self/cgroup``. In a container it may have
+    paths on the host: groups that don't exist under ``cgroups`` are left out.
     """
     limits = []
-    for line in _lines(own):
+    for line in _lines(listing):
         _, controllers, name = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
@@ -52,7 +52,7 @@ def quotas(cgroups: Path, own: Path) -> list[float]:
 
 
 def _quota(group: Path) -> list[float]:
-    """A group's quota in cores (CPU time per period, over the period); empty without a limit."""
+    """A group's quota in cores (CPU time per period / period); empty without a limit."""
     words = " ".join(_lines(group / "cpu.max")).split()
     if not words:
         words = [*_lines(group / "cpu.cfs_quota_us"), *_lines(group / "cpu.cfs_period_us")]

@@ -1,4 +1,4 @@
-"""The installed distribution of Plumbline, whose name on PyPI differs from the package's."""
+"""The installed distribution of Plumbline: its name on PyPI isn't the package's name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-#: Somebody else's project has the name `plumbline` on PyPI.
+#: On PyPI, `plumbline` is another project.
 NAME = "plumbline-lm"
-#: The name before 0.2, in environments and in rows of ``run`` of that time.
+#: The name before version 0.2, in old environments and rows of ``run``.
 OLD_NAME = "plumbline"
 
 
@@ -18,7 +18,7 @@ def distribution() -> Distribution:
 
     Raises ``PackageNotFoundError`` for a copy that isn't installed.
     """
-    from importlib import metadata  # importing it takes longer than many commands do
+    from importlib import metadata  # slow to import: slower than many commands
 
     try:
         return metadata.distribution(NAME)

@@ -1,4 +1,4 @@
-"""Errors for users: each has one line, and an exit status by its kind.
+"""Errors for users: each has a one-line message, and an exit status by its class.
 
 Any other exception is a defect and keeps its traceback.
 """
@@ -28,7 +28,7 @@ _OF_CONNECTIONS = frozenset(
         *(errno.ENETUNREACH, errno.ENOBUFS, errno.ENOTCONN, errno.ENOTSOCK),
     )
 )
-#: Numbers of transient errors, of a network, a server or a moved file of a shared disk.
+#: Numbers of transient errors: of networks, servers, and files moved on a shared disk.
 _TRANSIENT = frozenset(
     (
         *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
@@ -36,7 +36,7 @@ _TRANSIENT = frozenset(
         *(errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
     )
 )
-#: HTTP status codes for too many requests, and of busy servers.
+#: HTTP status codes of busy servers, and for too many requests.
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _OFFLINE_MODE = "OfflineModeIsEnabled"
 #: Client libraries' errors for an unreachable network or server, by package. They are not of class
@@ -46,8 +46,8 @@ _OF_CLIENTS = {
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: Start of the object-store client's messages. Only the message tells its errors apart, since some
-#: are plain ``OSError``. Without an HTTP status it means wrong input only if ``_WRONG`` matches.
+#: Start of the object-store client's messages. Some of its errors are plain ``OSError``: only the
+#: message tells them apart. One without HTTP status means wrong input only if ``_WRONG`` matches.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -64,8 +64,8 @@ class PlumblineError(Exception):
     >>> str(BadInput("shard 3", "truncated", "download it again"))
     'shard 3: truncated (download it again)'
 
-    The message may quote foreign text: ``str`` makes it one line that can't steer a terminal, and
-    secrets of the environment are hidden in it.
+    The message may quote foreign text: ``str`` makes it one line that can't steer a terminal. Its
+    secrets are hidden.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound"))
     word \\x1b[2J: not found
@@ -114,10 +114,10 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """A command that stopped; run again unchanged, it resumes or may succeed (status 5).
+    """A command that stopped, and that resumes or may succeed if run again unchanged (status 5).
 
     The user stopped it, one of its processes was killed, or a network or server was unreachable. If
-    the user has to change something first, the error is ``BadInput``.
+    the user must change something first, the error is ``BadInput``.
     """
 
     exit_code = 5
@@ -127,7 +127,7 @@ class Interrupted(PlumblineError):
 def disk_problems(path: Path) -> Iterator[None]:
     """Turn an ``OSError`` about a file, raised in the block, into ``BadInput`` that names ``path``.
 
-    Other errors of the system, such as those of connections, pass unchanged.
+    Other ``OSError``s, such as of connections, pass unchanged.
 
     >>> try:
     ...     with disk_problems(Path("out")):
@@ -148,10 +148,10 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 
 def _is_of_disk(error: OSError) -> bool:
-    """True if an error of the system is about a file: it names one, or its class and number fit.
+    """True if an ``OSError`` is about a file: it names a file, or its class and number fit.
 
-    Subclasses of libraries are taken for errors of connections, even if they name a file: `urllib`
-    gives an address there.
+    A library's subclass counts as an error of a connection, even if it names a file: `urllib` gives
+    an address as the file's name.
 
     >>> _is_of_disk(OSError(28, "No space left on device")), _is_of_disk(ConnectionResetError())
     (True, False)
@@ -190,7 +190,7 @@ def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput
 
 
 def _means_outage(error: BaseException) -> bool:
-    if type(error).__name__ == _OFFLINE_MODE:  # a ConnectionError by its class
+    if type(error).__name__ == _OFFLINE_MODE:  # a subclass of ConnectionError
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:

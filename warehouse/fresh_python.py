@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-#: With `-c` and `-m` Python puts the working directory first on its path, so that a file there
-#: could replace a module. Only ``sys`` is imported before that directory is taken off the path.
+#: With `-c` and `-m` Python puts the working directory first on its path, so a file there could
+#: replace a module. The program imports only ``sys`` before it removes that directory.
 _PROGRAM = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; import runpy; "
     "runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"

@@ -10,9 +10,9 @@ from pydantic import ConfigDict, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Configuration of these dataclasses: text such as "3" isn't a number, unknown keys are refused.
+#: Configuration of these dataclasses: the text "3" isn't a number, and unknown keys are refused.
 STRICT = ConfigDict(strict=True, extra="forbid")
-#: Upper bound of quantities that have no natural one; every file format can hold it.
+#: Upper bound of quantities without a natural bound; every file format can hold it.
 MOST = 10**12
 #: A frozen dataclass of options.
 Options = TypeVar("Options", bound=Any)
@@ -65,7 +65,7 @@ def changed(options: Options, values: Mapping[str, object], where: str = "") -> 
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Options of the class ``kind``, whose fields are all fields of ``larger`` too.
+    """Options of the class ``kind``, with values from ``larger``, which has all its fields.
 
     >>> from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
@@ -76,7 +76,7 @@ def part(kind: type[Options], larger: object) -> Options:
 
 
 def words(options: object) -> list[str]:
-    """The words of a command line that set these options; defaults are left out.
+    """The command-line words that set these options; options with their default are left out.
 
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> words(ModelOptions(dtype="float16", per_token=True))

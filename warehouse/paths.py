@@ -1,4 +1,4 @@
-"""Paths in a warehouse: names as parts of a path, files and directories replaced in one step.
+"""Paths in a warehouse: names as parts of paths; replacement of files and directories in one step.
 
 Names come from files and servers. Neither names nor links may lead out of their directory.
 """
@@ -23,10 +23,10 @@ _LONGEST = 255
 #: For renameat2 (Linux): paths are relative to the working directory; exchange both names.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-#: Errors of a system or file system without that exchange, such as a network disk.
+#: Errors of a system or file system that can't exchange names, such as a network disk.
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+", re.IGNORECASE)
-#: The beginning of any address; one letter before the colon is a drive.
+#: The beginning of any address; one letter before a colon is a drive of Windows.
 _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
@@ -41,7 +41,7 @@ class Address(type(Path())):  # type: ignore[misc]
         return str(super().__str__()).replace(":/", "://", 1)
 
     def resolve(self, strict: bool = False) -> Path:
-        """Itself: an address is absolute."""
+        """The address itself, which is absolute."""
         return self
 
 
@@ -55,7 +55,7 @@ def address(text: str | Path) -> Path | None:
 
 
 def as_url(path: Path) -> str:
-    """The address, of any scheme, that a path was made from; empty for a path of a disk.
+    """The address, of any scheme, that a path was made from; empty for a path on a disk.
 
     >>> as_url(Path("https://host/w")), as_url(Path("out/warehouse"))
     ('https://host/w', '')
@@ -113,8 +113,8 @@ def refuse_links(root: Path, path: Path) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which replaces ``path`` at the end of the block.
 
-    Readers of ``path`` find the old file or the new one, complete. A missing directory is created;
-    after an error the old file stays and nothing else is left.
+    Readers of ``path`` find the complete old or new file. A missing directory is created. After an
+    error, the old file stays and nothing else is left.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a" / "b.txt"
@@ -124,7 +124,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Not named after ``path``, which may be "."; absolute: libraries take `a:b/c` for an address.
+    # Without ``path.name``, which may be empty. Absolute: libraries take `a:b/c` for an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         yield temporary
@@ -134,10 +134,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_directory(directory: Path, destination: Path) -> None:
-    """Replace ``destination`` by ``directory``; if that is empty, remove both.
+    """Replace ``destination`` by ``directory``; remove both if ``directory`` is empty.
 
-    The last of concurrent calls wins. Where ``exchange`` isn't supported, ``destination`` is
-    missing for an instant; a process killed then leaves the old one beside ``directory``, under a
+    The last of concurrent calls wins. Without support of ``exchange``, ``destination`` is missing
+    for an instant. A process killed then leaves the old directory beside ``directory``, under a
     name that ends with ``-retired``.
     """
     destination.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def replace_directory(directory: Path, destination: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two paths in one step; returns false where the system can't.
+    """Exchange the names of two paths in one step; returns false if the system can't.
 
     Raises ``OSError`` when one of them does not exist.
     """

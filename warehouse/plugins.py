@@ -1,7 +1,7 @@
-"""Registries of parts (backends, metrics, ...): Plumbline's, and other packages' entry points.
+"""Registries of parts (backends, metrics, ...): Plumbline's own and other packages' entry points.
 
-Using a name that several packages register is an error, so that installing a package never changes
-the meaning of a name. See docs/extend.md.
+A name that several packages register can't be used: so installing a package never changes the
+meaning of a name. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Registry:
         noun: name of a part in messages, such as ``benchmark``.
         package: Plumbline's package with one file per part; files named ``_...`` are not parts.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
-        group: the group of entry points; if empty, other packages can't add parts.
-        contract: a protocol whose public members every part of another package must have.
-        made: names of Plumbline's parts that are made by code and have no file.
-        instead: advice added to the list of names in the message about an unknown name.
+        group: group of entry points; if empty, other packages can't add parts.
+        contract: protocol; a part of another package must have all its public members.
+        made: names of Plumbline's parts that code makes, without a file.
+        instead: advice after the list of names, in the message about an unknown name.
 
     >>> lists = Registry("word list", "plumbline.warehouse.wordlists", ".toml")
     >>> "she-he" in lists.names(), lists.text("she-he").count("pairs")
@@ -52,13 +52,13 @@ class Registry:
     instead: str = ""
 
     def names(self) -> list[str]:
-        """Names of all parts, sorted; none is imported."""
+        """Names of all parts, sorted; no part is imported."""
         return sorted({*self._own_names, *(entry.name for entry in self._other_entries())})
 
     def find(self, name: str) -> EntryPoint | None:
         """The entry point of the part ``name``; ``None`` if the part is one of Plumbline's.
 
-        Raises ``UsageProblem`` for a name that no package registers, or several do.
+        Raises ``UsageProblem`` if no package or several packages register the name.
         """
         entries = [entry for entry in self._other_entries() if entry.name == name]
         holders = [*(["plumbline"] if name in self._own_names else []), *map(_package, entries)]
@@ -87,7 +87,7 @@ class Registry:
         return part
 
     def text(self, name: str) -> str:
-        """The text of a part's file. Raises as ``load``; ``BadInput`` if a package lacks it."""
+        """The text of a part's file. Raises as ``find``; ``BadInput`` if a package lacks it."""
         file = f"{name}{self.suffix}"
         if (entry := self.find(name)) is None:
             return (self._folder() / file).read_text("utf-8")
@@ -122,9 +122,8 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Entry points of a group; ``path`` is ``sys.path``, so that a change of it is noticed."""
-    # Takes longer to import than all the rest of this module.
-    from importlib.metadata import entry_points
+    """Entry points of a group; ``path`` is ``sys.path``, whose change invalidates the cache."""
+    from importlib.metadata import entry_points  # slower to import than all else here
 
     return tuple(entry_points(group=group))
 

@@ -16,13 +16,13 @@ from plumbline.warehouse.paths import as_url, replacing
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
-#: Top directories that take no users' files, and the one below them that does.
+#: Top directories that take no users' files, and the directory below them that does.
 _NO_FILES, _FILES = frozenset(("proc", "sys", "dev")), ("dev", "shm")
 _ANOTHER = "give another path"
 
 
 def opened(path: Path) -> io.BufferedReader:
-    """A regular file, open for reading. Raises ``OSError`` for anything else, also for a pipe.
+    """Open a regular file for reading. Raises ``OSError`` for anything else, also for a pipe.
 
     >>> opened(Path("/dev/null"))
     Traceback (most recent call last):
@@ -125,15 +125,15 @@ def content(path: Path) -> bytes:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises ``OSError``, or ``ValueError`` if it holds no object."""
+    """The JSON object in a file. Raises ``OSError``, or ``ValueError`` for other content."""
     return object_of(content(path))
 
 
 def begin_directory(directory: Path, ledger: str, facts: Mapping[str, Any]) -> None:
     """Write ``facts`` as JSON to the file ``ledger`` of an empty directory.
 
-    A directory whose ledger already holds these facts is left as it is. Raises ``UsageProblem`` for
-    a directory that holds anything else, ``BadInput`` for one that can't be written and for a
+    A directory whose ledger already holds these facts stays unchanged. Raises ``UsageProblem`` for
+    a directory with other content, ``BadInput`` for a directory that can't be written and for a
     ledger that isn't a JSON object.
     """
     path, facts_json = directory / ledger, json.dumps(facts)
@@ -170,7 +170,7 @@ def object_of(text: str | bytes) -> dict[str, Any]:
 def stored_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
     """The JSON object in a column of a table's row.
 
-    For anything else raises ``BadInput`` with the row's run.
+    Raises ``BadInput`` with the row's run for anything else.
 
     >>> stored_object({"run_id": "r", "options": '{"log_base": "e"}'}, "options")
     {'log_base': 'e'}

@@ -16,27 +16,27 @@ from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
 #: Most address space, and most bytes of a written file.
 MOST_BYTES = 8 << 30
-#: Most processor time of a whole command.
+#: Most seconds of processor time of a whole command.
 MOST_SECONDS = 600
-#: Most cores that are used, since each thread reserves address space.
+#: Most cores of the process: each thread reserves address space.
 _MOST_CORES = 4
-#: Name of the processor -> its number in seccomp, and its number of the system call ``socket``.
+#: Processor -> its number in seccomp, and the number of its system call ``socket``.
 _PROCESSORS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 _IO_URING_SETUP = 425  # on all processors; it can make sockets too
-#: On x86_64, each system call also has a second number, higher by this one (x32).
+#: On x86_64, each system call has a second number (x32), which is higher by this offset.
 _X32 = 0x40000000
-#: Signals that a person or a system short of memory sends; no crash ends with one of them.
+#: Signals that a person sends, or a system that lacks memory; a crash never ends with them.
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 1, 22, 38, 2
 _EACCES = 0x00050000 | 13
 
 
 def status_of_child() -> int | None:
-    """Fork; returns ``None`` in the child and, once it has ended, its exit status in the parent.
+    """Fork: ``None`` in the child; in the parent, the child's exit status once it has ended.
 
-    The child is in the sandbox and ends with the parent. Call it while no other thread runs. Raises
-    in the parent ``BadInput`` when the child crashed or reached a limit, ``Interrupted`` when it
-    was killed, ``MissingComponent`` on a system without a sandbox.
+    The child is in the sandbox and ends with the parent. Call this while no other thread runs. The
+    parent raises ``BadInput`` if the child crashed or reached a limit, ``Interrupted`` if it was
+    killed, ``MissingComponent`` on a system without a sandbox.
     """
     processor()
     parent = os.getpid()
@@ -61,14 +61,14 @@ def status_of_child() -> int | None:
 
 
 def _is_out_of_time() -> bool:
-    """True if children used up the hard limit of processor time, at which the system kills."""
+    """True if children reached the hard limit of processor time, at which the system kills them."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return hard != resource.RLIM_INFINITY and used.ru_utime + used.ru_stime > hard - 1
 
 
 def end_with(parent: int) -> None:
-    """Let Linux kill this process when its parent, whose number is ``parent``, ends."""
+    """Let Linux kill this process when its parent, the process ``parent``, ends."""
     if platform.system() == "Linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent has ended already
@@ -76,11 +76,11 @@ def end_with(parent: int) -> None:
 
 
 def limit() -> None:
-    """Limit this process's memory, cores and sizes of written files, for good."""
+    """Limit this process's memory, cores and sizes of written files; it can't raise them again."""
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
         _lower(kind, MOST_BYTES)
     _lower(resource.RLIMIT_CORE, 0)
-    with suppress(AttributeError):  # no such call on this system
+    with suppress(AttributeError):  # this system lacks the call
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_MOST_CORES])
 
 
@@ -92,7 +92,7 @@ def limit_time(seconds: int) -> None:
 
 
 def close_network() -> None:
-    """Forbid this process, and those that it will start, to open sockets, for good.
+    """Forbid this process and its later children to open sockets; this can't be undone.
 
     Raises ``MissingComponent`` on a system that can't do this.
     """

@@ -1,4 +1,4 @@
-"""Files of text on a disk, in a bucket, on the hub or on a web server, read by ``open_file``.
+"""Files of text on a disk, in a bucket, on the hub or on a web server.
 
 Keys, region and token of a server come from its usual environment variables.
 """
@@ -38,12 +38,12 @@ from plumbline.warehouse.regular_files import opened
 from plumbline.warehouse.text.redaction import hidden
 
 CODECS = {".zst": "zstd", ".gz": "gzip"}
-#: Bytes of one request for a part of a remote file, and of one read when a file is hashed.
+#: Bytes per request for a part of a remote file, and per read when a file is hashed.
 _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
-#: Environment variables that name another server instead of the cloud's.
+#: Environment variables that give another server than the cloud's own.
 _ENDPOINTS = (
     *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
@@ -64,8 +64,8 @@ RETRIES: Any = {
 def located(text: str | Path) -> Path:
     """A file's name as a path or, if it is a text with ``://``, as an address.
 
-    Raises ``UsageProblem`` for an address of an unknown kind, and for one with a user, password or
-    query, which tables and logs would store.
+    Raises ``UsageProblem`` for an unknown kind of address, and for a user, password or query in it,
+    which tables and logs would store.
 
     >>> located("a.jsonl").suffix, str(located("s3://bucket/a.jsonl"))
     ('.jsonl', 's3://bucket/a.jsonl')
@@ -87,7 +87,7 @@ def located(text: str | Path) -> Path:
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # `?` also matches one character in patterns of file names; a query has a `=`.
+    # In glob patterns `?` matches a character; only a query has a `=`.
     is_query = parts.scheme in _WEB and parts.query
     # abfs://CONTAINER@ACCOUNT.dfs.core.windows.net names no user.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
@@ -100,7 +100,7 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """A file's metadata; ``mark`` changes with its content, None on a disk or if not reported."""
+    """A file's metadata. ``mark`` changes with the content; None for a disk or if not reported."""
 
     n_bytes: int
     is_directory: bool
@@ -110,14 +110,14 @@ class Description:
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
     """The files of a path, address or glob pattern (sorted), each with its metadata.
 
-    Empty for a path or pattern without a file; an address without one has the metadata ``None``.
+    Empty if a path or pattern has no file. An address without a file has the metadata ``None``.
 
-    Raises ``Interrupted`` when a server can't be reached, ``BadInput`` when it refuses or for links
-    in a circle, ``UsageProblem`` as :func:`located` and for a pattern on a web server.
+    Raises ``Interrupted`` if a server can't be reached, ``BadInput`` if it refuses or links form a
+    circle, ``UsageProblem`` as :func:`located` and for a pattern on a web server.
     """
     place = located(pattern)
     if not isinstance(place, Address):
-        # A file whose own name holds glob characters is taken as it is.
+        # A file's name may hold glob characters.
         names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
         return [(Path(name), describe(Path(name))) for name in names]
     if not glob.has_magic(pattern):
@@ -135,7 +135,7 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
 
 
 def describe(path: Path) -> Description | None:
-    """A file's metadata; ``None`` if there is no such file. Raises as :func:`find`.
+    """A file's metadata; ``None`` if the file doesn't exist. Raises as :func:`find`.
 
     >>> describe(Path("nowhere")) is None
     True
@@ -149,7 +149,7 @@ def describe(path: Path) -> Description | None:
                 raise BadInput(f"shard {path}", problem, fix) from e
             return None
     try:
-        # Refreshed, since the hub's listing is kept in memory.
+        # ``refresh`` because the client caches the hub's listings.
         return _description(_files(path).info(str(path), refresh=True))
     except FileNotFoundError:
         return None
@@ -158,7 +158,7 @@ def describe(path: Path) -> Description | None:
 
 
 def _description(info: Mapping[str, Any]) -> Description:
-    """A file's metadata from what fsspec reports: of a bucket, a web server or the hub."""
+    """Metadata from what fsspec reports about a file in a bucket, on a web server or the hub."""
     large = info.get("lfs") or {}
     modified = info.get("last_modified")
     marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
@@ -170,9 +170,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def content_mark(path: Path) -> str:
     """Hash of a file's content: the first 32 hex digits of a SHA-256.
 
-    On a disk it covers the file's bytes. For an address it covers the address, the size, and the
-    ETag, hash or time of change that the server reports, or else the bytes. Raises ``BadInput`` for
-    a file that can't be read, ``Interrupted`` if its server is down.
+    A file on a disk is hashed by its bytes. A remote file is hashed by its address, its size, and
+    the ETag, hash or time of change that the server reports; by its bytes if none is reported.
+    Raises ``BadInput`` for a file that can't be read, ``Interrupted`` if its server is down.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -189,7 +189,7 @@ def content_mark(path: Path) -> str:
 
 
 def open_file(path: Path) -> pa.NativeFile:
-    """Open a file for reads at any offset. Both raise ``OSError``, opening ``MissingComponent``."""
+    """Open a file for random access. Raises ``OSError``, as reads do, and ``MissingComponent``."""
     if not isinstance(path, Address):
         opened(path).close()  # opening a pipe would wait for its writer
         return pa.OSFile(str(path))
@@ -205,10 +205,11 @@ def open_file(path: Path) -> pa.NativeFile:
 def fetched(directory: Path, patterns: Sequence[str]) -> Path:
     """Copy files of a remote directory to the user's cache, unless it has them already.
 
-    Only files that match one of ``patterns`` are copied, and no subdirectories. Returns the copy, a
-    directory of the same name. Raises what :func:`find` and reading raise; ``BadInput`` for none.
+    Copies only files that match one of ``patterns``, and no subdirectories. Returns the copy, a
+    directory of the same name. Raises as :func:`find` and :func:`unreadable`, and ``BadInput`` if
+    no file matches.
     """
-    import platformdirs  # Spark's executors lack it: they have only what counting needs
+    import platformdirs  # missing in Spark's executors, which have only what counting needs
 
     from plumbline.warehouse.text.progress import progress
 
@@ -248,10 +249,10 @@ def _copy(path: Path, to: Path) -> None:
 
 
 class ByteStream(io.RawIOBase):
-    """The decompressed bytes of a file, in order.
+    """The decompressed bytes of a file, in order; a context manager.
 
-    Use as a context manager. Opening and reading raise what :func:`unreadable` returns for a file
-    that is truncated, damaged or unreadable: reaching the end means that all of it has been read.
+    Opening and reading raise the error of :func:`unreadable` for a truncated, damaged or unreadable
+    file. So a reader that reaches the end has read the whole file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -281,7 +282,7 @@ class ByteStream(io.RawIOBase):
 
 
 def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
-    """The error of a file that can't be read to its end; ``Interrupted`` if its server is down."""
+    """The error for a file that can't be read to its end; ``Interrupted`` if its server is down."""
     line, fix = _first_line(error), "fetch or make it again"
     if "Range request not supported" in line:
         fix = "the server must answer requests for a part of a file; download it, count the copy"
@@ -291,7 +292,7 @@ def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
 
 
 class _Remote(io.RawIOBase):
-    """A remote file whose errors in reading are each an ``OSError`` of one line."""
+    """A remote file; each error in reading becomes an ``OSError`` with a one-line message."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -325,7 +326,7 @@ def _scheme(address: Path) -> str:
 
 
 def _files(address: Path) -> Any:
-    """The fsspec file system of an address. ``MissingComponent`` when its package is missing."""
+    """The fsspec file system of an address. ``MissingComponent`` if its package is missing."""
     try:
         return _file_system(_scheme(address))
     except ModuleNotFoundError as e:
@@ -350,8 +351,8 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server lists nothing: a name without a file is missing. Without `split`, obstore takes
-    # the host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    # A web server lists nothing, so a name is a file or missing. Without `split`, obstore takes the
+    # host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
     client = {"allow_http": is_plain(scheme)}
@@ -359,9 +360,9 @@ def _file_system(scheme: str) -> Any:
 
 
 def is_plain(scheme: str) -> bool:
-    """True if connections aren't encrypted: ``scheme`` or a variable's address is ``http``.
+    """True if connections aren't encrypted: ``scheme`` or an address in ``_ENDPOINTS`` is http.
 
-    The variables are ``_ENDPOINTS``. Raises ``UsageProblem`` if one is not an address.
+    Raises ``UsageProblem`` if such a variable isn't an address.
 
     >>> is_plain("http")
     True
@@ -381,6 +382,6 @@ def _unreachable(path: Path, error: Exception) -> Exception:
 
 
 def _first_line(error: Exception) -> str:
-    """The start of an error's message, without queries of addresses, which may hold keys."""
+    """The first line of an error's message, without queries of addresses, which may hold keys."""
     line = (hidden(str(error)).strip() or type(error).__name__).splitlines()[0]
     return re.sub(r"\?\S+", "", line)[:300]

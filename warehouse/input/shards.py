@@ -1,4 +1,4 @@
-"""Shards of text: find them, read them to their end or fail, and fingerprint their content.
+"""Shards of text: find, fingerprint and read them.
 
 A stream that stops early is an error, never a shorter shard.
 """
@@ -33,10 +33,10 @@ from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
 
 _PACK = "make a shard of text files with plumbline corpus pack"
-#: Advice for a path that matches nothing.
+#: Advice for a path or pattern without a file.
 _CHECK_PATH = "check the path or the pattern, docs/corpora.md"
 _BLOCK_BYTES = 1 << 22
-#: Most bytes of a line that ``lines`` reads; counting reads longer ones too, through a file.
+#: Most bytes of a line that ``lines`` reads; counting reads longer lines too, through a file.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
@@ -46,10 +46,10 @@ _JSON_LINES = ".jsonl"
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
-    """Files named by paths and glob patterns, each once, in the order given (globs sorted).
+    """Files of paths and glob patterns, each once, in the order given; files of a glob are sorted.
 
-    Raises as ``find``, and ``BadInput`` without patterns, for a pattern without files, and for a
-    directory, a pipe, a file without a shard's suffix or one whose name is not in UTF-8.
+    Raises as ``find``, and ``BadInput`` without patterns, for a pattern without files, a directory,
+    a pipe, a file without a shard's suffix, and a name that is not in UTF-8.
 
     >>> expand_shards([])
     Traceback (most recent call last):
@@ -69,7 +69,6 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
 
 
 def _check(path: Path, description: Description | None) -> None:
-    """Raise ``BadInput`` for a path that can't be a shard."""
     if description is None:
         raise BadInput(f"shard {path}", "no such file", _CHECK_PATH)
     if description.is_directory:
@@ -89,7 +88,7 @@ def _check(path: Path, description: Description | None) -> None:
 
 
 def _suffix(path: Path) -> str:
-    """A shard's suffix, without that of its compression."""
+    """A shard's suffix before any suffix of a compression."""
     return path.with_suffix("").suffix if path.suffix in CODECS else path.suffix
 
 
@@ -107,11 +106,11 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class RecordForm:
-    """The field of a record that holds its text, and a decoder for shards that hold tokens.
+    """The field that holds a record's text, and the decoder for shards of tokens.
 
     Attributes:
         text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
-        decoder: bytes of the decoder of token files, see ``token_files.decoder``; empty for texts.
+        decoder: bytes from ``token_files.decoder``; empty for shards of text.
     """
 
     text_field: str = "text"
@@ -134,10 +133,10 @@ DEFAULT = RecordForm()
 class Kind:
     """A kind of shard: the reader of its texts, and its reason for rejecting a document.
 
-    ``texts`` yields the documents in order, in batches of large strings or binaries; a rejected
-    document is NULL. ``missing`` is the reason; ``None`` if NULL means a text field that is NULL.
-    ``texts`` raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that
-    is missing or not text, ``UsageProblem`` for tokens without a decoder.
+    ``texts`` yields the documents in order, in batches of large strings or binaries. A rejected
+    document is NULL; ``missing`` is the reason, or ``None`` for the reason that its text field is
+    NULL. ``texts`` raises ``BadInput`` for an unreadable, truncated or damaged file, and a column
+    that is missing or not text; ``UsageProblem`` for tokens without a decoder.
     """
 
     texts: Callable[[Path, RecordForm], Iterator[pa.Array]]
@@ -182,7 +181,6 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
 
 
 def _text_column(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
-    """The values of a Parquet shard's text column, in batches of rows."""
     for values in column_values(path, form.text_field):
         if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
             problem = f"column `{form.text_field}` is {values.type}, not text"
@@ -192,7 +190,7 @@ def _text_column(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
 
 _ARCHIVE = Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT)
 _TOKENS = Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED)
-#: Every kind of shard but JSON lines, by suffix.
+#: Kinds of shards by suffix, except JSON lines.
 KINDS = {
     ".parquet": Kind(_text_column),
     **{".wet": _ARCHIVE, ".warc": _ARCHIVE},
@@ -203,11 +201,11 @@ _STREAMS = (_JSON_LINES, ".wet", ".warc")
 
 
 def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
-    """The documents of a shard that counting doesn't reject, in their order, as Python strings.
+    """The documents of a shard that counting doesn't reject, in order, as Python strings.
 
-    Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
-    Raises ``BadInput`` for a truncated, damaged or unreadable shard, or a line of more than
-    ``LONGEST_LINE`` bytes, when reading reaches that place.
+    Skips records that counting rejects (see ``jobs.kernel.json_lines``). Convenience API, not
+    optimised. Raises ``BadInput``, once reading reaches the place, for a truncated, damaged or
+    unreadable shard, and a line of more than ``LONGEST_LINE`` bytes.
     """
     if kind := kind_of(path):
         for batch in kind.texts(path, form):
@@ -225,7 +223,7 @@ def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
 
 
 def field_value(record: Mapping[str, object], field: str) -> object:
-    """A field of a JSON record, or ``MISSING``; ``a.b`` is the key ``a.b``, else ``b`` in ``a``.
+    """A field of a JSON record, or ``MISSING``; ``a.b`` is the key ``a.b``, or else ``b`` in ``a``.
 
     >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
     ('tea', 1)
@@ -239,9 +237,9 @@ def field_value(record: Mapping[str, object], field: str) -> object:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """The lines of a JSON-lines shard without their newline, blank ones included.
+    """The lines of a JSON-lines shard, without newlines; blank lines are included.
 
-    Raises the same errors as ``documents``.
+    Raises as ``documents``.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK_BYTES) as reader:
         for number in itertools.count(1):
@@ -255,9 +253,9 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
-    """Write documents as one Pile-format shard (`.jsonl.zst`), atomically.
+    """Write documents as one shard in the Pile's format (`.jsonl.zst`), atomically.
 
-    Each is a text, or a record with a ``text``.
+    A document is a text, or a record with a field ``text``.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"

@@ -1,6 +1,6 @@
-"""Texts of token files, in their order: Megatron's `.bin` with its `.idx`, and `.npy`.
+"""Texts of token files, in order: Megatron's `.bin` with its `.idx`, and `.npy` arrays.
 
-In both, the token that ends a text ends a document.
+In both kinds of files, the token that ends a text ends a document.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _MAGIC = b"MMIDIDX\0\0"
 #: Magic, version, code of the tokens' type, number of sequences, length of the list of documents.
 _HEADER = struct.Struct("<9sQBQQ")
 _TYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
-#: The name of a part of a `.bin`: parts are cut at any byte and share one index.
+#: The name of a part of a `.bin`; a part can begin at any byte, and all share one index.
 _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
 #: Most tokens of a document.
 _LONGEST = 1 << 26
 _BLOCK = 1 << 22
-#: Offsets of documents that are read from an index at once; tokens of a batch of texts.
+#: Number of offsets that are read from an index at once, and of tokens in a batch of texts.
 _OFFSETS, _BATCH_TOKENS = 1 << 16, 1 << 18
 
 
 def decoder(name: str) -> bytes:
     """A model's tokenizer and the token that ends a text, as bytes for :func:`loaded`.
 
-    ``name`` is a directory or a hub id. Raises ``BadInput`` when it has no valid `tokenizer.json`,
-    ``Interrupted`` when the hub can't be reached, ``MissingComponent`` without the packages.
+    ``name`` is a directory or a hub id. Raises ``BadInput`` if it has no valid `tokenizer.json`,
+    ``Interrupted`` if the hub can't be reached, ``MissingComponent`` if a package is missing.
     """
     tokenizer = _file(name, "tokenizer.json")
     if tokenizer is None:
@@ -76,8 +76,8 @@ def digest(content: bytes) -> str:
 def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
     """The documents of a token file in order, in batches; NULL for one with an unknown token.
 
-    ``content`` are the bytes that :func:`decoder` returned. Raises ``UsageProblem`` if they are
-    empty, ``BadInput`` for a truncated, damaged or unreadable file or index.
+    ``content`` is what :func:`decoder` returned. Raises ``UsageProblem`` if it is empty,
+    ``BadInput`` for a truncated, damaged or unreadable file or index.
     """
     if not content:
         raise UsageProblem(f"shard {path}", "holds tokens, not text", "name their --tokenizer")
@@ -94,7 +94,7 @@ def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
 
 
 def index_of(path: Path) -> Path:
-    """The index of a `.bin` or of a part of one.
+    """The path of the index of a `.bin`, or of a part of a `.bin`.
 
     >>> index_of(Path("a/text.bin")).name, index_of(Path("document-00003-of-00020.bin")).name
     ('text.idx', 'document.idx')
@@ -104,9 +104,9 @@ def index_of(path: Path) -> Path:
 
 
 def write_sequences(path: Path, sequences: Iterable[Tokens]) -> None:
-    """Write sequences of tokens of one length as a `.bin` of 16 or 32 bits and its `.idx`.
+    """Write sequences of one length as a `.bin`, with 16 or 32 bits per token, and its `.idx`.
 
-    The index lists each sequence as a document, as Pythia's does. Each file appears when complete.
+    Like Pythia's index, it lists each sequence as a document. A file appears when it is complete.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "text.bin"
@@ -130,7 +130,7 @@ def write_sequences(path: Path, sequences: Iterable[Tokens]) -> None:
 
 
 class Decoder:
-    """A tokenizer; its tokens are below ``n_ids``, ``end`` is the one that ends a text, or None."""
+    """A tokenizer. Token ids are below ``n_ids``; ``end`` is the id that ends a text, or None."""
 
     def __init__(self, content: bytes) -> None:
         try:
@@ -149,12 +149,12 @@ class Decoder:
         self.n_ids = max(vocabulary.values(), default=-1) + 1
         self._is_id = np.isin(np.arange(self.n_ids + 1), list(vocabulary.values()))
         spelled = _bytes(vocabulary)
-        # The last entry is null; every number that is not a token gets it.
+        # The last entry is null; it stands for every number that isn't a token.
         table = pa.array([spelled.get(k) for k in range(self.n_ids + 1)], pa.large_binary())
         self._bytes = table if kind == "ByteLevel" else None
 
     def batches(self, documents: Iterable[Tokens]) -> Iterator[pa.LargeStringArray]:
-        """The texts of documents, as :meth:`texts` returns them, in batches."""
+        """The texts of documents, as from :meth:`texts`, in batches."""
         batch: list[Tokens] = []
         n_tokens = 0
         for ids in documents:
@@ -168,7 +168,7 @@ class Decoder:
 
     def texts(self, documents: Sequence[Tokens]) -> list[str | None]:
         """The texts of documents; ``None`` for a document with a token that the tokenizer lacks."""
-        # Without the cast numpy makes floats of unsigned 64-bit ids.
+        # Without the cast numpy turns unsigned 64-bit ids into floats.
         empty = np.empty(0, np.int64)
         ids = np.concatenate([empty, *documents], dtype=np.int64, casting="unsafe")
         number = np.where((ids >= 0) & (ids < self.n_ids), ids, self.n_ids)
@@ -182,7 +182,7 @@ class Decoder:
                 else str(decode(part.tolist(), skip_special_tokens=False))
                 for part in np.split(number, ends[:-1])
             ]
-        # The same texts, many times as fast: the bytes of all tokens lie one after the other.
+        # The same texts, many times faster: the bytes of all tokens lie one after the other.
         tokens = self._bytes.take(pa.array(number))
         is_unknown = tokens.is_null().to_numpy(zero_copy_only=False)
         n_unknown = np.concatenate([[0], np.cumsum(is_unknown)])  # before each token
@@ -196,7 +196,7 @@ class Decoder:
         ]
 
     def cut(self, ids: Tokens) -> Iterator[Tokens]:
-        """The documents in a run of tokens: the stretches between tokens that end a text."""
+        """The documents in a run of tokens: the non-empty runs between tokens that end a text."""
         ends = np.flatnonzero(ids == self.end) if self.end is not None else ()
         start = 0
         for end in (*ends, ids.size):
@@ -208,8 +208,8 @@ class Decoder:
 def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
     """The bytes of each token of a byte-level vocabulary, which writes each byte as a character.
 
-    It writes printable bytes of Latin-1 as themselves, the others as characters from U+0100 on. A
-    token with any other character was added as text.
+    It writes the printable bytes of Latin-1 as themselves, the other bytes as characters from
+    U+0100 on. A token with any other character was added as text.
     """
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
@@ -223,12 +223,12 @@ def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
 
 @lru_cache(2)
 def loaded(content: bytes) -> Decoder:
-    """The decoder of the bytes that :func:`decoder` returned."""
+    """The decoder from the bytes that :func:`decoder` returned."""
     return Decoder(content)
 
 
 def _file(name: str, file: str) -> bytes | None:
-    """A file of a model in a directory or on the hub; ``None`` if the model lacks it."""
+    """A file of a model, in a directory or on the hub; ``None`` if the model lacks the file."""
     if Path(name).is_dir():
         path = Path(name) / file
         return path.read_bytes() if path.is_file() else None
@@ -242,14 +242,14 @@ def _file(name: str, file: str) -> bytes | None:
         raise failure(e, f"tokenizer {name}", "is not here, and the hub can't be asked", fix) from e
     except EntryNotFoundError:
         return None
-    except Exception as e:  # not an id, no such repository, a proxy's refusal
+    except Exception as e:  # an invalid id, no such repository, a proxy's refusal
         problem = (str(e).strip() or type(e).__name__).splitlines()[0]
         fix = "give a directory with tokenizer.json, or a model's id on the hub"
         raise failure(e, f"tokenizer {name}", problem, fix) from e
 
 
 def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
-    """The documents of an array file, with NumPy's header or, like OLMo's files, without one."""
+    """The documents of an array file, with NumPy's header or, as from OLMo, without a header."""
     where = f"shard {path.name}"
     if decode.end is None:
         problem = "the tokenizer has no eos_token, which ends documents"
@@ -272,11 +272,10 @@ def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
 
 
 def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
-    """The type of an array's values, by NumPy's header; leaves the file at the first value.
+    """The type of an array's values, from NumPy's header; leaves the file at the first value.
 
-    Without a header values have 16 bits if these can tell ``n_values`` values apart, else 32.
-    Raises ``BadInput`` for a header of values that aren't integers, or of more or fewer values than
-    follow it.
+    Without a header, values have 16 bits if that is enough for ``n_values`` different values, else
+    32. Raises ``BadInput`` if the values aren't integers, or if its size isn't the header's.
     """
     magic = read(file, 6)
     file.seek(0)
@@ -299,7 +298,7 @@ def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
 
 
 def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Tokens]]:
-    """Number from 0 and tokens of each document (or sequence) that begins in a `.bin` or a part."""
+    """Number, from 0, and tokens of each document (or sequence) that begins in a `.bin` or part."""
     before, after = _parts(path)
     first, size, index_path = sum(map(_size, before)), _size(path), index_of(path)
     with open_file(index_path) as index_file, open_file(path) as file:
@@ -334,9 +333,9 @@ def n_sequences(path: Path) -> int:
 
 
 class _Index:
-    """An open `.idx`, a list of where documents begin; it can be large, so it is read in parts.
+    """An open `.idx`: the offsets of documents. It can be large, so it is read in parts.
 
-    With ``sequences``, each sequence is a document, whatever the list of documents says.
+    With ``sequences``, each sequence is a document, and the list of documents is ignored.
     """
 
     def __init__(self, path: Path, file: pa.NativeFile, sequences: bool = False) -> None:
@@ -357,7 +356,7 @@ class _Index:
         self.n_documents: int = n_entries - 1 if self._has_documents else self._n_sequences
 
     def starts(self, low: int, high: int) -> NDArray[np.int64]:
-        """Byte offsets of documents ``low`` to ``high`` (included); ``n_documents`` is the end."""
+        """Byte offsets of documents ``low`` to ``high`` (included); ``n_documents``: the end."""
         places: Tokens = np.arange(low, high + 1)
         if self._has_documents:
             places = self._numbers("<i8", self._documents + 8 * low, high + 1 - low)
@@ -394,7 +393,7 @@ class _Index:
 
 
 def _parts(path: Path) -> tuple[list[Path], list[Path]]:
-    """The parts of a cut `.bin` before and after ``path``; both empty if it isn't a part."""
+    """The parts of a `.bin` before and after ``path``; both are empty if ``path`` isn't a part."""
     if not (part := _PART.fullmatch(path.stem)):
         return [], []
     numbers, number = range(int(part[3]) + 1), int(part[2])
@@ -405,12 +404,11 @@ def _parts(path: Path) -> tuple[list[Path], list[Path]]:
 def _refuse_truncated(path: Path, n_bytes: int, after: Iterable[Path], index: _Index) -> None:
     """Raise ``BadInput`` if all parts exist and their sizes don't sum to the size in the index.
 
-    ``n_bytes`` is the size up to the end of this part. After a truncated part, every document would
-    be read at a wrong offset.
+    ``n_bytes``: size of the parts up to ``path``. After a truncated part, all offsets are wrong.
     """
     for part in after:
         if (description := describe(part)) is None:
-            return  # the size of the whole is unknown then
+            return  # without this part, the whole size is unknown
         n_bytes += description.n_bytes
     end = index.end()
     if n_bytes != end:
@@ -425,7 +423,7 @@ def _size(path: Path) -> int:
 
 
 def _across(path: Path, file: pa.NativeFile, after: Iterable[Path], n: int) -> bytes:
-    """The next n bytes of a file and, at its end, of the parts after it."""
+    """The next n bytes of a file, continued in the parts ``after`` it."""
     data = read(file, n)
     for part in after:
         if len(data) == n:

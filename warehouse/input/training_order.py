@@ -1,8 +1,8 @@
 """The order in which the steps of a training read the sequences of its token files.
 
-The index of a `.bin` has its sequences and their order, as in `pile-deduped-pythia-preshuffled`
-(arXiv:2304.01373). Arrays are cut into sequences of one length; a file of sequence numbers, such as
-OLMo's `global_indices.npy`, gives the order.
+The index of a `.bin` lists its sequences in order, as in `pile-deduped-pythia-preshuffled`
+(arXiv:2304.01373). Arrays are cut into sequences of one length. A file of sequence numbers, such as
+OLMo's `global_indices.npy`, gives their order.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from plumbline.warehouse.input.token_files import (
     read,
 )
 
-#: Entries of an order that are read at once.
+#: Number of entries of an order that are read at once.
 _ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
 class TrainingOrder:
-    """The sequences of a training's shards by step, and blocks of steps.
+    """The order in which the steps of a training read sequences, and the blocks of its steps.
 
     Attributes:
         step_sequences: number of sequences that a step reads.
-        block_steps: number of steps of a block; the last block may have fewer.
-        n_read: number of sequences that all steps together read; the last step may have fewer.
+        block_steps: number of steps in a block; the last block may have fewer.
+        n_read: number of sequences that all steps together read; the last step may read fewer.
         sequence_tokens: number of tokens of each sequence of an array; 0 for a `.bin`.
         index: file with the numbers of the arrays' sequences in the order in which they are read;
             empty for the order of the shards.
-        index_mark: hash of the content of that file; empty without one.
+        index_mark: hash of the content of ``index``; empty without it.
         first: number of the first sequence of each array, by its path.
     """
 
@@ -77,9 +77,9 @@ def training_order(
 ) -> bytes:
     """The order in which a training reads shards, as bytes for :func:`blocks`.
 
-    Shards that are arrays must be in the order in which the training numbers their sequences.
-    Raises ``UsageProblem`` for shards of other or mixed kinds, for options that don't fit theirs,
-    ``BadInput`` for shards of several indexes and for a file that can't be read.
+    Arrays must be given in the order in which the training numbers their sequences. Raises
+    ``UsageProblem`` for shards of other or mixed kinds, and for options that don't fit their kind;
+    ``BadInput`` for shards of several indexes, and for a file that can't be read.
     """
     suffixes = {path.suffix for path in shards}
     where = f"shard {shards[0]}"
@@ -110,10 +110,10 @@ def training_order(
 
 
 def blocks(path: Path, decoder: bytes, content: bytes) -> Iterator[tuple[int, pa.Array]]:
-    """The documents of a shard as its training read them, in batches within a block of steps.
+    """The documents of a shard as the training read them, in batches within a block of steps.
 
-    Yields the last step of the block with each batch. A document ends at a token that ends a text,
-    or with its sequence, the end of its context in training. It is NULL if it has an unknown token.
+    Yields each batch with the last step of its block. A document ends at the token that ends a text
+    or at the end of its sequence, the model's context. It is NULL if it has an unknown token.
     Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
     """
     order, decode = TrainingOrder(**json.loads(content)), loaded(decoder)
@@ -148,9 +148,9 @@ class _Array:
         self.n = n_bytes // self._kind.itemsize // sequence_tokens
 
     def sequences(self, places: Iterator[NDArray[np.int64]]) -> Iterator[tuple[int, Tokens]]:
-        """Yield sequences with their positions in the training; ``places`` are from ``_places``.
+        """Yield each sequence with its position in the training; ``places`` come from ``_places``.
 
-        Sequences are read one by one, so the file should be on a fast disk.
+        Sequences are read one at a time, so the file should be on a fast disk.
         """
         n_bytes = self._n_tokens * self._kind.itemsize
         with open_file(self._path) as file:
@@ -163,7 +163,7 @@ class _Array:
 def _places(order: TrainingOrder, first: int, n: int) -> Iterator[NDArray[np.int64]]:
     """Batches of rows: a sequence's position in the training, and its number in the array.
 
-    The array has ``n`` sequences, the first of which is number ``first`` of the training.
+    The array has ``n`` sequences; the training numbers them from ``first`` on.
     """
     if not order.index:
         yield np.stack([np.arange(first, first + n), np.arange(n)], axis=1)
@@ -186,7 +186,7 @@ def _n_entries(index: Path, n_sequences: int) -> int:
 
 
 def _entries(index: Path) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Batches of an order's entries (32 bits without a header), each with its first position."""
+    """Batches of an order's entries (of 32 bits without a header), each with its first position."""
     where, start = f"order {index.name}", 0
     try:
         with open_file(index) as file:

@@ -1,4 +1,4 @@
-"""Texts of web archives: WARC files and Common Crawl's WET files, which hold their plain text."""
+"""Texts of web archives: WARC files, and Common Crawl's WET files with the plain text of WARC."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from plumbline.warehouse.input.remote_files import ByteStream
 NOT_TEXT = "not plain text: count the WET file that was made of it"
 #: Types of records that are documents; others, such as requests and metadata, are skipped.
 _CONTENT = ("conversion", "resource", "response")
-#: Bytes of the longest record and of the longest line of a header.
+#: Most bytes of a record, and of a line of a header.
 _LONGEST, _LONGEST_LINE = 1 << 27, 1 << 16
 _BATCH_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 22
 
 
 def texts(path: Path) -> Iterator[pa.LargeBinaryArray]:
-    """The contents of an archive's records in order, in batches; NULL for one not in plain text.
+    """The contents of an archive's records in order, in batches; NULL for other than plain text.
 
-    Raises ``BadInput`` for a truncated, damaged or unreadable file, or another kind of file.
+    Raises ``BadInput`` for a truncated, damaged or unreadable file, and another kind of file.
     """
     batch: list[bytes | None] = []
     n_bytes = 0
@@ -43,7 +43,7 @@ def texts(path: Path) -> Iterator[pa.LargeBinaryArray]:
 def _records(
     path: Path, file: io.BufferedReader[ByteStream]
 ) -> Iterator[tuple[dict[str, str], bytes]]:
-    """The header of each record, names in lower case, and its content."""
+    """Each record: its header, with names in lower case, and its content."""
     number = 0
     while line := file.readline(_LONGEST_LINE):
         if not line.strip():  # two empty lines end a record

@@ -31,8 +31,8 @@ class TokenRules:
         spacy: spaCy's code of the language.
         kept: spaCy's stop words that still count.
         added: further stop words.
-        clitics: endings that are split off behind a letter.
-        exceptions: the pieces of each chunk that spaCy's rules would cut differently.
+        clitics: endings that are split off after a letter.
+        exceptions: the pieces of each chunk that spaCy's rules would split differently.
     """
 
     spacy: str
@@ -55,7 +55,7 @@ class TokenRules:
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
-        """The rules from JSON that :attr:`text` made."""
+        """The rules from the JSON of :attr:`text`."""
         rules = json.loads(text)
         exceptions = tuple(map(tuple, rules.pop("exceptions", ())))
         spacy = rules.pop("spacy")
@@ -70,7 +70,7 @@ class PairTemplates:
     listed: in ``invariable``, or among the words that fill a placeholder.
 
     Attributes:
-        templates: with ``{name}`` for placeholders.
+        templates: the sentences, with ``{name}`` for placeholders.
         forms: female and male form of each placeholder for the groups.
         fill: words of each other placeholder; each combination makes a pair of sentences.
         invariable: all other words of the templates, in lowercase.
@@ -129,9 +129,9 @@ class _LanguageFile:
 
 @dataclass(frozen=True)
 class Language:
-    """A language: its code or its file's stem, the file's content, and the file's text.
+    """A language: its code or its file's stem, the content of the file, and the file's text.
 
-    English: ``rules`` is None, ``lists`` and ``text`` are empty.
+    For English, ``rules`` is None, and ``lists`` and ``text`` are empty.
     """
 
     name: str
@@ -144,13 +144,13 @@ class Language:
 
     @property
     def token_rules(self) -> str:
-        """The rules as the kernel takes them; empty for English."""
+        """The rules as JSON, for the counting kernel; empty for English."""
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """The language's list ``name``. A path, or any name in English, goes to ``wordlists.load``.
+        """The language's list ``name``; for a path, and in English, ``wordlists.load(name)``.
 
-        Raises as that; ``UsageProblem`` for a list that the language lacks, such as an English one.
+        Raises what ``load`` raises, and ``UsageProblem`` for a list that the language lacks.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
@@ -160,8 +160,8 @@ class Language:
                 return listed
         if not self.rules or name.endswith(".toml"):
             return wordlists.load(name)
-        there = f"it has {', '.join(x.name for x in self.lists)}; or give the path of a .toml file"
-        raise UsageProblem(f"word list {name!r}", f"unknown in language {self.name}", there)
+        fix = f"it has {', '.join(x.name for x in self.lists)}; or give the path of a .toml file"
+        raise UsageProblem(f"word list {name!r}", f"unknown in language {self.name}", fix)
 
 
 LANGUAGES = Registry(
@@ -192,7 +192,7 @@ def load(name: str) -> Language:
 
 
 def parse(name: str, text: str, what: str = "") -> Language:
-    """A language from the text of its file. Raises ``BadInput`` as :func:`load`."""
+    """A language from the text of its file. Raises ``BadInput`` for an invalid text."""
     what = what or f"language {name}"
     content = toml_file.parsed(text, what)
     if isinstance(listed := content.get("lists"), dict):
@@ -200,3 +200,39 @@ def parse(name: str, text: str, what: str = "") -> Language:
     file = toml_file.checked(_LanguageFile, content, what)
     lists = tuple(list_file.named(key) for key, list_file in file.lists.items())
     return Language(name, file.description, file.note, file.rules(), lists, text, file.pairs)
+
+
+@dataclass(frozen=True)
+class Homograph:
+    """An English target word that has another meaning in another language.
+
+    Text of that language in a corpus is counted too: in Spanish *he visto* (I have seen), *visto*
+    co-occurs with *he*. ``words`` are frequent words of the language that aren't English.
+    """
+
+    language: str
+    meaning: str
+    words: frozenset[str]
+
+
+#: Homographs by target word. They explain the words of the Pile that lean most to *he*.
+HOMOGRAPHS = {
+    "he": Homograph(
+        "Spanish",
+        "“I have”, of haber",
+        frozenset(
+            """
+            ahora algo alguien amigo antes aquí años así aunque ayer año bien cada casi como cosa
+            cosas creo cuando cuándo cómo decir del desde después dicho donde dónde días ella ellas
+            ellos ese esa eso esos esas esta estas este esto estos está están estado estoy gente
+            había haber hablado hace hacer hacia hasta hecho hijo hombre hoy leído llegado luego
+            mañana mejor mientras mismo misma momento mucho mucha muchos muchas mujer mundo muy nada
+            noche nosotros nuestra nuestro nunca otra otras otro otros para pero poco podido porque
+            puede puedo pues que querido quiere quiero quien quién qué recibido según señor señora
+            sido siempre sino sobre sólo soy sé sí también tanto tenido tengo tiempo
+            tiene toda todas todavía todo todos trabajo tú una unas unos usted ustedes verdad vez
+            veces vida visto vivido él más por
+            """.split()  # noqa: SIM905  (a table of words)
+        ),
+    )
+}

@@ -1,4 +1,4 @@
-"""A DuckDB connection on a warehouse: a view of each table, and those of ``sql/views``."""
+"""A DuckDB connection to a warehouse: a view of each table, and the views of ``sql/views``."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) ([\w.]+)")
 _MACRO = re.compile(r"CREATE OR REPLACE MACRO (\w+)\s*\(([^;]*?)\)\s+AS TABLE\b")
 _NAME = rf"(?:{OLD_SCHEMA}\.)?\w+"
-#: Words of queries that list tables, views or columns: for these all views must exist.
+#: Words of queries that list tables, views or columns: these need all views.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(rf'\b(?:from|join)\s+"?(?:main\.)?({_NAME})')
 _COMMENT = re.compile(r"--.*")
-#: The bytes of a DuckDB file with all views; empty until a connection of this process binds them.
+#: The bytes of a DuckDB file with all views; empty until a connection of this process makes them.
 _BOUND: list[bytes] = []
-#: Most empty tables that ``unfilled`` names.
+#: Most tables that ``unfilled`` names.
 _UNFILLED = 3
 
 
@@ -43,11 +43,11 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with a view for each table over its Parquet files.
 
-    All views are of one commit: the newest, or that of a pinned store. A table without files is an
-    empty view with the right columns. Nothing is written to the warehouse, and DuckDB neither loads
-    nor fetches extensions. ``text``: the SQL that will be run; views and tables that it doesn't use
-    are then not made, which saves half of the time. Raises ``BadInput`` if ``source`` isn't a
-    warehouse of this version, or if a table's file can't be read, is damaged or has other columns.
+    All views show one commit: the newest, or the pinned one. A table without files is an
+    empty view with the right columns. Nothing is written to the warehouse, and DuckDB doesn't load
+    or fetch extensions. If ``text``, the SQL to be run, is given, only the views and tables that it
+    uses are made, which takes half the time. Raises ``BadInput`` if ``source`` isn't a warehouse of
+    this version, or if a table's file can't be read, is damaged or has other columns.
 
     >>> import tempfile
     >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
@@ -61,7 +61,7 @@ def connect(
     )
     connection.execute("SET TimeZone = 'UTC'")
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:  # DuckDB's default limit is a share of the machine's memory
+    if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
     if len(views) < len(_views()) or not _made_all(connection):
@@ -92,21 +92,20 @@ def _words(text: str) -> set[str]:
 
 
 def _read(text: str) -> set[str]:
-    """The names that a query reads from."""
     return set(_READ.findall(_COMMENT.sub("", text).lower()))
 
 
 def _needed(
     text: str | None, words: Callable[[str], set[str]] = _words
 ) -> tuple[list[str], list[Table]]:
-    """Texts of the ``sql/views`` that a query uses, and the tables they need; all for ``None``.
+    """Texts of the ``sql/views`` that a query uses, and the tables that it needs; all for ``None``.
 
-    ``words`` finds the names in a text that may be tables or views: by default, all its words.
+    ``words`` finds the possible names of tables and views in a text: by default, all words.
     """
     if text is None or _LISTS.search(text):
         return _views(), list(TABLES.values())
     views, names = [], words(text)
-    for view in reversed(_views()):  # a view uses only earlier ones
+    for view in reversed(_views()):  # a view uses only earlier views
         if names.intersection(_CREATED.findall(view)):
             views.append(view)
             names |= words(view)
@@ -121,7 +120,7 @@ def _views() -> list[str]:
 
 
 def _old_view(name: str, parameters: str | None) -> str:
-    """The statement that makes a table, view or table macro with the columns of Plumbline 0.1."""
+    """The statement for a table, view or table macro with the column names of Plumbline 0.1."""
     old = ", ".join(f"{new} AS {names[0]}" for new, names in RENAMED[name].items())
     head, source = f"VIEW {OLD_SCHEMA}.{name} AS", name
     if parameters is not None:
@@ -133,7 +132,7 @@ def _old_view(name: str, parameters: str | None) -> str:
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """A line with a query's first empty tables and the commands that fill them, or "".
+    """A line with the first empty tables of a query and the commands that fill them, or "".
 
     >>> import tempfile
     >>> with connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w")) as connection:
@@ -151,9 +150,9 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Make all views; returns false where no temporary file can be written.
+    """Make all views; returns false if no temporary file can be written.
 
-    The first call in a process binds them, in 0.7 s; later ones copy the result, in 0.07 s.
+    The first call in a process binds the views (0.7 s); later calls copy the result (0.07 s).
     """
     try:
         with TemporaryDirectory(prefix="plumbline-") as directory:
@@ -175,7 +174,7 @@ def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
 def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
     """Statements that make views on empty tables, then drop the tables.
 
-    DuckDB makes a view only if its tables exist; views over files replace these tables later.
+    DuckDB makes a view only if its tables exist. Views over files replace the tables later.
     """
     creates, drops = [], []
     for table in tables:
@@ -186,7 +185,7 @@ def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
 
 
 def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
-    """The statement that makes a table's view over files; without files, an empty view."""
+    """The statement for a table's view over its files; without files, for an empty view."""
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
@@ -195,7 +194,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {columns_id(table)}:
-        # Older files lack columns that were added since (NULL there), or have their old names.
+        # Older files lack newer columns (read as NULL), or have the old names of columns.
         renamed = RENAMED.get(table.name, {})
         absent = [c for c in table.columns if c.nullable or c.name in renamed]
         names = [(c, n) for c in absent for n in (c.name, *renamed.get(c.name, ()))]
@@ -207,7 +206,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
 
 
 def _either(column: Column, old: Sequence[str] = ()) -> str:
-    """The SQL of a column that some files may have under an old name."""
+    """The SQL of a column that may have an old name in some files."""
     names = ", ".join(f't."{name}"' for name in (column.name, *old))
     value = f"coalesce({names})" if old else names
     return f'{value}::{column.sql_type} AS "{column.name}"'
@@ -216,9 +215,9 @@ def _either(column: Column, old: Sequence[str] = ()) -> str:
 def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None) -> str:
     """SQL that makes a view for each table of a warehouse, and all views and macros.
 
-    The Parquet files are named by their absolute path, or by their path from the directory
-    ``relative_to``, in which DuckDB must then be started. The views are of one commit: make the SQL
-    again to see later commits. Raises ``BadInput`` if ``source`` isn't a warehouse of this version.
+    Paths of Parquet files are absolute, or relative to the directory ``relative_to``, in which
+    DuckDB must then be started. The views show one commit: make the SQL again for later commits.
+    Raises ``BadInput`` if ``source`` isn't a warehouse of this version.
 
     >>> import tempfile
     >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
@@ -251,7 +250,7 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     """Rows of one query over a warehouse; ``params`` are the values of its ``$params``.
 
-    Raises as ``connect``, and as DuckDB where the query is wrong.
+    Raises as ``connect``, and DuckDB's errors for an invalid query.
 
     >>> import tempfile
     >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
@@ -266,18 +265,18 @@ def rows_of(
 def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Rows of one query, run by ``execute``, which plans it once; a DuckDB relation plans it twice.
+    """Rows of one query. Raises DuckDB's errors for an invalid query.
 
-    Raises as DuckDB where the query is wrong.
+    ``execute`` plans the query once; a DuckDB relation would plan it twice.
     """
     with warnings.catch_warnings():
-        # The warning is about a copy of the rows, which takes less time than planning twice.
+        # It warns of a copy of the rows, which takes less time than planning twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The name to show for each scoring identity, by model key (`model_label`)."""
+    """The label of each model key, from view `model_label`."""
     rows = connection.execute("SELECT model_key, label FROM model_label").fetchall()
     return {str(key): str(label) for key, label in rows}
 
@@ -292,7 +291,7 @@ def _files(folder: str) -> Registry:
 def sql_names(folder: str) -> list[str]:
     """Names of the SQL files of ``warehouse/sql/<folder>``, sorted: ``metrics/us`` for `us.sql`.
 
-    Among the metrics are those of other packages, entry points of ``plumbline.metrics``.
+    The metrics include other packages' entry points of the group ``plumbline.metrics``.
     """
     return [f"{folder}/{name}" for name in _files(folder).names()]
 
@@ -306,7 +305,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run the SQL file ``name``; ``params`` that it does not use are ignored."""
+    """Rows of the query in the SQL file ``name``, which may use only some of ``params``."""
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}

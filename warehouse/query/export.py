@@ -37,10 +37,10 @@ class ExportedTable:
 def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[ExportedTable]:
     """Write tables and views into the directory ``out``, with ``dictionary.md`` and ``.json``.
 
-    Each becomes ``NAME.<kind>``, or all become one ``warehouse.duckdb``; an existing file is
-    replaced once the new one is complete. Without names, all tables with rows are exported. Text in
-    CSV is escaped by ``csv_cell``. Raises ``UsageProblem`` for an unknown name or format and for a
-    directory inside the warehouse, ``BadInput`` for a disk that can't be written.
+    Each becomes ``NAME.<kind>``, or all become one ``warehouse.duckdb``. An existing file is
+    replaced once the new file is complete. Without names, all tables with rows are exported. Text
+    in CSV is escaped by ``csv_cell``. Raises ``UsageProblem`` for an unknown name or format, and a
+    directory inside the warehouse; ``BadInput`` for a disk that can't be written.
     """
     if kind not in FORMATS:
         raise UsageProblem(f"format {kind!r}", f"use one of {', '.join(FORMATS)}")
@@ -67,7 +67,7 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str]:
-    """The tables and views to export; an unknown name, which could be a path, is refused."""
+    """The tables and views to export. Refuses an unknown name, which could be a path."""
     existing = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
     for name in names:
         if name not in existing:
@@ -99,7 +99,7 @@ def _export(
 
 
 def _without_formulas(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """A query for the rows of a table or view, with text escaped by ``csv_cell``'s rule."""
+    """A query for the rows of a table or view, with text escaped like by ``csv_cell``."""
     columns = []
     for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall():
         quoted = f'"{column}"'

@@ -1,4 +1,4 @@
-"""Findings: figures with their intervals, and the one rule for their verdicts."""
+"""Findings: figures with their intervals, and the rule for their verdicts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias, TypeVar
 Verdict: TypeAlias = Literal["above", "below", "within", "cannot be told"]
 T = TypeVar("T")
 
-#: Expected share of false positives among figures reported to differ from their null value.
+#: False discovery rate: expected share of false positives among figures reported as clear.
 ALPHA = 0.05
-#: Fewer clusters (words, frames, families) than this allow no conclusion beyond themselves.
+#: Fewer clusters (words, frames, families) than this allow no verdict on the population.
 LEAST_CLUSTERS = 5
-#: Output warns of sets of fewer pairs than this.
+#: Output warns of sets with fewer pairs than this.
 LEAST_PAIRS = 10
 
 
@@ -30,11 +30,11 @@ def verdict(
 ) -> Verdict:
     """The verdict on a figure.
 
-    ``above`` or ``below``: the whole interval lies on that side of ``null``, and ``q``, if there is
-    one, is at most ``ALPHA``. ``within``: the interval lies within ``small`` of ``null``, a
-    negligible distance. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters,
-    NaN, and a missing figure or end. Without an interval the test, ``q`` or else ``p``, decides,
-    and the estimate gives the side.
+    ``above`` or ``below``: the whole interval lies on that side of ``null``, and ``q``, if given,
+    is at most ``ALPHA``. ``within``: the interval lies within ``small``, a negligible distance, of
+    ``null``. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters, NaN, and a
+    missing estimate or end. Without an interval, the test (``q``, or else ``p``) decides, and the
+    estimate gives the side.
 
     >>> verdict(0.3, 0.1, 0.5), verdict(0.3, 0.1, 0.5, q=0.2), verdict(0.3, 0.1, 0.5, n_clusters=4)
     ('above', 'cannot be told', 'cannot be told')
@@ -67,17 +67,17 @@ class Finding:
     """A figure about a subject.
 
     Attributes:
-        subject: for example a model on a benchmark.
+        subject: subject of the figure, such as a model on a benchmark.
         measure: name of the measure, such as ``pd``.
         estimate: the figure in its unit; None if undefined.
         low, high: ends of its 95% interval; None without one.
         null: the value of no effect.
-        small: a smaller distance from ``null`` is negligible; None: no distance is.
+        small: smaller distances from ``null`` are negligible; None: no distance is.
         p: p-value of the figure's test; None without a test.
         q: ``p`` corrected for the number of tests; None without such a correction.
-        n_clusters: number of clusters of the kind ``clusters``; of two kinds (``frame, word``) the
-            smaller number; None if unknown.
-        query: the SQL behind it.
+        n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``)
+            the smaller number; None if unknown.
+        query: the SQL that computes the figure.
     """
 
     subject: str
@@ -96,7 +96,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of function ``verdict``."""
+        """The figure's verdict, from the function ``verdict``."""
         return verdict(
             self.estimate,
             self.low,
@@ -109,7 +109,7 @@ class Finding:
         )
 
     def pick(self, *, above: T, below: T, untold: T, within: T | None = None) -> T:
-        """The argument named as the verdict; ``untold`` also stands in for a missing ``within``.
+        """The argument named like the verdict, or ``untold``, also without ``within``.
 
         >>> Finding("m", "slope", 0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

@@ -1,4 +1,4 @@
-"""Guard for typed queries: they may read and make tables in memory, not write files."""
+"""Guard for typed queries: they may read, and make tables in memory, but not write files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumbline.warehouse.text.escape import is_unicode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Kinds of statements that read, or change only what is in memory.
+#: Kinds of statements that read, or only change tables and settings in memory.
 _READING = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "ALTER", "DROP", "SET"}
     | {"VARIABLE_SET", "TRANSACTION", "ANALYZE", "VACUUM", "RELATION"}
@@ -28,14 +28,14 @@ _WRITING = frozenset(
     {"COPY", "EXPORT", "COPY_DATABASE", "ATTACH", "DETACH", "PREPARE", "EXECUTE", "PRAGMA"}
     | {"CALL", "MULTI", "EXPLAIN"}
 )
-#: Kinds whose plan says whether they write, run JSON as SQL, or only read.
+#: Kinds whose plan shows whether they write, run JSON as SQL, or only read.
 _PLANNED = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "MULTI", "RELATION"}
     | {"EXPLAIN"}
 )
-#: Nodes of a plan that may write: a COPY may be the body of a WITH, and SQL may come as JSON.
+#: Nodes of a plan that may write: a COPY can be the body of a WITH, and SQL can come as JSON.
 _WRITING_NODE = re.compile(r'"name": *"([^"]*COPY[^"]*|JSON_EXECUTE_SERIALIZED_SQL)"')
-#: First words of the `MULTI` statements that only read: those that DuckDB splits up for a pivot.
+#: First words of `MULTI` statements that only read: DuckDB splits a pivot into several.
 _PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "insert"})
 
 
@@ -73,7 +73,7 @@ def read_only(
     """
     try:
         return _rows(source, text, text, params)
-    except UnknownName:  # with all views made, DuckDB's message suggests the nearest of all names
+    except UnknownName:  # with all views made, DuckDB suggests the nearest of all names
         return _rows(source, None, text, params)
 
 
@@ -93,9 +93,9 @@ def _rows(
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Lock a connection's settings; its queries then read no Python variables or stored secrets.
+    """Lock a connection's settings, and keep its queries from Python variables and stored secrets.
 
-    Some settings name files that DuckDB writes to, others let it fetch extensions. ``SET VARIABLE``
+    Some settings name files that DuckDB writes, others let it fetch extensions. ``SET VARIABLE``
     still works.
     """
     for setting in ("python_enable_replacements", "allow_persistent_secrets"):
@@ -110,10 +110,10 @@ def last_statement(
     *,
     write: bool = False,
 ) -> duckdb.Statement:
-    """Run all statements of a text but the last; return the last, for the caller to run.
+    """Run all statements of a text except the last; return the last, for the caller to run.
 
-    Raises as ``check`` before anything is run, and ``UsageProblem`` for a statement whose plan
-    writes files, unless ``write``. A plan is known only once the statements before have run.
+    Raises as ``check`` before it runs anything. Unless ``write``, raises ``UsageProblem`` for a
+    statement whose plan writes files; a plan is known once the earlier statements have run.
     """
     check(connection, text, write=write)
     *before, last = connection.extract_statements(text)
@@ -127,7 +127,8 @@ def last_statement(
 def _params_of(
     statement: duckdb.Statement, params: Mapping[str, object] | None
 ) -> dict[str, object]:
-    return {name: params[name] for name in statement.named_parameters if name in (params or {})}  # type: ignore[index]
+    values = params or {}
+    return {name: values[name] for name in statement.named_parameters if name in values}
 
 
 def _refuse_writing_plan(
@@ -177,7 +178,7 @@ def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = Fal
 def _kind(statement: duckdb.Statement) -> str:
     try:
         return statement.type.name
-    except ValueError:  # a kind that the Python module has no name for
+    except ValueError:  # the Python module lacks a name for this kind
         return "statement"
 
 
@@ -197,7 +198,7 @@ def _only_reads(connection: duckdb.DuckDBPyConnection, statement: duckdb.Stateme
 
 
 def _after_explain(words: list[tuple[int, str]]) -> int:
-    """Offset of the explained statement, after ANALYZE and options in brackets."""
+    """Offset of the statement that an EXPLAIN explains, after ANALYZE and options in brackets."""
     i = 1
     if words[i:] and words[i][1] == "analyze":
         i += 1
@@ -209,7 +210,7 @@ def _after_explain(words: list[tuple[int, str]]) -> int:
 
 
 def _tokens(text: str) -> list[tuple[int, str]]:
-    """Offset in characters and lowercase text of each token that isn't a comment."""
+    """Each token that isn't a comment: its offset in characters and its lowercase text."""
     encoded = text.encode()  # DuckDB counts offsets in bytes
     tokens = duckdb.tokenize(text)
     ends = [start for start, _ in tokens[1:]] + [len(encoded)]

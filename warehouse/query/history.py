@@ -1,4 +1,4 @@
-"""History of runs: list and find them, see what each wrote, compare two of them."""
+"""History of runs: list, find, annotate and compare them, and count what they wrote."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _METRIC_KEY = (
 
 
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
-    """Rows of ``run``, newest first; an empty argument selects all.
+    """Rows of ``run``, newest first; an empty argument doesn't filter.
 
     ``command`` is the start of a command. ``since`` is a time (UTC) such as ``2026-05`` or
-    ``2026-05-01T12:30``. A run without an end whose process is gone counts as interrupted.
+    ``2026-05-01T12:30``. A run without an end counts as interrupted if its process has ended.
     """
     selected = [
         row
@@ -40,9 +40,9 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
 
 
 def _with_state(store: Store, row: Row) -> Row:
-    """A row of ``run``; if it has no end, ``error`` gives its process's state and last write.
+    """A row of ``run``; if the run has no end, with the state of its process and its last write.
 
-    Its status is then ``interrupted`` if the process has ended.
+    Both are in ``error``. If the process has ended, the status is ``interrupted``.
     """
     if row["status"] != "running":
         return row
@@ -55,7 +55,7 @@ def _with_state(store: Store, row: Row) -> Row:
 
 
 def _last_write(store: Store, row: Row) -> datetime:
-    """Time of a run's last write, or its start; files of several runs don't count."""
+    """Time of a run's last write, or its start; ignores files with rows of several runs."""
     now, run = store.snapshot(), {row["run_id"]}
     written_ms = (
         file.written_ms
@@ -79,7 +79,7 @@ def find(store: Store, prefix: str) -> Row:
 
 
 def note(store: Store, prefix: str, text: str) -> Row:
-    """Write a remark beside a run, or remove it for an empty text; returns the run's row.
+    """Store a remark on a run, or remove it for an empty text; returns the run's row.
 
     Raises as ``find``, and ``UsageProblem`` for a run that may still write its own row.
     """
@@ -93,7 +93,7 @@ def note(store: Store, prefix: str, text: str) -> Row:
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:
-    """Number of rows that a run wrote and that still exist, by table except table `run`.
+    """Number of rows that a run wrote and that still exist, by table, without table `run`.
 
     Rows are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
     units of the table's files.
@@ -111,7 +111,7 @@ def written(store: Store, run_id: str) -> dict[str, int]:
 def details(store: Store, prefix: str) -> Row:
     """A run's row with its options, versions and seeds, and numbers of rows written and rejected.
 
-    ``written`` is by table, ``rejects`` by reason. Raises as ``find``.
+    ``written`` counts by table, ``rejects`` by reason. Raises as ``find``.
     """
     row = find(store, prefix)
     options = stored_object(row, "config")
@@ -131,7 +131,7 @@ def details(store: Store, prefix: str) -> Row:
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:
-    """Nested options as one level, names joined by dots.
+    """Nested options as one level, with names joined by dots.
 
     >>> flat({"a": {"seed": 1}, "b": [2]})
     {'a.seed': 1, 'b': [2]}
@@ -145,7 +145,7 @@ def flat(options: object, name: str = "") -> dict[str, object]:
 
 
 def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[Any, Any]]:
-    """Values that differ between two mappings, by name in order; ``None`` where a name is absent.
+    """Pairs of values that differ between two mappings, by name; ``None`` if a name is absent.
 
     >>> differences({"x": 1, "y": 2}, {"x": 1, "z": 3})
     {'y': (2, None), 'z': (None, 3)}
@@ -155,7 +155,7 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, t
 
 
 def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """``options`` and ``versions`` that differ between two rows of ``run``.
+    """The ``options`` and ``versions`` that differ between two rows of ``run``.
 
     The versions include the git commit and the command.
     """
@@ -168,10 +168,10 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
 
 
 def compare(store: Store, first: str, second: str) -> Row:
-    """Two runs: which options and versions differ, and the metrics that exist for both.
+    """Comparison of two runs: options and versions that differ, and metrics that both have.
 
-    A run's metrics are those that it computed and no later run has replaced; without any, those of
-    the models and benchmarks that it scored. If each run has one model, the models may differ.
+    A run's metrics: the ones that it computed and no later run has replaced; if there are none, all
+    metrics of the models and benchmarks that it scored. If each has one model, these may differ.
     ``difference`` is the second value minus the first, in the metric's unit; ``None`` if a value is
     missing. Raises as ``find``.
     """

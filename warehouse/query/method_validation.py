@@ -1,7 +1,7 @@
 """Validation of attribution methods by studies that retrain models.
 
-The studies are those of this warehouse (`plumbline reproduce attribution`) or, without any, the one
-that Plumbline ships.
+The studies are those in a warehouse (`plumbline reproduce attribution`). Without any, Plumbline's
+shipped study is used.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyarrow import csv
 
 Row = Mapping[str, Any]
-#: Predicted outcomes: the mean preference, each word's preference, and its difference from the mean
-#: of all words. Placebos take other words, or words whose preference isn't due to the text.
+#: Predicted outcomes: the mean preference, each word's preference, and each word's difference from
+#: the mean. The placebos take other words, or words whose preference isn't due to the text.
 BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
 OTHER_WORD, PLACEBO_WORDS = "another word's own part", "placebo words, own part"
-#: Share of the words for which the planted source has the largest sum of scores.
+#: Outcome: share of words for which the planted source has the largest sum of scores.
 FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo words"
-#: Outcomes that must be validated for questions about words, and about a benchmark.
+#: Outcomes to validate for questions about words, and for questions about a benchmark.
 OF_WORDS, OF_BENCHMARKS = (WORDS, OWN, FIRST), (BENCHMARK,)
 PLACEBOS = (OTHER_WORD, PLACEBO_WORDS, PLACEBO_FIRST)
 #: The table ``datamodelling_score`` of the study that Plumbline ships.
@@ -30,14 +30,14 @@ SHIPPED = resources.files("plumbline.warehouse.query") / "datamodelling_score.cs
 
 @dataclass(frozen=True)
 class Validation:
-    """Results of studies for one method: ``rows`` of ``datamodelling_score``."""
+    """The results of studies for one method, as rows of ``datamodelling_score``."""
 
     method: str
     rows: Sequence[Row]
 
     @property
     def is_trusted(self) -> bool:
-        """True if there is a study, and all its rows trust the method."""
+        """True if there are rows, and all of them trust the method."""
         return bool(self.rows) and all(row["is_trusted"] for row in self.rows)
 
     def __str__(self) -> str:
@@ -64,14 +64,14 @@ class Validation:
 def validation(rows: Sequence[Row], method: str, outcomes: Collection[str]) -> Validation:
     """The studies' results for a method and some outcomes.
 
-    ``rows``: those of table ``datamodelling_score``; if there are none, those that are shipped.
+    ``rows`` of table ``datamodelling_score``; if empty, the shipped study's rows are used.
     """
     chosen = [r for r in rows or shipped() if r["method"] == method and r["outcome"] in outcomes]
     return Validation(method, sorted(chosen, key=lambda row: (row["corpus"], row["outcome"])))
 
 
 def shipped() -> list[Row]:
-    """Rows of the study that Plumbline ships."""
+    """Rows of ``datamodelling_score`` of the shipped study."""
     rows: list[Row] = csv.read_csv(pa.BufferReader(SHIPPED.read_bytes())).to_pylist()
     return rows
 
@@ -81,7 +81,7 @@ def _place(row: Row) -> str:
 
 
 def _figure(row: Row) -> str:
-    """The score with its interval: a linear datamodelling score (LDS), or a share of the words."""
+    """The score with its interval: a linear datamodelling score (LDS), or a share of words."""
     measure = "share" if row["outcome"] in (FIRST, PLACEBO_FIRST) else "LDS"
     span = f"{row['score']:.2f} ({row['score_low']:.2f} to {row['score_high']:.2f})"
     return f"{measure} {span} on {_place(row)}"

@@ -1,4 +1,4 @@
-"""Reference of tables, views, functions and worked questions, from the schema and the SQL files.
+"""Reference of tables, views, functions and worked questions, made from schema and SQL files.
 
 ``python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md docs/renamed.md``
 """
@@ -26,7 +26,7 @@ _CREATE = re.compile(
 
 @dataclass(frozen=True)
 class WorkedQuestion:
-    """A worked question: its number from 1, the question, what the answer means, the query."""
+    """A worked question: number (from 1), question, meaning of the answer, query."""
 
     number: int
     question: str
@@ -38,8 +38,8 @@ class WorkedQuestion:
 class Entry:
     """A view, table macro or function: its signature, kind, grain and description.
 
-    ``grain`` is empty for functions, which have no rows. The description ends at the comment's
-    first empty line.
+    ``grain`` is what a row stands for; empty for functions. The description ends at the first
+    empty line of the comment.
     """
 
     signature: str
@@ -49,7 +49,7 @@ class Entry:
 
 
 def questions() -> list[WorkedQuestion]:
-    """The worked questions of ``sql/examples`` in their order.
+    """The worked questions of ``sql/examples``, in order.
 
     >>> questions()[0].question
     'Which words lean most to each side?'
@@ -85,7 +85,7 @@ def entries() -> list[Entry]:
 
 
 def _comment(text: str) -> tuple[list[str], str]:
-    """The leading comment lines, without their dashes, and the rest."""
+    """The comment lines at the start of a text, without dashes, and the rest of the text."""
     lines = text.strip().splitlines()
     n = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
     return [line[2:].strip() for line in lines[:n]], "\n".join(lines[n:])
@@ -114,7 +114,7 @@ def _reference_markdown() -> str:
         last = ""
         for entry in (e for e in entries() if e.kind == kind):
             grain = f" One row per {entry.grain}." if entry.grain else ""
-            # Functions of one paragraph share its comment, which is printed once.
+            # Functions of one paragraph share a comment, which is printed once.
             about = "" if entry.description == last else f" {entry.description}"
             last = entry.description
             lines.append(f"- `{entry.signature}`{':' if grain or about else ''}{grain}{about}")
@@ -139,10 +139,10 @@ def _questions_markdown() -> str:
 
 
 def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str, Any]]:
-    """The data dictionary of tables and views; ``columns`` has the name and type of each column.
+    """The data dictionary of tables and views, from the names and types of their ``columns``.
 
-    A view's column gets the unit and description of the tables' columns of the same name if all of
-    these agree; otherwise both are empty.
+    A view's column gets the unit and description of the tables' columns of that name if they agree;
+    otherwise both are empty.
 
     >>> made = described({"word_count": [("word", "VARCHAR")]})[0]
     >>> made["columns"][0]["description"], made["key"]
@@ -169,7 +169,7 @@ def _column(name: str, column: str, kind: str) -> dict[str, Any]:
 
 
 def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
-    """The dictionary as a page: a heading and a list of columns for each table and view."""
+    """The dictionary as a page: a heading and a table of columns for each table and view."""
     lines = ["# Data dictionary", ""]
     for item in dictionary:
         lines += [f"## {item['name']} ({item['kind']})", "", item["description"], ""]
@@ -181,7 +181,7 @@ def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
 
 
 def filled(document: str) -> str:
-    """A page with new text between its marks ``tables``, ``reference``, ``questions``, ``renamed``.
+    """A page with its marks ``tables``, ``reference``, ``questions`` and ``renamed`` filled anew.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     14

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from plumbline.warehouse.schema import (
-    choice_tables,
     corpus_tables,
     disclosure_tables,
     evidence_tables,
     fairpair_tables,
     intervention_tables,
     pair_tables,
-    rating_tables,
     sampling_tables,
     score_tables,
 )
 from plumbline.warehouse.schema.columns import Table
 
 _SUBJECTS = (
-    *(corpus_tables, evidence_tables, pair_tables, rating_tables, score_tables, choice_tables),
+    *(corpus_tables, evidence_tables, pair_tables, score_tables),
     *(intervention_tables, sampling_tables, fairpair_tables, disclosure_tables),
 )
 
@@ -26,7 +24,7 @@ TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table
 
 
 def units_of_columns() -> dict[str, str]:
-    """Unit by column name, for the names that have one and the same unit in all tables.
+    """Unit by column name, for names that have the same unit in all tables.
 
     >>> units_of_columns()["delta_nats"]
     'nats'

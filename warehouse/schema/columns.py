@@ -20,7 +20,7 @@ _SQL_TYPES = {
     "float32": "FLOAT",
     "time": "TIMESTAMPTZ",
 }
-#: Text columns, never NULL, that mean the same in every table and are declared by name alone.
+#: Text columns, never NULL, with one meaning in all tables; tables declare them by name alone.
 _SHARED = {
     "benchmark": "benchmark name",
     "contrast": "contrast of `word_delta`",
@@ -31,14 +31,14 @@ _SHARED = {
     "probe_set": "set of prompts",
     "prompt_id": "prompt",
     "run_id": "run that wrote the row",
-    "sampling_key": "how it was sampled, see `sampling`",
+    "sampling_key": "decoding settings, see `sampling`",
     "word": "kept token; in tables of `why` also a phrase",
 }
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, kind, unit (empty for none), whether NULL may occur, meaning."""
+    """A column: name, kind, unit (empty for none), whether NULL may occur, meaning."""
 
     name: str
     kind: str
@@ -66,9 +66,9 @@ class Column:
 class Table:
     """One table: columns, the key that is unique over all files, and the partition columns.
 
-    ``partitions`` name the directories above a file. Their columns are also in the file, so that a
-    single file is self-contained. ``filled_by``: the command, without ``plumbline``, that writes
-    its first rows, and after a comma what that command needs; or ``any command ...``.
+    ``partitions`` name the directories above a file. Their columns are also in the file: so each
+    file is self-contained. ``filled_by``: the command, without ``plumbline``, that writes
+    the first rows, and after a comma what the command needs; or ``any command ...``.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def old_names(self) -> dict[str, str]:
-        """Today's names of columns, by the names that they have in older files."""
+        """``{name in older files: today's name}`` of the renamed columns."""
         renamed = RENAMED.get(self.name, {})
         return {old: new for new, names in renamed.items() for old in names}
 
@@ -112,9 +112,9 @@ def tables(text: str) -> tuple[Table, ...]:
     """Tables from their compact notation, in which empty lines separate them.
 
     Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then ``key: PARTITIONS / FURTHER COLUMNS``,
-    then its columns, one per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column
-    that may be NULL; several names, separated by commas, share the rest. A line of names alone
-    stands for columns of ``_SHARED``.
+    then its columns, one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that
+    may be NULL. Several names, separated by commas, share the rest of the line. A line of names
+    alone stands for columns of ``_SHARED``.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)

@@ -13,14 +13,14 @@ key: / run_id
     command: text -- the step, such as `corpus count`
     status: text -- `running`, `finished`, `failed`, or `interrupted` (can be resumed)
     started_at: time [UTC] -- start
-    ended_at: time? [UTC] -- end; NULL while it runs, or when it was killed
+    ended_at: time? [UTC] -- end; NULL while the run lasts or if it was killed
     seconds: float? [s] -- wall time; NULL like `ended_at`
     git_commit: text? -- commit of the code, when it runs from a checkout
     config_hash: text -- hash of `config` without `steps`
     config: text -- options as JSON, including seeds
-    packages: text -- versions of the packages that decide results, as JSON
+    packages: text -- versions of the packages on which results depend, as JSON
     error: text? -- one line: what failed; while it runs, its process and host
-    author: text? -- value of PLUMBLINE_AUTHOR when it started; NULL without it
+    author: text? -- value of PLUMBLINE_AUTHOR at the start; NULL if unset
     note: text? -- remark by `plumbline runs note`; NULL without one
 
 corpus: One row per corpus: how it was counted and its totals (before any filtering or pruning).
@@ -34,13 +34,13 @@ key: corpus /
     targets_hash: text? -- hash of its words and weights, which are in `word_list`
     tokenizer: text? -- version of the token rules
     language: text? -- language of the text, a code or a file's name; NULL for English
-    language_file: text? -- its TOML file as it was; NULL for English
+    language_file: text? -- text of the language's TOML file; NULL for English
     text_field: text? -- field of the records that holds the text; NULL for `text`
     decoder: text? -- hash of the tokenizer that decoded shards of tokens; NULL without one
-    training_order: text? -- hash of when a training read the shards; NULL if not by step
+    training_order: text? -- hash of the training's order of the shards; NULL if not by step
     source_field: text? -- field that names a document's source; NULL if counted without evidence
     n_shards: int -- shards counted
-    n_shards_failed: int -- shards that could not be read to their end and are not in the counts
+    n_shards_failed: int -- shards that could not be read to their end; not in the counts
     n_documents: int? -- documents counted; NULL where published statistics lack it
     n_rejected: int -- documents rejected, each a row in `reject`
     n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
@@ -121,8 +121,8 @@ key: corpus / end_step word
     word
     n_word: int [tokens] -- occurrences
 
-step_pair_count: Co-occurrences in the text that a block of a training's steps read. Summed over
-blocks they are those of `pair_count`.
+step_pair_count: Co-occurrences in the text that a block of a training's steps read. The sums
+over blocks are the counts of `pair_count`.
 by: corpus count --step-sequences N
 key: corpus / end_step word target
     corpus
@@ -151,21 +151,21 @@ key: corpus / contrast word
     n_word: int? [tokens] -- occurrences of the word
     n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with each side's words of defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
-    delta_nats: float [nats] -- positive leans to the first side; of a list see `contrast`
+    delta_nats: float [nats] -- positive: leans to the first side; for a list see `contrast`
     delta_nats_se: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
-word_bound: How far every word that co-occurs with a contrast leans at least and at most, also one
-without a delta because only one side has it nearby. The contrast's own words have no rows.
+word_bound: Interval of the lean of every word that co-occurs with a contrast, also of words without
+a delta, which co-occur with one side only. The contrast's own words have no rows.
 by: corpus associate
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the first, with the second side's words
-    lean_nats: float? [nats] -- ln(n_pair_f / n_pair_m) less that of the sides; NULL where one is 0
-    lean_nats_low, lean_nats_high: float [nats] -- 95% interval; infinite at an end where one is 0
-    p: float -- of no lean, by the exact test
+    lean_nats: float? [nats] -- ln(n_pair_f / n_pair_m) minus ln of sides' ratio; NULL if one is 0
+    lean_nats_low, lean_nats_high: float [nats] -- 95% interval; an end is infinite if one is 0
+    p: float -- p-value of no lean, by the exact test
     q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
-    chance_clear: float [probability] -- of an interval without 0 if the word didn't lean
+    chance_clear: float [probability] -- chance of an interval without 0 under no lean
 
 vocabulary: Candidate seed words: each word of a corpus, with the reason why it is one or not.
 by: corpus vocabulary
@@ -173,7 +173,7 @@ key: corpus / word
     corpus word
     n_word: int [tokens] -- occurrences of the word
     is_kept: bool -- it is a candidate
-    reason: text -- left out as `not a-z`, `not English` or `rare`; else the check that kept it
+    reason: text -- `not a-z`, `not English` or `rare` if left out; else the check that kept it
     language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
     has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
     checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither
@@ -197,7 +197,7 @@ key: corpus / word
     corpus word
     verdict: text -- `accepted` or `rejected`, the latest one
     why: text? -- the reason given
-    vetted_at: time [UTC] -- when
+    vetted_at: time [UTC] -- time of the verdict
     run_id
 
 planted_word: True associations with she/he of a closed-world corpus, as its writer planted them.

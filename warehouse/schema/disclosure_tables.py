@@ -1,4 +1,4 @@
-"""Tables of disclosure: pairs of gendered words, their probabilities, adapters that lower it."""
+"""Tables of disclosure: gendered words, their probabilities, adapters against disclosure."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ key: tuning /
     adapter: text -- the adapter as in `model`, with the hash of its content
     path: text -- directory of the adapter
     base: text -- the frozen model: hub id, or the name of a local model
-    base_revision: text -- its commit, or the hash of its content
+    base_revision: text -- commit of the base, or hash of its content
     base_dtype: text -- type of the base's weights
     base_quantisation: text? -- how the base was quantised; NULL if it was not
-    probe_sets: text -- sets of prompts that it was tuned on, joined by `, `
+    probe_sets: text -- sets of prompts used for tuning, joined by `, `
     test_sets: text -- test sets that the prompts were checked against, joined by `, `
-    n_prompts: int [prompts] -- prompts that it was tuned on
+    n_prompts: int [prompts] -- prompts used for tuning
     n_leaks: int [prompts] -- prompts left out because they are in a test or dev set
-    n_leaks_kept: int? [prompts] -- prompts that it was tuned on although a test set has them
+    n_leaks_kept: int? [prompts] -- prompts used for tuning although a test set has them
     n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
     prompts_hash: text -- hash of the prompts in their order
-    word_list: text -- list of the words that it was tuned against
+    word_list: text -- list of the gendered words in the loss
     word_list_hash: text -- hash of these words
     distance_weight, total_weight, difference_weight: float -- of L_d, L_g, L_l; 0: not counted
     distance_smoothing: float [probability] -- e of L_d
     rank: int -- rank of the adapter's matrices
-    alpha: int -- their scale times the rank
-    dropout: float [probability] -- dropout before them
-    layers: text -- the kinds of layers that they are in, joined by `, `
+    alpha: int -- scale of these matrices times the rank
+    dropout: float [probability] -- dropout before these matrices
+    layers: text -- kinds of layers with these matrices, joined by `, `
     learning_rate: float -- rate of AdamW, constant
     batch_prompts: int [prompts] -- prompts per step
     n_steps: int -- optimiser steps
     dev_sets: text? -- sets that the checkpoint was chosen by, joined by `, `; NULL: the last step
-    n_dev_prompts: int? [prompts] -- prompts of these sets that it was chosen by
+    n_dev_prompts: int? [prompts] -- prompts in these sets
     chosen_step: int? -- the step whose weights the adapter has; NULL: the last
-    dev_loss, dev_loss_end: float? -- weighted loss on dev prompts after that step, the last step
+    dev_loss, dev_loss_end: float? -- weighted loss on dev prompts after chosen_step, the last step
     max_tokens: int [tokens] -- prompts longer than this, with a word after them, were left out
     clip_norm: float? -- norm to which the gradient is clipped; NULL: it isn't
     seed: int -- seed of initialisation, order and dropout
@@ -75,15 +75,15 @@ tuning_step: The losses of each step of a tuning, as means over the step's promp
 by: disclosure tune
 key: tuning / step
     tuning: text -- name of the adapter, see `tuning`
-    step: int -- step, from 1; its losses are those before it changes the weights
+    step: int -- step, from 1; losses are from before the step changes the weights
     distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
     total: float [probability] -- L_g, the probability of all gendered words
     difference: float -- L_l, the difference between the sides over their sum, as GLD
-    loss: float -- the weighted sum that was minimised, as published of sums over the step's prompts
-    gradient_norm: float -- norm of its gradient, before clipping
+    loss: float -- weighted sum that was minimised; with `as_published` of sums over prompts
+    gradient_norm: float -- norm of the loss's gradient, before clipping
     dev_distance_nats: float? [nats] -- L_d on the dev sets after the step; NULL: not measured
-    dev_total: float? [probability] -- L_g on them
-    dev_difference: float? -- L_l on them
-    dev_loss: float? -- the weighted sum on them
+    dev_total: float? [probability] -- L_g on the dev sets
+    dev_difference: float? -- L_l on the dev sets
+    dev_loss: float? -- the weighted sum on the dev sets
     run_id
 """)

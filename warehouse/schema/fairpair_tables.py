@@ -26,11 +26,11 @@ key: {_KEY} prompt_id
     n_pg, n_gp: int [samples] -- valid p(g(x)), g(p(x)); on `perturbed` p(g(p(x))), g(x)
     bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
     variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
-    fairpair_f: float? -- F; 1: the groups differ as much as samples of one group
+    fairpair_f: float? -- F; 1: groups differ as much as samples within a group
     reason: text? -- why F is NULL
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval; NULL below 4 samples or folds
-    p_permutation: float? [probability] -- that exchanged groups give a gap B - mean V as large
-    q_permutation: float? [probability] -- the same by Benjamini-Hochberg over the side's prompts
+    p_permutation: float? [probability] -- that exchanged groups give as large a gap B - mean V
+    q_permutation: float? [probability] -- p_permutation, Benjamini-Hochberg over the side's prompts
     options: text -- levels, draws and seed, as JSON
     run_id
 
@@ -42,8 +42,8 @@ key: classifier_key / text_id label
     text_id: text -- `sha256(text)` of the text: a continuation, in older rows with its prompt
     label: text -- as the classifier's configuration names it
     probability: float [probability] -- of the label
-    n_tokens: int [tokens] -- the text's, special ones included
-    is_cut: bool -- the classifier reads fewer; the text's end was left out
+    n_tokens: int [tokens] -- tokens of the text, special ones included
+    is_cut: bool -- the text's end was left out: the classifier reads fewer tokens
     run_id
 
 fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
@@ -68,11 +68,11 @@ fairpair_convergence: B, V and F of a set from fewer samples or with other numbe
 by: fairpair run
 key: {_KEY} n_samples quantity
 {_WHOSE}
-    n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
+    n_samples: int [samples] -- drawn from each group; with folds the largest number of a prompt
     quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
-    mean: float? -- mean over the draws of its value over `n_prompts`; NULL: not defined
+    mean: float? -- mean over the draws; NULL: not defined
     sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
-    n_draws: int -- random subsets or divisions into folds where it is defined
+    n_draws: int -- random subsets or divisions into folds for which it is defined
     n_prompts: int [prompts] -- prompts behind each draw
     options: text -- seed, as JSON
     run_id
@@ -84,15 +84,15 @@ key: {_KEY} split
     split: int -- number, from 0, of the random split of each prompt's g(p(x)) or g(x)
     n_prompts: int [prompts] -- prompts behind the figures
     n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
-    fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined
+    fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL: undefined
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
     p_t: float? [probability] -- of the t-test over prompts, see `fairpair_set`
     p_permutation: float? [probability] -- of the permutation test over prompts
-    alpha: float [probability] -- level of the tests that are counted
-    n_below: int [prompts] -- whose own p-value is at most `alpha`
+    alpha: float [probability] -- level of the tests in `n_below` and `n_found`
+    n_below: int [prompts] -- prompts whose own p-value is at most `alpha`
     n_found: int [prompts] -- the same after Benjamini-Hochberg
-    n_intervals: int [prompts] -- that have an interval for F
-    n_holding: int [prompts] -- whose interval contains 1
+    n_intervals: int [prompts] -- prompts with an interval for F
+    n_holding: int [prompts] -- prompts whose interval contains 1
     options: text -- splits, level, draws and seed, as JSON
     run_id
 """)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-#: The SQL schema in which tables, views and macros have Plumbline 0.1's names of columns.
+#: The SQL schema in which tables, views and macros have the column names of Plumbline 0.1.
 OLD_SCHEMA = "v0_1"
-#: Tables of older Plumblines. Their rows aren't read; `compact` removes their files together with
-#: the versions of a warehouse that name them.
+#: Removed tables. Their rows aren't read; `compact` removes their files together with the versions
+#: of a warehouse that name these files.
 REMOVED = frozenset({"fairpair_length"})
 
-#: One entry per table, view or macro: ``name: new (old), ...``. The first old name is that of 0.1.
+#: One entry per table, view or macro: ``name: new (old), ...``. The first old name is from 0.1.
 _TEXT = """
 word_list: word_a (female), word_b (male)
 word_association: pmi_nats_se (pmi_se_nats)
@@ -75,7 +75,7 @@ decoding_sweep: gas_f_of_all (gas_f), gas_f_of_all_low (gas_f_low),
 
 
 def parsed(text: str) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Old names of columns, by table, view or macro, then by today's name.
+    """``{table, view or macro: {today's column name: old names}}``, from ``_TEXT``'s notation.
 
     >>> parsed("demo: x_low (ci_low), x_se (sd spread)")
     {'demo': {'x_low': ('ci_low',), 'x_se': ('sd', 'spread')}}

@@ -19,13 +19,13 @@ key: probe_set / prompt_id
     perturbed_group: text? -- group of `perturbed_entity`, such as `f`
     occupation: text? -- the occupation that the prompt names
     descriptors: text? -- descriptors in the prompt, in their order, joined by `, `
-    topic: text? -- its topic, where the set has topics
+    topic: text? -- topic of the prompt, if the set has topics
     language: text -- such as `en`
     source_file: text -- file the prompt came from
     source_row: int -- row or position in that file, from 1
     run_id
 
-instruction: Instructions to models: before the prompt, or in a chat whose answer the prompt begins.
+instruction: Instructions to models: before the prompt, or in a chat in which it begins the answer.
 by: disclosure sweep --by instruction
 key: / instruction_key
     instruction_key: text -- `none`, or the hash of instruction and form
@@ -43,9 +43,9 @@ key: / sampling_key
     top_k: int? [tokens] -- number of most likely tokens to draw from; NULL for all
     max_new_tokens: int [tokens] -- longest continuation
     seed: int -- every sample's own seed is derived from it; 0 when greedy
-    instruction: text? -- given before the prompt; NULL for none
+    instruction: text? -- instruction before the prompt; NULL for none
     form: text? -- form of the instruction, see `instruction`; NULL for none
-    instruction_key: text? -- see `instruction`; NULL in rows older than that table
+    instruction_key: text? -- see `instruction`; NULL in rows from before that table
     run_id: text -- run that first used it
 
 continuation: Continuations of prompts by models, one row per sample.
@@ -63,7 +63,7 @@ key: probe_set model_key sampling_key / prompt_id side sample
     finish: text -- `stop`: the model ended it; `length`: it was cut at `max_new_tokens`
     run_id
 
-perturbed_continuation: Each continuation with its prompt, rewritten about the counterpart: p(g(x)).
+perturbed_continuation: Each prompt and continuation, rewritten about the counterpart: p(g(x)).
 by: fairpair run
 key: probe_set model_key sampling_key perturber / prompt_id side sample
     probe_set model_key sampling_key
@@ -72,8 +72,8 @@ key: probe_set model_key sampling_key perturber / prompt_id side sample
     side: text -- prompt that was continued, as in `continuation`
     sample: int -- as in `continuation`
     perturbed_text: text? -- prompt and continuation about the counterpart; NULL if none was made
-    is_valid: bool -- it passed the checks
-    reason: text? -- the check that it failed; NULL when it is valid
-    dissimilarity: float? [share] -- Jaccard dissimilarity of its and the original's token sets
+    is_valid: bool -- the text passed the checks
+    reason: text? -- the check that the text failed; NULL when valid
+    dissimilarity: float? [share] -- Jaccard dissimilarity to the original, of token sets
     run_id
 """)

@@ -1,4 +1,4 @@
-"""Tables of models, their scores and metrics."""
+"""Tables of models, their scores, metrics and forced choices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ key: / model_key
     text_form: text? -- sentences as `written`, or as in the `released` scores
     measure: text? -- what a score is, see docs/models.md; NULL of old rows: `log-likelihood`
     conversation: text? -- text that a chat model's template puts before a sentence
-    step: int? -- step of its training, of a checkpoint whose revision or directory says so
+    step: int? -- training step, if the checkpoint's revision or directory names it
     n_parameters: int? -- number of parameters
     run_id: text -- run that first used it
 
@@ -29,9 +29,9 @@ trained_model: Models and adapters that Plumbline trained itself, with the corpu
 by: train
 key: model /
     model: text -- name of the model
-    revision: text -- hash of weights and tokenizer, as in `model`: a retrained one differs
-    base: text? -- the model that was continued; NULL of a new one
-    base_revision: text? -- its revision, as in `model`
+    revision: text -- hash of weights and tokenizer, as in `model`; changes with a new training
+    base: text? -- model whose training was continued; NULL for a new model
+    base_revision: text? -- revision of the base, as in `model`
     lora_rank: int? -- rank of the adapter that was trained instead of the weights
     adapter: text? -- the adapter, with the hash of its content, as in `model`
     path: text -- directory of the weights
@@ -71,7 +71,7 @@ key: text_set model_key / document
     text_set: text -- set of held-out documents, named after its files
     model_key model
     document: text -- its file and row, `FILE:ROW`
-    window_tokens: int [tokens] -- most tokens of a window
+    window_tokens: int [tokens] -- most tokens in a window
     text_id: text -- hash of the text and of the window
     n_windows: int -- windows, which do not overlap, each scored after its own BOS
     n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
@@ -98,42 +98,42 @@ key: benchmark / metric model_key groups corpus contrast subset options
     interval: text -- method of the interval
     n: int -- pairs (or words) behind the figure
     df: float? -- degrees of freedom of Student's t in the interval
-    n_clusters: int? -- clusters that the interval is over: of two kinds, of the one with fewer
+    n_clusters: int? -- clusters behind the interval; with two kinds, the smaller number
     clusters: text? -- their kind, such as `word` or `frame, word`; see view `pair_cell`
-    cluster_values: text? -- of too few for an interval: the value of each, as JSON
-    p: float? -- two-sided, of no effect, by the same error; NULL without such a null
+    cluster_values: text? -- value of each cluster, as JSON, if too few for an interval
+    p: float? -- two-sided p-value of no effect; NULL if the metric has no null value
     options: text -- further conventions, as JSON
     run_id
 
-model_rank: Possible ranks of models on a benchmark, right for all of its models at once.
+model_rank: Ranks of models on a benchmark, with intervals for all models together.
 by: measure, for benchmarks that two models or more scored
 key: benchmark / metric groups model_key
     benchmark
     groups: text -- groups of the pairs, such as `female/male`
-    metric: text -- `us`, `aufc` or `pd`, of all pairs: the largest figure has rank 1
+    metric: text -- `us`, `aufc` or `pd` over all pairs; the largest figure has rank 1
     model_key model
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL for `aufc`
     value: float -- the figure
-    rank: int -- its place among the models; equal figures share the first
-    rank_low, rank_high: int -- first and last rank that it may have: 95% for all models together
+    rank: int -- rank of the figure; equal figures share the smallest rank
+    rank_low, rank_high: int -- 95% interval of the rank, for all models together
     n_models, n_pairs: int -- models of the benchmark, and pairs that any of them scored
     n_clusters: int -- clusters that differences are tested over, as in `metric_value`
     run_id
 
-benchmark_power: The smallest effect that a benchmark finds four times in five, by its scores.
+benchmark_power: The smallest effect that a benchmark detects with 80% power, given its scores.
 by: measure
 key: benchmark / measure groups
     benchmark
     groups: text -- groups of the pairs, such as `female/male`
     measure: text -- `pd`, `us` (against a half), `pd difference`, `us difference` of two models
     unit: text -- `percentage points` or `share`
-    smallest: float? -- effect found with 80% at the 5% level; NULL where none is as large
-    sd: float -- deviation of the figure over pairs
+    smallest: float? -- effect detected with 80% power at the 5% level; NULL: no possible one is
+    sd: float -- standard deviation of the figure over pairs
     icc: float -- correlation of two pairs of one cluster, the median over models
     n_alike: float -- other pairs that share a cluster with a pair, on average
     n_pairs, n_clusters: int -- pairs, and clusters as in `metric_value`
     df: float -- degrees of freedom of Student's t
-    n_models: int -- models that sd and icc are measured on; 0: stated, see docs/methods.md
+    n_models: int -- models that sd and icc are measured on; 0: assumed, see docs/methods.md
     run_id
 
 change_point: Every step of every curve of a model's checkpoints, tested for a change.
@@ -142,19 +142,19 @@ key: benchmark / series setting groups corpus contrast measure step
     series, setting: text -- model and how it was scored, as in view `checkpoint_curve`
     benchmark
     groups: text -- groups of the pairs
-    corpus, contrast: text -- of the slope; empty for the others
+    corpus, contrast: text -- of the slope; empty for other measures
     measure: text -- `us`, `pd`, `mean log ratio`, `slope`
     step: int -- the checkpoint after the change
     step_before: int -- the checkpoint before it
     change: float -- from step_before to step, in the measure's unit
-    q_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
-    shift: float? -- if the curve is cut here: mean of the checkpoints from here on less before
-    q_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
-    power: float? [share] -- to find a shift of three sd of innovations; below 0.3 q_lasting is NULL
-    n_tests: int -- steps of curves of the model that were tested together
+    q_moved: float? -- p of no change (t over words), by Holm for all steps and curves
+    shift: float? -- mean of the checkpoints from this step on, minus mean of earlier ones
+    q_lasting: float? -- p of so clear a shift by autocorrelation alone, for all curves
+    power: float? [share] -- power for a shift of 3 sd of innovations; below 0.3 q_lasting is NULL
+    n_tests: int -- number of steps, of all curves of the model, that were tested together
     run_id
 
-word_onset: From which step of training each word leans, corrected for all words and steps.
+word_onset: Training step from which each word leans, corrected for all words and steps.
 by: measure, for models with checkpoints
 key: benchmark / series setting groups word
     series, setting: text -- model and how it was scored, as in view `checkpoint_word`
@@ -163,11 +163,11 @@ key: benchmark / series setting groups word
     word: text -- seed word or occupation, as in `benchmark_pair`
     n_pairs: int -- pairs made for the word at the last step
     last_nats: float [nats] -- mean log ratio at the last step
-    relative_nats: float? [nats] -- the same, less that of the other words of its sentence frames
+    relative_nats: float? [nats] -- last_nats minus the other words' mean in the same frames
     relative_nats_low, relative_nats_high: float? [nats] -- its 95% interval, for one word and step
-    p: float -- of no lean more than the others' at the last step, by Student's t over pairs
+    p: float -- p of relative_nats = 0, by Student's t over pairs
     q: float -- p adjusted for all words (Benjamini and Hochberg)
-    onset_step: int? -- from which it leans more than others until the last; NULL: no lean
+    onset_step: int? -- step from which relative_nats keeps its sign until the last; NULL: no lean
     run_id
 
 control: Tests of whether a predictor of a model's log ratios adds to the other predictors.
@@ -180,13 +180,26 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     ngram_key: text -- scoring identity of the n-gram model
     predictor: text -- `delta`, `log frequency`, `n-gram log ratio` or `length`
     n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
-    n_frames: int -- frames of sentences that pairs are compared within; all of few words are one
-    coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio for one more of it
+    n_frames: int -- frames within which pairs are compared; frames of few words are pooled
+    coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio per unit
     standardised, standardised_low, standardised_high: float? -- the same in standard deviations
-    correlation, correlation_low, correlation_high: float? -- with the log ratio, alone
+    correlation, correlation_low, correlation_high: float? -- of this predictor alone
     partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
-    r2: float? [share] -- explained by all predictors, of pairs whose word was left out of the fit
-    gain, gain_low, gain_high: float? [share] -- of it, what is lost without this predictor
-    verdict: text -- `predicts`, `does not` or `cannot be told`: see docs/cause.md
+    r2: float? [share] -- by all predictors, for pairs whose word was left out of the fit
+    gain, gain_low, gain_high: float? [share] -- part of r2 that is lost without it
+    verdict: text -- `predicts`, `does not` or `cannot be told`, see docs/cause.md
+    run_id
+
+pair_choice: Sentences that served models chose from pairs, one row per request; not part of US, PD.
+by: score choose
+key: benchmark model_key setting / pair_id shown_first ask
+    benchmark model_key model
+    setting: text -- hash of wordings, temperature and the limit of the reply
+    pair_id
+    text_id: text -- hash of both sentences as sent, as in `pair_score`
+    shown_first: text -- `a` or `b`, the sentence that was shown first
+    ask: int -- number of the request with the pair in this order, from 0
+    choice: text? -- `a` or `b`, the sentence that the reply names; NULL for neither
+    request_id: text -- row of `generation_request` with the question and the reply
     run_id
 """)

@@ -1,7 +1,7 @@
 """A warehouse at an address of an object store: s3://, gs://, az://.
 
-Data files are read from copies in the user's cache directory. Unfinished work is kept there too, or
-in the directory that ``PLUMBLINE_WORK`` names, which Spark executors on other machines must share.
+Data files are read from copies in the user's cache directory. Unfinished work is there too, or in
+the directory ``PLUMBLINE_WORK``, which Spark executors on other machines must share.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from plumbline.warehouse.text.redaction import hidden
 
 _RESUME = "finished work is kept: run the same command again to resume"
 
-#: The request and its duration, with which the client's error messages start.
+#: Start of the client's error messages: the request and its duration.
 _REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
-#: The human-readable part of an XML error that a server sends.
+#: The human-readable part of a server's XML error.
 _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 
@@ -68,7 +68,7 @@ class Bucket:
     def names(self, directory: str, after: str = "") -> list[str]:
         store, offset = _store(str(self.root)), f"{directory}/{after}"
         with _one_line_errors(self.root):
-            if after:  # the server skips the names before it
+            if after:  # the server skips names up to it
                 objects = [item for page in store.list(directory, offset=offset) for item in page]
             else:
                 objects = store.list_with_delimiter(directory)["objects"]
@@ -92,7 +92,7 @@ class Bucket:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
         try:
-            # A busy server or proxy may send a part of a file, or something else.
+            # A busy server or proxy may send only a part of a file, or other bytes.
             hashes = [self._download(name, temporary)]
             if hashes[0] != sha256:
                 hashes.append(self._download(name, temporary))
@@ -108,7 +108,6 @@ class Bucket:
         return path
 
     def _download(self, name: str, path: Path) -> str:
-        """Download a file to a local path and return the SHA-256 of its bytes."""
         digest = hashlib.sha256()
         try:
             with path.open("wb") as file, _one_line_errors(self.root, name):
@@ -124,7 +123,7 @@ class Bucket:
             return int(_store(str(self.root)).head(name)["size"])
 
     def _gone(self, name: str) -> Exception:
-        """The error for a file that can't be found; ``Interrupted`` if the server does list it."""
+        """The error for a file that wasn't found; ``Interrupted`` if the server lists it."""
         folder, _, last = name.rpartition("/")
         if last in self.names(folder):
             return Interrupted(f"warehouse {self}", f"lists {name}, but doesn't return it", _RESUME)
@@ -164,8 +163,8 @@ def _store(address: str) -> Any:
 def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
     """Turn the server's errors inside the block into one-line errors.
 
-    A refused request is ``BadInput``, a server that is down or fails ``Interrupted``. If the block
-    reads the file ``name`` and it is missing, ``FileNotFoundError`` passes unchanged.
+    A refused request becomes ``BadInput``, a failing server ``Interrupted``. ``FileNotFoundError``
+    passes unchanged if the block reads the file ``name``.
     """
     from obstore.exceptions import BaseError
 

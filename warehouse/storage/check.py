@@ -32,17 +32,17 @@ from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.opening import README, reading, utc_time
 from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
-from plumbline.warehouse.storage.run_records import others_may_be_writing
+from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 
-#: Most processor time per file of the child process that reads rows.
+#: Most seconds of processor time per file, for the child process that reads rows.
 _MOST_SECONDS = 120
 _TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
 
 
 @dataclass(frozen=True)
 class WarehouseProblem:
-    """A file or directory that is damaged or could not be checked, and how to mend it."""
+    """A file or directory that is damaged or could not be checked, and the advice to repair it."""
 
     path: Path
     problem: str
@@ -56,20 +56,20 @@ def check(
     since: float = math.inf,
     update: Callable[[int, int], None] = lambda *_: None,
 ) -> list[WarehouseProblem]:
-    """All problems of a warehouse, sorted by path; nothing is written to it.
+    """All problems of a warehouse, sorted by path; writes nothing to it.
 
-    The data files of all kept versions are read, from an object store if the warehouse is in one,
-    and compared with their hashes; the rows of the newest version are checked too. Leftovers are
-    not reported if they may be another run's unfinished work.
+    Reads the data files of all kept versions, from the object store if the warehouse is in one, and
+    compares them with their hashes. Also checks the rows of the newest version. Leftovers are not
+    reported if they may be another run's unfinished work.
 
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
             processor time per file; a file that kills the child is reported as a problem.
         since: leave out data files that were hashed at this Unix time or later, by this user and
-            since the machine was started. Keys are compared among the files that are read.
-        update: called with the number of files read so far, and of all files to read.
+            since the machine was started. Keys are then compared only among the files read.
+        update: called with the number of files read so far, and the number of all files to read.
 
-    Raises ``Interrupted`` when an object store can't be reached, or fails.
+    Raises ``Interrupted`` if an object store can't be reached, or fails.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
@@ -119,7 +119,7 @@ def check(
 
 
 def moment(text: str) -> float:
-    """The Unix time of a text: ``7d`` (7 days ago), or ISO 8601, in UTC unless it names a zone.
+    """The Unix time that a text gives: ``7d`` (7 days ago), or ISO 8601, by default in UTC.
 
     Raises ``UsageProblem`` for any other text.
 
@@ -137,7 +137,7 @@ def moment(text: str) -> float:
 
 @dataclass(frozen=True)
 class _DataFile:
-    """A data file, and the newest of the manifests that name it."""
+    """A data file, and the newest manifest that names it."""
 
     table: str
     file: File
@@ -156,7 +156,7 @@ class _Files:
         self.unread: set[str] = set()
 
     def add(self, store: Store, state: Snapshot, is_newest: bool) -> Iterator[WarehouseProblem]:
-        """Add a version's files, newest version first; yield problems of unreadable manifests."""
+        """Add the files of a version, after all newer versions; yield unreadable manifests."""
         for table, manifest in state.tables.items():
             if manifest in self._manifests:
                 continue
@@ -178,7 +178,7 @@ class _Files:
 
 
 def _unreadable(store: Store, table: str, manifest: str) -> str:
-    """Name of the manifest that can't be read: ``manifest``, or the first such base of it."""
+    """Name of the manifest that can't be read: ``manifest``, or one in its chain of bases."""
     names: list[str] = []
     with suppress(BadInput, FileNotFoundError):
         names.extend(log.chain(store.place, table, manifest))
@@ -186,7 +186,7 @@ def _unreadable(store: Store, table: str, manifest: str) -> str:
 
 
 def _restore_fix(store: Store, state: Snapshot, table: str) -> str:
-    """Advice for an unreadable table: restore the newest version at which it is readable."""
+    """Advice for an unreadable table: restore the newest version in which it is readable."""
     for version in reversed(log.versions(store.place)):
         if version < state.version:
             with suppress(BadInput, UsageProblem, FileNotFoundError):
@@ -223,13 +223,13 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
 
 
 def _is_lost(error: BadInput) -> bool:
-    """True if a part of the log is damaged or gone, rather than refused by a disk or server."""
+    """True if a part of the log is damaged or gone, false if a disk or server refused it."""
     of_content = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
     return isinstance(error.__cause__, (*of_content, FileNotFoundError))
 
 
 def _path_of(store: Store, error: BadInput) -> Path:
-    """The file that an error names; ``_log`` for a file in it, or if the error names none."""
+    """The file that an error names; ``_log`` for a file of the log, or if it names no file."""
     name = str(error.args[0]).removeprefix(f"warehouse {store.place}").removeprefix(", ")
     path = store.root / (name.removeprefix(f"{store.root}/") or "_log")
     return store.root / "_log" if path.is_relative_to(store.root / "_log") else path
@@ -252,7 +252,6 @@ def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[War
 
 
 def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseProblem]:
-    """Problems of a table's Delta Lake log."""
     directory = f"{manifest.table}/_delta_log"
     where = store.root / directory
     compact = command(store.place, "compact")
@@ -273,14 +272,14 @@ def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseP
     files = {delta.quoted(manifest.table, file.path): file.n_bytes for file in manifest.files}
     if names == expected and listed != files:
         yield WarehouseProblem(where, "does not list the files of the table", fix)
-    elif names != expected and not others_may_be_writing(store):
+    elif names != expected and not others_running(store):
         yield WarehouseProblem(where, "ends before the newest state of the table", compact)
 
 
 def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
     try:
         runs = set(store.read("run")["run_id"].to_pylist())
-    except BadInput:  # reported as a problem of its file
+    except BadInput:  # reported as a problem of that file
         return
     for file in files:
         for run_id in sorted({unit.run_id for unit in file.units} - runs):
@@ -295,17 +294,17 @@ def _forget_fix(store: Store, file: File) -> str:
 
 
 class _Apart:
-    """Reads rows in a child process; starts a new child after a file has killed one."""
+    """Reads rows in a child process; starts a new child after a file has killed the old one."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
     def problems(self, table: Table, file: File, path: Path) -> list[str]:
-        """``_rows_problems`` of a file; ``MemoryError`` also if it kills the child."""
+        """``_rows_problems`` of a file. Raises ``MemoryError`` also if the file kills the child."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
-        # The child inherits the blocked signal: a terminal's Ctrl-C is its parent's to handle. With
-        # an empty `__main__` it doesn't run the caller's script, which may have no main guard.
+        # The child inherits the blocked signal: only the parent handles a terminal's Ctrl-C. With
+        # an empty `__main__`, the child doesn't run the caller's script: it may lack a main guard.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
         try:
@@ -335,7 +334,7 @@ def _limited_problems(table: Table, file: File, path: Path) -> list[str]:
 
 
 def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
-    """Problems of the rows of a file whose bytes are those that were published."""
+    """Problems of the rows of a file, whose bytes are as published."""
     try:
         rows = pq.ParquetFile(path).read()
         if file.columns != columns_id(table):
@@ -378,7 +377,7 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
         return
     key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    # If all files are older, they lack key columns that were added later.
+    # Without newer files, key columns that were added later would be missing.
     later = [f'NULL AS "{c.name}"' for c in table.columns if c.nullable and c.name in table.key]
     if later:
         source = f"(FROM {source} UNION ALL BY NAME SELECT {', '.join(later)} WHERE false)"

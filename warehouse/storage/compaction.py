@@ -1,4 +1,4 @@
-"""Compaction: merge small files, forget old versions, and remove what stopped commands left."""
+"""Compaction: merge small files, drop old versions, remove leftovers of stopped commands."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File
 from plumbline.warehouse.storage.place import STAGING, Disk, command
-from plumbline.warehouse.storage.run_records import may_be_running, others_may_be_writing, publish
+from plumbline.warehouse.storage.run_records import may_be_running, others_running, publish
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
 #: Days for which old versions are kept by default.
 KEEP_DAYS = 7.0
-#: More days than any warehouse has, so that every version is kept.
+#: More days than the age of any warehouse: every version is kept.
 ALL_DAYS = 1e6
-#: Number of the newest files of ``run`` that are searched for killed runs, a millisecond each.
+#: Number of newest files of ``run`` that are searched for killed runs, in 1 ms each.
 _NEWEST_RUNS = 50
 _UNNAMED = "a file that no version to keep names"
-#: Kind of unfinished work -> the table it is published in, and the columns its directories name.
+#: Kind of unfinished work -> its table, and the columns whose values name its directories.
 _PUBLISHED_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
     "sample": ("continuation", ("model_key", "probe_set", "sampling_key")),
@@ -44,7 +44,7 @@ _PUBLISHED_IN = {
 
 @dataclass(frozen=True)
 class Merge:
-    """Small files of one partition that become one."""
+    """Small files of one partition that become one file."""
 
     table: str
     partition: tuple[str, ...]
@@ -53,7 +53,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Leftover:
-    """A file or directory that can be removed: its path in the warehouse, and the reason."""
+    """A file or directory to remove: its path in the warehouse, and the reason."""
 
     path: str
     why: str
@@ -61,23 +61,23 @@ class Leftover:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """The files that are merged and those that are removed."""
+    """The files to merge and the files to remove."""
 
     merges: tuple[Merge, ...]
     leftovers: tuple[Leftover, ...]
 
 
 def plan(store: Store, keep_days: float = KEEP_DAYS) -> CompactionPlan:
-    """Plan of ``compact``; nothing is written."""
+    """The plan of ``compact``; writes nothing."""
     return CompactionPlan(tuple(_merges(store, "")), tuple(leftovers(store, keep_days)))
 
 
 def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> CompactionPlan:
-    """Merge and remove files as ``plan`` lists them. Others may read and write meanwhile.
+    """Merge and remove the files of ``plan``. Other processes may read and write meanwhile.
 
-    A merged file is read back and compared with the rows of its parts. It replaces them only if
-    nobody has replaced any of them since. Versions older than ``keep_days`` are removed with the
-    files that only they name. Raises ``BadInput`` for a file that can't be read.
+    A merged file is read back and compared with the rows of its parts. It replaces the parts only
+    if nobody has replaced one of them meanwhile. Versions older than ``keep_days`` are removed with
+    the files that only they name. Raises ``BadInput`` for a file that can't be read.
     """
     merges = tuple(_merges(store, run_id))
     with disk_problems(store.root):
@@ -88,7 +88,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
         for table in now.tables:
             log.write_delta_log(store.place, now.manifest(table))
         candidates = leftovers(store, keep_days)
-        now = store.snapshot()  # a `restore` may have named files of old versions again
+        now = store.snapshot()  # meanwhile `restore` may have taken up files of old versions
         in_use = {file.path for table in now.tables for file in now.files(table)}
         gone = tuple(leftover for leftover in candidates if leftover.path not in in_use)
         for leftover in gone:
@@ -99,8 +99,8 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
 def clear_killed(store: Store, command: str) -> None:
     """Mark killed runs of a command as interrupted, and remove the files that no version names.
 
-    Nothing is done while another process may be writing, where that can't be known (in a bucket, or
-    on a disk without locks), or in a damaged warehouse: use ``compact`` there.
+    Does nothing in a damaged warehouse, while another process may be writing, or if that can't be
+    known (in a bucket, or on a disk without locks): use ``compact`` then.
     """
     with suppress(BadInput):
         files = (
@@ -109,7 +109,7 @@ def clear_killed(store: Store, command: str) -> None:
         rows = [row for file in files for row in store.rows_of("run", file).to_pylist()]
         unended = [r for r in rows if r["command"] == command and r["status"] == "running"]
         killed = [row for row in unended if not may_be_running(row)]
-        if not killed or others_may_be_writing(store) or not store.place.is_quiet():
+        if not killed or others_running(store) or not store.place.is_quiet():
             return
         with disk_problems(store.root):
             for leftover in leftovers(store, ALL_DAYS):
@@ -125,7 +125,7 @@ def _merges(store: Store, run_id: str) -> Iterator[Merge]:
     for table in now.tables:
         small = defaultdict(list)
         for file in now.files(table):
-            # This run's own row is written again when it ends.
+            # The row of this run is written again at its end.
             is_own_row = table == "run" and run_id in (unit.name for unit in file.units)
             if file.n_bytes < SMALL_BYTES and not is_own_row:
                 small[file.partition].append(file)
@@ -153,7 +153,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
-    """True if two tables of one schema hold the same rows; NaN equals NaN."""
+    """True if two tables of one schema hold the same rows in order; NaN equals NaN."""
     if one.num_rows != other.num_rows:
         return False
     for a, b in zip(one.columns, other.columns, strict=True):
@@ -167,24 +167,24 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 
 
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
-    """Files that may be removed, sorted by path: of old versions, unfinished, or published since.
+    """Files to remove, sorted by path: of old versions, unfinished, or published since.
 
-    Those in ``_work`` are listed only if no other run may be writing; others only if the place
-    ``is_quiet`` or, where that can't be known, no other run may be writing. Results that save work
-    later are not leftovers: counts of shards, paid replies, unpublished chunks of scores, samples
+    Files in ``_work`` are listed only if no other run may be writing; other files only if the place
+    ``is_quiet`` or, if that can't be known, no other run may be writing. Results that save later
+    work are not leftovers: counts of shards, paid replies, unpublished chunks of scores, samples
     and probabilities.
     """
-    # In this order, since files written meanwhile must stay: a listed file was begun before the
-    # list was made; if nobody writes after that, it is committed by now, or never will be.
+    # In this order, to keep files written meanwhile: a listed file was begun before the listing. If
+    # nobody writes after the listing, the file is committed by now or never will be.
     names = set(store.place.walk())
     staged = list((store.place.scratch() / STAGING).glob("*"))
     work = [*_old_chunks(store), *_unfinished_counts(store)]
-    is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
+    is_busy, is_quiet = bool(others_running(store)), store.place.is_quiet()
     removable = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
         to_keep = _files_to_keep(store, keep_days, commits_go=bool(is_quiet))
-        # If somebody may be writing, commits stay, so that their names remain taken: a slow writer
-        # may still try to create one.
+        # While somebody may be writing, commits stay: a slow writer may still try to create one of
+        # these names, which must be taken.
         commits = f"{log.COMMITS}/"
         gone = {n for n in names - to_keep if _is_data(n) or (is_quiet and n.startswith(commits))}
         removable += [
@@ -197,8 +197,8 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
 def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
     """Names of files of the newest version and of all versions of the last ``keep_days``.
 
-    ``commits_go``: commits of other versions will be removed too. Raises ``BadInput`` if one of the
-    versions to keep is gone or, with ``commits_go``, a manifest of one.
+    ``commits_go``: commits of other versions will be removed too. Raises ``BadInput`` if a version
+    to keep is gone or, with ``commits_go``, a manifest of such a version.
     """
     *older, newest = log.versions(store.place)
     states = [log.snapshot(store.place, newest)]
@@ -219,15 +219,15 @@ def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[s
                     break
                 names.add(f"{log.MANIFESTS}/{link}")
         except FileNotFoundError as e:
-            if commits_go:  # a dropped version loses its commit first: this manifest was lost
+            if commits_go:  # dropping a version removes its commit first: so this manifest was lost
                 raise _lost(store, f"{e.filename} of version {state.version}") from e
     done: set[tuple[str, str | None]] = set()
-    for (table, name), state in reversed(manifests.items()):  # a base before those beside it
-        with suppress(UsageProblem):  # the version has only its commit left
+    for (table, name), state in reversed(manifests.items()):  # a base comes before its differences
+        with suppress(UsageProblem):  # only the commit of the version is left
             manifest = state.manifest(table)
             files = manifest.files
             if manifest.difference is not None and (table, manifest.base) in done:
-                files = manifest.difference.added  # those of its base are named
+                files = manifest.difference.added  # the files of its base are in ``names``
             names.update(file.path for file in files)
             done.add((table, name))
     removed = {table: name for state in states for table, name in state.removed.items()}
@@ -269,7 +269,7 @@ def _named(store: Store, path: Path) -> str:
 
 
 def _old_chunks(store: Store) -> Iterator[Leftover]:
-    """Directories of chunks that are empty or published, and locks of ended commands."""
+    """Directories of chunks that are empty or were published, and locks of ended commands."""
     now = store.snapshot()
     for kind, (table, names) in _PUBLISHED_IN.items():
         work = store.work_directory(kind, create=False)
@@ -287,7 +287,7 @@ def _old_chunks(store: Store) -> Iterator[Leftover]:
 
 
 def _unfinished_counts(store: Store) -> Iterator[Leftover]:
-    """Files of counts that no shard's ledger names: of attempts that were not finished."""
+    """Files of counts that no shard's ledger names: their attempts were not finished."""
     for directory in store.work_directory("count", create=False).glob("*"):
         named: set[str] = set()
         for ledger in directory.glob("*.json"):

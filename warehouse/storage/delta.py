@@ -1,7 +1,7 @@
 """A Delta Lake log beside each table, for other readers: pandas, polars, Spark.
 
-Version k lists what manifest k adds and removes, so it doesn't matter who writes it, nor how often.
-Plumbline uses it only to check and extend it. Protocol: reader version 1, writer version 2.
+Version k lists what manifest k adds and removes: any process may write it, even repeatedly.
+Plumbline reads it only to check and extend it. Protocol: reader version 1, writer version 2.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPES = {
 
 
 def log_name(table: str, version: int) -> str:
-    """The name of a version of a table's log.
+    """The file name of a version of a table's log.
 
     >>> log_name("run", 3)
     'run/_delta_log/00000000000000000003.json'
@@ -42,11 +42,11 @@ def entry(
     removed: Iterable[str],
     added: Iterable[tuple[str, int, int, int]],
 ) -> bytes:
-    """One version of a table's log, one action per line.
+    """The content of a version of a table's log, one action per line.
 
     Args:
-        columns: names of the table's columns if they changed; otherwise ``None``.
-        removed: paths of data files that are no longer part of the table.
+        columns: names of the table's columns if they changed, else ``None``.
+        removed: paths of data files that the table no longer has.
         added: path, size (bytes), time of writing (Unix ms) and number of rows of each new file.
     """
     actions = [] if columns is None else _description(table, columns)
@@ -66,7 +66,7 @@ def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
     """The files that a log lists after the entry ``content``, given the ``files`` before it.
 
     Both map ``quoted`` paths to sizes in bytes. Raises ``ValueError`` if ``content`` isn't an entry
-    or its hash differs; older entries have no hash.
+    or doesn't match its hash; older entries have no hash.
 
     >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
     {'a.parquet': 7}
@@ -95,7 +95,7 @@ def _digest(lines: Iterable[str]) -> str:
 
 
 def quoted(table: str, path: str) -> str:
-    """A file's path below its table's directory, percent-encoded."""
+    """A file's path below the directory of its table, percent-encoded."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 

@@ -1,9 +1,9 @@
-"""Versions of the storage format, and the migrations that lead to them.
+"""Versions of the storage format, and the migrations between them.
 
-A new column that may be NULL, or a new table, needs no migration: older files are read with NULL
-there. A removed table is listed in ``schema/renamed.py``. Any other change of a table (a new column
-of its key or partitions, one that may not be NULL, another meaning of a value) needs a migration at
-the end of ``MIGRATIONS``, which makes the version one higher; ``migration.py`` applies it.
+A new table or a new column that may be NULL needs no migration: older files are read with NULL in
+the column. A removed table is listed in ``schema/renamed.py``. Any other change (a new column of a
+key or partition, a column that may not be NULL, a new meaning of values) needs a migration at the
+end of ``MIGRATIONS``, which increases the version by one; ``migration.py`` applies it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 #: The file that marks a directory as a warehouse.
 MARKER = "plumbline.json"
-#: Version in the marker of every warehouse with a commit log; the log has its real version.
+#: Version in the marker of every warehouse with a commit log; the log has the actual version.
 LOGGED = 3
-#: The oldest version that can be migrated; the first with pairs of any two groups.
+#: The oldest version that can be migrated: the first with pairs of any two groups.
 OLDEST = 4
-#: Brings the rows of one file from one version to the next.
+#: A function that brings the rows of one file from one version to the next.
 Change: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 
 @dataclass(frozen=True)
 class Migration:
-    """One step to the next version: its subject, and the change of each table's rows."""
+    """A step to the next version: its subject, and the change of the rows of each table."""
 
     about: str
     changes: Mapping[str, Change]
 
 
 def constant(column: str, value: object) -> Change:
-    """Add a column with one value for all rows; it may be part of the key or of the partitions.
+    """A change that adds a column with one value, even a column of the key or the partitions.
 
     >>> import pyarrow as pa
     >>> constant("form", "none")(pa.table({"a": [1, 2]})).to_pylist()
@@ -43,17 +43,17 @@ def constant(column: str, value: object) -> Change:
     return lambda rows: rows.append_column(column, [[value] * rows.num_rows])
 
 
-#: The first leads from version ``OLDEST`` to the next. Add new ones at the end; never change one.
+#: All migrations, from version ``OLDEST`` on. Add new ones at the end; never change one.
 MIGRATIONS: tuple[Migration, ...] = (Migration("manifests hold what changed", {}),)
 
 
 def newest_version() -> int:
-    """Version of a warehouse that this Plumbline writes."""
+    """The version that this Plumbline writes."""
     return OLDEST + len(MIGRATIONS)
 
 
-def has_rows_of_now(version: int) -> bool:
-    """True if rows of a version need no migration: since then only the log's format has changed.
+def has_current_rows(version: int) -> bool:
+    """True if rows of a version need no migration, as only the log's format has changed since.
 
     The next commit brings such a warehouse to the newest version.
     """
@@ -61,5 +61,5 @@ def has_rows_of_now(version: int) -> bool:
 
 
 def changes_since(version: int, table: str) -> list[Change]:
-    """Changes that bring rows of a table from a version to the newest, in order."""
+    """The changes that bring rows of a table from a version to the newest, in order."""
     return [m.changes[table] for m in MIGRATIONS[version - OLDEST :] if table in m.changes]

@@ -1,13 +1,13 @@
 """Locks: one command at a time writes a corpus, a benchmark, or all of a warehouse.
 
 On a disk the operating system manages locks (``flock``, through ``filelock``): a process holds a
-lock until it releases it or ends. On NFS the server does. It frees the lock of a crashed machine
-after the lease time of NFSv4 (90 s by default), with NFSv3 perhaps only once that machine is up
-again.
+lock until it releases it or ends. On NFS the server manages them. The server frees the lock of a
+crashed machine after the lease time of NFSv4 (90 s by default); with NFSv3 perhaps only when the
+machine is up again.
 
-In an object store and on a file system without ``flock`` a lock is a lease with a token in the
-commit log: a commit of the holder is refused if the newest state no longer has the token. So a
-holder that was suspended, and whose lease another command took meanwhile, can't publish anything.
+In an object store and on a file system without ``flock``, a lock is a lease with a fencing token in
+the commit log. A commit of the holder is refused if the newest state no longer has the token. So a
+holder that was suspended, and whose lease another command took, can't publish anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from plumbline.warehouse.storage.log import Draft
 from plumbline.warehouse.storage.place import Disk, Place
 from plumbline.warehouse.storage.store import Store
 
-#: Duration of a lease that is not renewed.
+#: Time after which a lease expires unless it is renewed.
 LEASE = timedelta(minutes=5)
 _POLL_S = 0.2
 _PROCESS = re.compile(r"process (\d+) on (.+)$")
@@ -42,12 +42,12 @@ _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
 
 
 def this_process() -> str:
-    """This process, as locks and runs name it."""
+    """The name of this process in locks and in rows of ``run``."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def lives(holder: str) -> bool | None:
-    """True if the process at the end of ``holder`` runs on this machine, false if it has ended.
+    """True if the process named at the end of ``holder`` is running, false if it has ended.
 
     ``None`` for a process of another machine, and for a text without a process.
 
@@ -67,25 +67,25 @@ def lives(holder: str) -> bool | None:
 
 
 def may_live(holder: str) -> bool:
-    """False only if ``holder`` ends with a process of this machine, and that process has ended."""
+    """False only if ``holder`` names a process of this machine that has ended; see ``lives``."""
     return lives(holder) is not False
 
 
 class NoLocks(BadInput):
-    """A file system without locks."""
+    """The file system has no locks."""
 
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Try to lock the file ``path`` for the block; yields whether this process holds the lock.
+    """Try to lock the file ``path`` for the block; yields true if this process holds the lock.
 
-    With ``wait``, waits until the lock is free. A missing directory is created. Raises ``OSError``
-    for a disk that can't be written, ``BadInput`` for one without locks.
+    With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` for
+    a disk that can't be written, ``NoLocks`` for a file system without locks.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
-    >>> with claimed(path) as one, claimed(path) as two:
-    ...     one, two
+    >>> with claimed(path) as is_first, claimed(path) as is_second:
+    ...     is_first, is_second
     (True, False)
     >>> path.exists()
     False
@@ -104,7 +104,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
-        # Removed before the release: a process that waits for it then locks a new file instead.
+        # Removed before the release: a process that waits for the lock then locks a new file.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -113,7 +113,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
 def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Lock the file ``path`` for the block.
 
-    Raises ``UsageProblem`` that begins with ``what`` and names the holder if another process has
+    Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another process has
     the lock; ``BadInput`` for a disk that can't be written or has no locks.
 
     >>> import tempfile
@@ -136,10 +136,10 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 @contextmanager
 def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
-    """A new directory in ``top`` for the block, which is removed after it.
+    """A new directory in ``top`` for the block, which is removed afterwards.
 
-    Directories with this prefix that killed processes left are removed first. ``top`` must not be
-    writable by other users.
+    First, directories of killed processes with this prefix are removed. Other users must not be
+    able to write to ``top``.
 
     >>> import tempfile
     >>> with temporary_directory(Path(tempfile.mkdtemp()), "merge-") as path:
@@ -154,8 +154,8 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
                 shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
     with ExitStack() as stack:
-        with suppress(NoLocks):  # without locks no other process removes the directory either
-            # Waits while another process, which takes the new file for an abandoned one, locks it.
+        with suppress(NoLocks):  # without locks, no other process removes the directory
+            # Another process may take the new file for an abandoned one and lock it: wait.
             stack.enter_context(claimed(path.with_suffix(".claim"), wait=True))
         path.mkdir(parents=True)
         try:
@@ -165,7 +165,7 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
 
 
 def holder(path: Path) -> str:
-    """The process that holds a lock, for a message; ``a process that has ended`` if it is free.
+    """The holder of a lock, for a message; ``a process that has ended`` if the lock is free.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
@@ -197,9 +197,9 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
 
 @contextmanager
 def lock(store: Store, name: str, what: str, fix: str = "wait until it ends") -> Iterator[None]:
-    """Hold a lock of a warehouse for the block.
+    """Hold the lock ``name`` of a warehouse for the block.
 
-    Raises ``UsageProblem`` that begins with ``what`` and names the holder if another command has
+    Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another command has
     the lock; ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
@@ -227,7 +227,7 @@ def lock(store: Store, name: str, what: str, fix: str = "wait until it ends") ->
 
 @contextmanager
 def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
-    """Hold a lease for the block, renewed by a thread; see ``lock``."""
+    """Hold a lease for the block; a thread renews it. Raises as ``lock``."""
     token, ended = uuid.uuid4().hex, threading.Event()
     log.commit(place, lambda draft: _take(draft, name, token, what, fix), "", f"lock {name}")
     log.HELD[str(place), name] = token
@@ -236,9 +236,9 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except log.LeaseLost:  # the next commit raises it too
+            except log.LeaseLost:  # the next commit of the block raises it too
                 return
-            except Exception:  # the server is down; the lease lasts longer than one attempt
+            except Exception:  # the server is down; retried before the lease expires
                 continue
 
     thread = threading.Thread(target=renew, daemon=True)
@@ -261,9 +261,9 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 
 
 def _is_alive(lease: Mapping[str, object]) -> bool:
-    """True if a lease was renewed lately, and not by a process of this machine that has ended.
+    """True if a lease was renewed lately, unless by a process of this machine that has ended.
 
-    A time far ahead comes from a wrong clock: such a lease counts as ended.
+    A time in the far future comes from a wrong clock: such a lease counts as expired.
     """
     try:
         age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
@@ -273,7 +273,7 @@ def _is_alive(lease: Mapping[str, object]) -> bool:
 
 
 def _renew(draft: Draft, name: str, token: str) -> None:
-    """Set a lease's time to now; ``log.commit`` refuses this for a lost lease."""
+    """Set a lease's time to now; ``log.commit`` raises ``LeaseLost`` for a lost lease."""
     now = datetime.now(timezone.utc).isoformat()
     draft.leases[name] = {"token": token, "holder": this_process(), "renewed": now}
 

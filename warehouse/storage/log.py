@@ -1,14 +1,14 @@
-"""The commit log of a warehouse: the data files of its tables, at each version of its history.
+"""The commit log of a warehouse: the data files of its tables at each version.
 
-``_log/commits/<version>.json`` names one manifest for each table; ``_log/tables/...`` are the
-manifests. A manifest lists a table's data files, all of them or the difference from an earlier
-manifest, so that n commits write about n log n lines. None of these files ever changes. A commit
-creates the next version, which only one of several writers can do; the others apply their change to
-the winner's state and try again. So readers see all that a commit changes, in however many tables,
-or nothing, and a reader stays at the version that it began with.
+``_log/commits/<version>.json`` names one manifest per table; the manifests are in ``_log/tables``.
+A manifest lists all data files of a table, or the difference from an earlier manifest: so n commits
+write about n log n lines. None of these files ever changes. A commit creates the next version,
+which only one of several writers can do; the others apply their change to the new state and try
+again. So readers see all changes of a commit, in any number of tables, or none. A reader stays at
+the version at which it began.
 
-A commit holds its own hash; a manifest's is in its name, and a data file's in its manifest. Commits
-and manifests from before there were such hashes are not checked.
+The hash of a commit is in the commit, the hash of a manifest in its name, the hash of a data file
+in its manifest. Commits and manifests without a hash, which are older, are not checked.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta
-from plumbline.warehouse.storage.format import has_rows_of_now, newest_version
+from plumbline.warehouse.storage.format import has_current_rows, newest_version
 from plumbline.warehouse.storage.place import Place
 
 COMMITS = "_log/commits"
 MANIFESTS = "_log/tables"
-#: Advice for a file of the log, or of a table, that is gone or damaged.
+#: Advice for a missing or damaged file of the log or of a table.
 GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of a manifest's hash in its name.
 _DIGITS = 32
-#: Keys of a commit besides its hash.
+#: Keys of a commit without its hash.
 _KEYS = frozenset(("format", "time", "run_id", "about", "tables", "leases", "id"))
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Rows that are published and replaced together: their name, number and run."""
+    """Rows that are published and replaced together: their name, their number, their run."""
 
     name: str
     n_rows: int
@@ -57,9 +57,9 @@ class Unit:
 class File:
     """A data file: its path, the size and hash of its content, and the units it holds.
 
-    ``columns`` identifies the columns it was written with; ``partition`` holds the values of the
-    table's partition columns. The units are in the order of their rows. ``written_ms`` is when the
-    youngest of its rows was written (Unix time in milliseconds).
+    ``columns`` is the ``columns_id`` when it was written; ``partition`` holds the values of the
+    table's partition columns. The units are in the order of their rows. ``written_ms`` is when its
+    newest row was written (Unix time in milliseconds).
     """
 
     path: str
@@ -72,12 +72,12 @@ class File:
 
     @property
     def n_rows(self) -> int:
-        """Rows of all units."""
+        """Number of rows of all units."""
         return sum(unit.n_rows for unit in self.units)
 
     @classmethod
     def of(cls, table: str, values: Mapping[str, Any]) -> File:
-        """A file as a manifest lists it. Raises ``ValueError`` for anything that can't be one."""
+        """A file from its entry in a manifest. Raises ``ValueError`` for an invalid entry."""
         path = values["path"]
         parts = path.split("/")
         if parts[0] != table or len(parts) < 2 or {"", ".", ".."} & set(parts) or "\0" in path:
@@ -105,7 +105,7 @@ def columns_id(table: Table) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between two lists of files: paths removed, then files appended."""
+    """Difference between two lists of files: first paths to remove, then files to append."""
 
     gone: tuple[str, ...] = ()
     added: tuple[File, ...] = ()
@@ -125,7 +125,7 @@ class Difference:
         return Difference(tuple(gone), tuple(added.values()))
 
     def of(self, files: tuple[File, ...]) -> tuple[File, ...]:
-        """``files`` without those removed, then those added."""
+        """``files`` with the difference applied."""
         if self.gone:
             gone = frozenset(self.gone)
             files = tuple(file for file in files if file.path not in gone)
@@ -133,7 +133,7 @@ class Difference:
 
 
 def _between(old: Sequence[File], new: Sequence[File]) -> Difference:
-    """The difference of two lists; ``new`` must start with its files of ``old``, in that order."""
+    """The difference of two lists; ``new`` must begin with the files it shares with ``old``."""
     now = {file.path for file in new}
     gone = tuple(file.path for file in old if file.path not in now)
     return Difference(gone, tuple(new[len(old) - len(gone) :]))
@@ -160,7 +160,7 @@ class Listing:
         return list(self._of_unit.get((partition, unit), {}).values())
 
     def swap(self, old: Iterable[File], new: Iterable[File]) -> None:
-        """Remove those files of ``old`` that the list has, and append ``new``."""
+        """Remove the files ``old``, if the list has them, and append ``new``."""
         for path in [file.path for file in old]:
             file = self._files.pop(path, None)
             if file is not None:
@@ -191,11 +191,11 @@ def _units_of(file: File) -> set[tuple[tuple[str, ...], str]]:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All data files of a table. ``version``: number of changes before this one; -1: no manifest.
+    """All data files of a table. ``version``: number of earlier manifests; -1: no manifest.
 
-    ``previous`` names the manifest before it. ``columns``: names of the table's columns in the
-    newest Plumbline that wrote to it, and the old names that some of its files have. The log stores
-    the difference from the manifest ``base``, or all files if that is None.
+    ``previous`` names the manifest before this one. ``columns``: names of the table's columns in
+    the newest Plumbline that wrote to it, and old names of columns in its files. The log stores the
+    difference from the manifest ``base``, or all files if ``base`` is None.
     """
 
     table: str
@@ -205,11 +205,11 @@ class Manifest:
     files: tuple[File, ...] = ()
     base: str | None = None
     difference: Difference | None = field(default=None, compare=False, repr=False)
-    #: The ``Listing`` of these files, for the next draft to take and change; empty once taken.
+    #: The ``Listing`` of these files, which the next draft takes and changes; empty once taken.
     listing: list[Listing] = field(default_factory=list, compare=False, repr=False)
 
     def content(self, base: str | None = None, difference: Difference | None = None) -> bytes:
-        """The manifest as JSON, always the same text: its difference from a base, or all files."""
+        """The manifest as JSON, deterministic: its difference from a base, or all files."""
         values: dict[str, Any] = {"table": self.table, "version": self.version}
         values |= {"previous": self.previous, "columns": self.columns}
         added = difference.added if difference else self.files
@@ -219,7 +219,7 @@ class Manifest:
 
 
 def _is_of_name(name: str, content: bytes) -> bool:
-    """True if a manifest's content has the hash in its name, or the name has none (older ones)."""
+    """True if a manifest's content has the hash in its name; also for older names without it."""
     digest = name.removesuffix(".json").rpartition("-")[2]
     return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
 
@@ -229,7 +229,7 @@ def _version_in(manifest: str) -> int:
 
 
 def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
-    """A manifest without its files, and the difference of its files from those of its base."""
+    """A manifest without its files, and the difference of its files from its base's files."""
 
     def parsed(content: bytes) -> tuple[Manifest, Difference]:
         if not _is_of_name(name, content):
@@ -263,10 +263,10 @@ def _read_manifest(place: Place, table: str, name: str) -> Manifest:
 
 
 def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
-    """Names of the manifests that a manifest is read from: itself, its base, the base's base, ...
+    """Names of a manifest, its base, the base's base, ...
 
-    Each is read after its name is yielded: ``BadInput`` and ``FileNotFoundError`` are about the
-    name yielded last.
+    Each manifest is read after its name is yielded: ``BadInput`` and ``FileNotFoundError`` are
+    about the name yielded last.
     """
     while name is not None:
         yield name
@@ -274,12 +274,12 @@ def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
 
 
 def _content(place: Place, manifest: Manifest) -> bytes:
-    """Content of a new manifest: its difference from a base, or all files if they are fewer lines.
+    """Content of a new manifest: its difference from a base, or all files if that is shorter.
 
-    ``manifest.difference`` is from the previous manifest. The base of version v is v & (v - 1), v
-    without its lowest bit: so every line is written again once for each power of two that passes,
-    and the newest of n manifests is read from at most log2(n) of them (the skip deltas of
-    Subversion). All files are also listed if the chain can't be read.
+    ``manifest.difference`` is from the previous manifest. The base of version v is v & (v - 1): v
+    without its lowest bit. So every line is rewritten once for each power of two that passes, and
+    the newest of n manifests is read from at most log2(n) manifests (Subversion's skip deltas). All
+    files are also listed if the chain can't be read.
     """
     name, difference = manifest.previous, manifest.difference
     oldest = manifest.version & (manifest.version - 1)
@@ -313,8 +313,8 @@ def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parse
 def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
     """Apply ``make`` to the content of a small file; if it fails, read the file once more.
 
-    Raises what ``make`` raises if both reads agree, ``Interrupted`` if they differ and ``make``
-    fails again: then a server or proxy sends different bytes each time.
+    Raises what ``make`` raises if both reads agree. Raises ``Interrupted`` if they differ and
+    ``make`` fails again: a server or proxy sends different bytes each time.
     """
     content = place.read(name)
     try:
@@ -331,9 +331,9 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A warehouse as of one commit: ``tables`` names the manifest of each table that has rows.
+    """A warehouse as of one commit. ``tables`` maps each table with rows to its manifest's name.
 
-    ``removed`` names the manifests of removed tables, which the next commit leaves out.
+    ``removed`` does so for removed tables; the next commit leaves them out.
     """
 
     place: Place
@@ -347,10 +347,10 @@ class Snapshot:
     removed: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, table: str) -> Manifest:
-        """The manifest of a table, empty if it never had rows.
+        """The manifest of a table; empty if the table never had rows.
 
-        Raises ``BadInput`` for a damaged or missing manifest, and for columns that a newer
-        Plumbline wrote; ``UsageProblem`` if the version is no longer kept.
+        Raises ``BadInput`` for a damaged or missing manifest, and for columns of a newer Plumbline;
+        ``UsageProblem`` if the version is no longer kept.
         """
         if table not in self.tables:
             return Manifest(table)
@@ -370,7 +370,7 @@ class Snapshot:
         return manifest
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Data files of a table, or of the partitions with these leading values."""
+        """Data files of a table, or of its partitions with these values of leading columns."""
         return _of_partition(self.manifest(table).files, table, partition)
 
 
@@ -388,7 +388,7 @@ def _of_partition(
 
 
 def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of the leading partition columns, in their order; ``KeyError`` for other columns."""
+    """Values of the leading partition columns, in order; ``KeyError`` for other columns."""
     columns = TABLES[table].partitions[: len(partition)]
     if len(columns) < len(partition):
         raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
@@ -401,12 +401,12 @@ def versions(place: Place) -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
-#: The newest version seen of each place: only later ones need to be listed.
+#: The newest version seen at each place: only later versions need to be listed.
 _SEEN: dict[Place, int] = {}
 
 
 def _newest(place: Place) -> int:
-    for after in (f"{_SEEN.get(place, 0):020}", ""):  # lists all if the newest seen is gone
+    for after in (f"{_SEEN.get(place, 0):020}", ""):  # lists all if that version is gone
         for name in reversed(place.names(COMMITS, after)):
             if (number := name.removesuffix(".json")).isdecimal():
                 _SEEN[place] = int(number)
@@ -424,7 +424,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
 
     def parsed(content: bytes) -> Snapshot:
         values: dict[str, Any] = json.loads(content)
-        is_old = "sha256" not in values and values.keys() == _KEYS  # from before there were hashes
+        is_old = "sha256" not in values and values.keys() == _KEYS  # older than hashes
         if not is_old and values.pop("sha256", None) != _digest(values):
             raise ValueError("its hash does not match its content")
         tables = {str(table): str(name) for table, name in values["tables"].items()}
@@ -447,7 +447,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         state = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
     except FileNotFoundError:
         existing = versions(place)
-        if version is None and number not in existing:  # compacted since it was listed
+        if version is None and number not in existing:  # compacted meanwhile
             return snapshot(place)
         if version is not None and number not in existing:
             problem = f"is not kept: there are {min(existing, default=0)} to {_newest(place)}"
@@ -462,7 +462,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
 
 
 def refuse_newer(place: Place, version: int) -> None:
-    """Raise ``BadInput`` for a version of the format that this Plumbline can't read."""
+    """Raise ``BadInput`` for a format version that is too new for this Plumbline."""
     if version > newest_version():
         problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
         raise newer(place, problem)
@@ -473,14 +473,14 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 class Draft:
-    """The next state of a warehouse, to which a commit's change is applied.
+    """The next state of a warehouse, which a commit's change modifies.
 
-    Its format is the newest, unless rows of ``base`` have to be migrated first.
+    Its format is the newest, unless rows of ``base`` must be migrated first.
     """
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
-        self.format = newest_version() if has_rows_of_now(base.format) else base.format
+        self.format = newest_version() if has_current_rows(base.format) else base.format
         self.leases = dict(base.leases)
         self._listings: dict[str, Listing] = {}
         self._replaced: set[str] = set()
@@ -488,14 +488,14 @@ class Draft:
     def _listing(self, table: str) -> Listing:
         if table not in self._listings:
             manifest = self.base.manifest(table)
-            with suppress(IndexError):  # just read, or another draft has taken its listing
+            try:  # none if the manifest was just read, or another draft has taken its listing
                 self._listings[table] = manifest.listing.pop()
-                return self._listings[table]
-            self._listings[table] = Listing(manifest.files)
+            except IndexError:
+                self._listings[table] = Listing(manifest.files)
         return self._listings[table]
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Files like those of ``Snapshot.files``, with the changes made so far."""
+        """As ``Snapshot.files``, with the changes of this draft."""
         return _of_partition(self._listing(table).files, table, partition)
 
     def files_of_unit(self, table: str, partition: Mapping[str, str], unit: str) -> list[File]:
@@ -507,7 +507,7 @@ class Draft:
         self._listing(table).swap(old, new)
 
     def become(self, table: str, files: Iterable[File]) -> None:
-        """Replace all files of a table, even if its manifest can't be read."""
+        """Replace all files of a table, even if the table's manifest can't be read."""
         self._listings[table] = Listing(files)
         self._replaced.add(table)
 
@@ -518,7 +518,7 @@ class Draft:
             files, is_read = listing.files, True
             try:
                 before = self.base.manifest(table)
-            except BadInput:  # its version is in its name, and all else is to be replaced
+            except BadInput:  # the version is in its name, and `become` replaces all else
                 version = _version_in(self.base.tables[table])
                 before, is_read = Manifest(table, version, columns=("unknown",)), False
             difference: Difference | None = listing.difference()
@@ -528,7 +528,7 @@ class Draft:
                 if not is_read or difference.of(before.files) != files:
                     difference = None
             columns = tuple(TABLES[table].names)
-            # For readers of Delta Lake, who find older rows only under the older names.
+            # Readers of Delta Lake find older rows only under the old names.
             old = tuple(name for name in before.columns if name in TABLES[table].old_names)
             if old and any(file.columns != columns_id(TABLES[table]) for file in files):
                 columns += old
@@ -540,24 +540,24 @@ class Draft:
         return by_table
 
     def hand_on(self, state: Snapshot) -> None:
-        """Leave the listings to the next draft; it begins from ``state``, this draft's result."""
+        """Leave the listings to the next draft, which starts from this draft's result ``state``."""
         for table, listing in self._listings.items():
             manifest = state.manifest(table)
             if len(manifest.files) == len(listing.files):
                 manifest.listing[:] = [listing]
 
 
-#: Tokens of this process's leases, by place and name; a commit checks those of its place.
+#: Tokens of this process's leases, by place and name; a commit checks those at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: Changes a draft; called again on the newer state when another writer was faster.
+#: A function that changes a draft; called again on the newer state if another writer was faster.
 Change: TypeAlias = Callable[[Draft], None]
 
 
 def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapshot:
     """Apply a change to the newest state and make the result the next version.
 
-    Nothing is written when the change changes nothing. Raises what ``change`` raises, and
-    ``LeaseLost``; the warehouse is then as before.
+    Writes nothing if nothing changed. Raises what ``change`` raises, and ``LeaseLost``; then the
+    warehouse is unchanged.
     """
     with place.writing():
         state = None
@@ -582,9 +582,9 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
 def write_delta_log(place: Place, manifest: Manifest, change: Difference | None = None) -> None:
     """Write a table's Delta Lake log up to a manifest, also entries that killed writers left out.
 
-    ``change`` is its difference from the previous manifest, if known: only the last entry is then
-    written, provided that the one before exists. If an earlier manifest can no longer be read, the
-    files that the Delta Lake log lists are taken for its files.
+    ``change``: the difference from the previous manifest, if known. With it, only the last entry is
+    written, if the entry before exists. The files of an earlier manifest that can't be read are
+    taken from the Delta Lake log.
     """
     if change is not None and (before := _logged_before(place, manifest)) is not None:
         _write_entry(place, before.columns, manifest, change)
@@ -614,7 +614,7 @@ def write_delta_log(place: Place, manifest: Manifest, change: Difference | None 
 
 
 def _logged_before(place: Place, manifest: Manifest) -> Manifest | None:
-    """The previous manifest, if it can be read and the Delta Lake log has its entry."""
+    """The previous manifest, if it is readable and has its entry in the Delta Lake log."""
     if manifest.previous is None:
         return Manifest(manifest.table)
     with suppress(BadInput, FileNotFoundError):
@@ -625,7 +625,7 @@ def _logged_before(place: Place, manifest: Manifest) -> Manifest | None:
 
 
 def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: Difference) -> None:
-    """Write a manifest's Delta Lake entry; ``columns`` are those of the entry before it."""
+    """Write a manifest's Delta Lake entry; ``columns`` are the columns of the entry before."""
     gone, added = set(change.gone), {file.path for file in change.added}
     content = delta.entry(
         step.table,
@@ -637,7 +637,7 @@ def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: D
 
 
 def _listed(place: Place, manifest: Manifest, existing: set[str]) -> set[str]:
-    """Paths of files as of the Delta Lake entry before a manifest's; writes missing ones, empty."""
+    """Files listed before a manifest's Delta Lake entry; adds missing entries, without actions."""
     listed: dict[str, int] = {}
     for version in range(manifest.version):
         name = delta.log_name(manifest.table, version)
@@ -650,11 +650,11 @@ def _listed(place: Place, manifest: Manifest, existing: set[str]) -> set[str]:
 
 
 class LeaseLost(Interrupted):
-    """Another command took a lease that this process did not renew in time."""
+    """Another command took a lease that this process didn't renew in time."""
 
 
 def _refuse_lost(draft: Draft, name: str, token: str) -> None:
-    """Raise ``LeaseLost`` when a draft's base no longer has a lease with this token."""
+    """Raise ``LeaseLost`` if the draft's base has no lease ``name`` with this token."""
     lease = draft.leases.get(name, {})
     if lease.get("token") != token:
         taker = lease.get("holder", "a command that has ended")
@@ -666,7 +666,7 @@ def _refuse_lost(draft: Draft, name: str, token: str) -> None:
 def _create(
     place: Place, draft: Draft, manifests: Mapping[str, Manifest], run_id: str, about: str
 ) -> Snapshot | None:
-    """Create the next version; if another writer was faster, leave nothing and return ``None``."""
+    """Create the next version; if another writer was faster, clean up and return ``None``."""
     names, commit_id = {}, uuid.uuid4().hex
     for table, manifest in manifests.items():
         content = _content(place, manifest)
@@ -691,14 +691,14 @@ def _create_commit(place: Place, state: Snapshot, commit_id: str) -> bool:
     values |= {"time": state.time.isoformat(), "id": commit_id}
     content = json.dumps({**values, "sha256": _digest(values)}).encode()
     name = f"{COMMITS}/{state.version:020}.json"
-    # If an object store created the file but its answer was lost, the commit is made, too.
+    # The second check: an object store may create the file although its answer is lost.
     return place.create(name, content) or place.read(name) == content
 
 
 def begin(place: Place) -> None:
-    """Make the first, empty version of a warehouse, unless there is one.
+    """Make the first, empty version of a warehouse, if it has no version.
 
-    Raises ``BadInput`` if there are data files, since their log has then been lost.
+    Raises ``BadInput`` if it has data files: their log has been lost.
     """
     if place.names(COMMITS):
         return

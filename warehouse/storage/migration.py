@@ -1,4 +1,4 @@
-"""Bring a warehouse of an older version to the newest one, in one commit."""
+"""Migration of an older warehouse to the newest version, in one commit."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ class Migrated:
 def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
     """Bring every file to the newest version, and fill in columns that were added.
 
-    Current files stay; each outdated one is rewritten, and its old file stays until ``compact``
-    removes it. All tables change in one commit, so after an interruption the warehouse is as it
-    was, and the same call begins again. With ``dry_run`` nothing is written. Raises ``BadInput``
-    for a warehouse that is newer or too old, and for a file that can't be read or does not fit;
-    nothing is changed then.
+    Only outdated files are rewritten; the old files stay until ``compact`` removes them. All tables
+    change in one commit: an interrupted call changes nothing, and can be repeated. With ``dry_run``
+    nothing is written. Raises ``BadInput``, and changes nothing, for a warehouse that is newer or
+    too old, and for a file that can't be read or doesn't fit.
     """
     store = Store(place_of(root))
 
     def change(draft: Draft) -> None:
         draft.format = newest_version()
         for name, file in outdated:
-            if file in draft.files(name):  # else it was replaced meanwhile
+            if file in draft.files(name):  # else another writer has replaced it
                 draft.swap(name, [file], [_rewritten(store, name, file, now.format)])
 
     with disk_problems(root):

@@ -1,4 +1,4 @@
-"""Opening a warehouse: its marker, the state that is read, and the paths of its files."""
+"""Opening of a warehouse: its marker, the state to read, and the paths of its files."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from plumbline.warehouse.storage.format import (
     LOGGED,
     MARKER,
     OLDEST,
-    has_rows_of_now,
+    has_current_rows,
     newest_version,
 )
 from plumbline.warehouse.storage.log import File, Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, command
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
-#: Packages whose errors in reading a file are about that file.
+#: Packages whose errors in reading a file mean a fault of the file.
 _LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
-#: Errors of a machine that lacks a resource; they say nothing about a file.
+#: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 _HISTORY = "see `plumbline warehouse history`"
-#: Advice by number of the error; ``None`` is for libraries' own errors, which have no number.
+#: Advice by error number; ``None`` for libraries' own errors, which have no number.
 _FIXES: dict[int | None, str] = {
     None: "`plumbline warehouse check` says what is wrong with it",
     **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), log.GET_COPY),
@@ -57,8 +57,8 @@ Nothing but Plumbline may write here.
 def place_of(root: str | Path) -> Place:
     """The place of a path or address.
 
-    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern, or that can't be a
-    directory.
+    Raises ``UsageProblem`` for a path that DuckDB would take for a glob pattern, and for a path
+    that can't be a directory.
 
     >>> str(place_of("out/warehouse"))
     'out/warehouse'
@@ -74,7 +74,7 @@ def place_of(root: str | Path) -> Place:
 
 @dataclass(frozen=True)
 class _OfBenchmarks(Snapshot):
-    """A state without files of other benchmarks in the tables partitioned by benchmark."""
+    """A state that hides the partitions of other benchmarks."""
 
     benchmarks: Collection[str] = ()
 
@@ -103,11 +103,11 @@ class OpenWarehouse:
     def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
         """Open a warehouse; with ``create``, make a missing one.
 
-        ``reads`` is the table that will be read: the message about a missing warehouse names the
-        command that fills it.
+        ``reads`` is the table to be read: the message about a missing warehouse names the command
+        that fills it.
 
-        Raises ``BadInput`` for a missing warehouse without ``create``, a directory that holds
-        something else, a newer warehouse, or an older one whose rows must be migrated first;
+        Raises ``BadInput`` for a missing warehouse without ``create``, a directory with other
+        files, a newer warehouse, and an older one whose rows must be migrated first;
         ``UsageProblem`` as ``place_of``.
         """
         place = place_of(root)
@@ -124,7 +124,7 @@ class OpenWarehouse:
                 place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
                 place.create(README, _README.encode())
         version = migratable(place).format
-        if not has_rows_of_now(version):
+        if not has_current_rows(version):
             problem = f"has version {version}, this Plumbline reads version {newest_version()}"
             fix = f"run `plumbline warehouse migrate --warehouse {place}`"
             raise BadInput(f"warehouse {place}", problem, fix)
@@ -138,25 +138,25 @@ class OpenWarehouse:
     def pinned(self: _Kind, at: int | None = None) -> _Kind:
         """This warehouse at a version, by default the newest: all reads then see one state.
 
-        Raises what ``log.snapshot`` raises, and ``BadInput`` for a version in an older format.
+        Raises as ``log.snapshot``, and ``BadInput`` for a version in an older format.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
-        if not has_rows_of_now(state.format):
+        if not has_current_rows(state.format):
             problem = f"is from before format {newest_version()} and can't be read any more"
             raise BadInput(f"version {state.version} of {self.place}", problem, "take a later one")
         return type(self)(self.place, state, self._look)
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
-        """This warehouse, for reading only, without the partitions of other benchmarks."""
+        """This warehouse, read-only and without the partitions of other benchmarks."""
         state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
         return OpenWarehouse(self.place, state, self._look)
 
     def looking(self: _Kind) -> _Kind:
-        """This warehouse, to show data only: files hashed in the last day aren't hashed again."""
+        """This warehouse, for display: files hashed in the last day aren't hashed again."""
         return type(self)(self.place, self._at, Look.SEEN)
 
     def snapshot(self) -> Snapshot:
-        """The state that this store reads now."""
+        """The pinned state, or the newest."""
         return self._at or log.snapshot(self.place)
 
     def path(self, file: File) -> Path:
@@ -173,7 +173,7 @@ class OpenWarehouse:
     def existing(cls: type[_Kind], root: str | Path) -> _Kind | None:
         """The warehouse at a path or address; ``None`` if nothing is there yet.
 
-        Raises what ``open`` raises.
+        Raises as ``open``.
         """
         place = place_of(root)
         if not is_marked(place) and next(place.walk(), None) is None:
@@ -191,21 +191,21 @@ class OpenWarehouse:
 
 
 def is_marked(place: Place) -> bool:
-    """True if a place holds a warehouse's marker, of any version, even one that can't be read."""
+    """True if a place has the marker of a warehouse, even if the marker can't be read."""
     try:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:  # `migratable` says what is wrong
+    except OSError:  # `migratable` raises the error
         return True
     return True
 
 
 def migratable(place: Place) -> Snapshot:
-    """The newest state of a warehouse that can be opened, if need be after a migration.
+    """The newest state of a warehouse that can be opened, perhaps only after a migration.
 
-    A warehouse without commits gets its first, empty version. Raises ``BadInput`` for a marker that
-    can't be read, and for a version that is too old to migrate, or newer than this Plumbline's.
+    Creates the first, empty version of a warehouse without commits. Raises ``BadInput`` for an
+    unreadable marker, and a version that is too old to migrate or newer than this Plumbline's.
     """
     try:
         version = json.loads(place.read(MARKER))["warehouse_version"]
@@ -227,9 +227,9 @@ def migratable(place: Place) -> Snapshot:
 def reading(place: Place, path: Path) -> Iterator[None]:
     """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
 
-    Only for a damaged file, whose size or bytes differ from those published, the advice is
-    ``forget``; a good file may be unreadable because of its disk or server. Errors of a machine
-    that lacks memory, disk space or file handles pass unchanged.
+    The advice is ``forget`` only for a damaged file, whose size or bytes differ from the published
+    ones. A good file may be unreadable because of its disk or server. Errors for a lack of memory,
+    disk space or file handles pass unchanged.
     """
     where = f"warehouse {place}, {path}"
     try:
@@ -255,11 +255,11 @@ def reading(place: Place, path: Path) -> Iterator[None]:
 
 
 def version_of(store: OpenWarehouse, text: str) -> int:
-    """The version that a text names: its number, a time, or the start of a run's id.
+    """The version that a text gives as its number, a time, or the start of a run's id.
 
-    A time means the last version made by then. It is ISO 8601, in UTC unless it names a zone, with
-    dashes, since a run's id looks like a time without them. A run means the last version that it
-    made. Raises ``UsageProblem`` for an empty text, and for a text that names no version.
+    A time means the last version made by then. It is ISO 8601 with dashes (without them, it would
+    look like a run's id), in UTC unless it names a zone. A run means the last version that the run
+    made. Raises ``UsageProblem`` for an empty text, and if there is no such version.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")

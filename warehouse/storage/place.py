@@ -1,8 +1,8 @@
 """Storage of a warehouse: a directory, or a prefix of an object store, behind one interface.
 
-Both can create a file only if its name is free, which is all that commits need. Names are relative,
-with ``/``, and already quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped bit,
-so a data file's hash is checked before the file is used (see ``Look``).
+Commits need one operation, which both have: create a file unless its name is taken. Names are
+relative, with ``/``, and quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped
+bit, so a data file's hash is checked before the file is used (see ``Look``).
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from plumbline.warehouse.paths import refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-#: Suffix of the files in ``STAGING`` that ``create`` is about to link to their final name.
+#: Suffix of files in ``STAGING`` that ``create`` is about to link to their final name.
 _NEW = ".new"
 #: A file on which every writer holds a shared lock.
 _WRITERS = "_log/writers"
-#: Attempts to find a moment in which nobody writes, and the seconds between two.
+#: Attempts to find a moment without writers, and seconds between attempts.
 _TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 #: Most bytes of the file that lists when files were hashed.
 _LONGEST_LIST = 8 << 20
-#: Seconds for which an entry of that list is trusted, and after which a new check renews it.
+#: Seconds for which an entry of this list is trusted, and after which a check renews it.
 _COUNTS_S, _NOTED_S = 86_400, 3_600
 #: A random id of the machine's last start; only Linux has it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Damaged(ValueError):
-    """The bytes read are not those that were published."""
+    """A file's content differs from what was published."""
 
 
 class Look(Enum):
     """The check of a data file's hash before the file is used."""
 
-    #: To show data: no check of a file hashed in the last day and since the machine was started.
+    #: For display: no check of a file hashed in the last day and since the machine was started.
     SEEN = "seen"
-    #: A check of the file, or of the local copy of a remote file.
+    #: Check of the file, or of the local copy of a remote file.
     HASHED = "hashed"
-    #: A check of what is stored now: a remote file is downloaded again.
+    #: Check of the stored file: a remote file is downloaded again.
     STORED = "stored"
 
 
@@ -72,37 +72,37 @@ class Place(Protocol):
     def __hash__(self) -> int: ...
 
     def read(self, name: str) -> bytes:
-        """Content of a small file; raises ``FileNotFoundError`` if it doesn't exist."""
+        """Content of a small file. Raises ``FileNotFoundError`` for a missing file."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Make a file, unless its name is taken; true if it was made. It survives a power cut."""
+        """Create a file unless its name is taken; true if created. It survives a power cut."""
 
     def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to a name that nobody else uses; it survives a power cut."""
+        """Move a complete local file to an unused name; it survives a power cut."""
 
     def names(self, directory: str, after: str = "") -> list[str]:
-        """Sorted names of a directory's files that sort after ``after``; empty if it's missing."""
+        """Sorted names of a directory's files, from after ``after`` on; empty if it's missing."""
 
     def walk(self) -> Iterator[str]:
-        """Names of all files, without those of unfinished work."""
+        """Names of all files except unfinished work."""
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
 
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
-        """A local path of a data file, for reading.
+        """A local path at which a data file can be read.
 
-        Raises ``FileNotFoundError`` if it doesn't exist, ``Damaged`` if it isn't as published.
+        Raises ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
         """
 
     def scratch(self) -> Path:
-        """A local directory for unfinished work: ``_staging`` and ``_work`` are in it."""
+        """A local directory for unfinished work, with ``_staging`` and ``_work``."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """In the block, no other process removes files that no commit names yet."""
+        """During the block, no other process removes files that no commit names yet."""
 
     def is_quiet(self) -> bool | None:
-        """True if nobody is in a block of ``writing``; ``None`` if that can't be known."""
+        """True if no process is in a block of ``writing``; ``None`` if that can't be known."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Disk:
             yield
 
     def _clear(self) -> None:
-        """Remove what killed writers left unfinished, while nobody else is writing."""
+        """Remove the unfinished files of killed writers; call it only while nobody else writes."""
         for path in staging(self).iterdir():
             if path.suffix == _NEW:  # `create` may be about to link it to its final name
                 continue
@@ -219,7 +219,7 @@ class Disk:
         return False
 
     def _with_parents(self, name: str) -> Path:
-        """The path of a name; its missing directories are made, and survive a power cut."""
+        """The path of a name. Makes missing directories, which survive a power cut."""
         target = self.root / name
         missing = []
         parent = refuse_links(self.root, target.parent)
@@ -243,7 +243,7 @@ def command(place: Place, *words: str) -> str:
 
 
 def staging(place: Place) -> Path:
-    """The directory of files that are being written."""
+    """The directory for files that are being written; created if missing."""
     path = refuse_links(place.scratch(), place.scratch() / STAGING)
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -284,9 +284,9 @@ def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
 
 
 def hashed_at(path: Path, sha256: str) -> float:
-    """Unix time when a file's hash was last checked; ``-inf`` if that isn't known.
+    """Unix time when a file's hash was last checked; ``-inf`` if unknown.
 
-    It isn't known for missing files, and for files hashed before the machine was started.
+    Unknown for missing files, and for files hashed before the machine was started.
     """
     try:
         return _hashed().get(_check_key(path, sha256), -math.inf)
@@ -295,13 +295,13 @@ def hashed_at(path: Path, sha256: str) -> float:
 
 
 def _check_key(path: Path, sha256: str) -> str:
-    """The key of a file's hash check: the machine's start, the hash, size and time of change."""
+    """The key of a file's hash check: boot id, hash, size and modification time."""
     status = path.stat()
     return f"{_boot()} {sha256} {status.st_size} {status.st_mtime_ns}"
 
 
 def _record_check(key: str) -> None:
-    """Record that a file was hashed now; a cache that can't be written is ignored."""
+    """Record that a file was hashed now; ignores a cache that can't be written."""
     now = time.time()
     _hashed()[key] = now
     with suppress(OSError):
@@ -310,7 +310,7 @@ def _record_check(key: str) -> None:
         with path.open("a", encoding="ascii") as file:
             file.write(f"{now:.0f} {key}\n")
         if path.stat().st_size > _LONGEST_LIST:
-            path.unlink()  # most of it is about files that are gone
+            path.unlink()  # most entries are of files that are gone
 
 
 def _checks_file() -> Path:

@@ -1,4 +1,4 @@
-"""The ``run`` table: every command that wrote to the warehouse, with options and outcome."""
+"""The table ``run``: every command that wrote to the warehouse, with options and outcome."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PACKAGES = (
 
 
 def config_hash(config: Mapping[str, object]) -> str:
-    """Hash of options that does not depend on their order (16 hex digits).
+    """Hash of options, independent of their order; 16 hex digits.
 
     >>> config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1})
     True
@@ -58,7 +58,7 @@ def new_run_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
-#: The open run with ``joins``: its warehouse, its id, and the options of each step so far.
+#: The open run with ``joins``: warehouse, run id, and the options of each step so far.
 _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVar(
     "joined", default=None
 )
@@ -71,13 +71,13 @@ def recorded(
     """Run the block as a run of ``command``: write its row of ``run``, and update it at the end.
 
     Yields the run's id. With ``joins``, calls inside the block for the same warehouse are steps of
-    this run. They write no row and yield this run's id; the options in which a step differs are
-    stored under ``steps`` in ``config`` once the run has finished.
+    this run: they write no row and yield this run's id. At the end, the options in which a step
+    differs from the run are stored under ``steps`` in ``config``.
 
     An exception is re-raised, and its first line stored. The status is ``interrupted`` for
-    ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. A run that
-    ends with ``UsageProblem`` before it changed a table loses its row. The row of a killed process
-    stays ``running``. Raises ``BadInput`` for a disk that can't be written.
+    ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row is
+    removed after a ``UsageProblem`` before any change of a table. The row of a killed process stays
+    ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -109,7 +109,7 @@ def recorded(
         is_stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
         error = "interrupted" if is_stopped else type(e).__name__
         ended = _ended(started, "interrupted" if is_stopped else "failed", str(e).strip() or error)
-        with suppress(BadInput):  # if the row can't be written either, ``e`` is raised
+        with suppress(BadInput):  # ``e`` is raised even if the row can't be written
             if not (isinstance(e, UsageProblem) and _withdraw(store, run_id, first_version)):
                 publish(store, row | ended)
         raise
@@ -121,12 +121,12 @@ def recorded(
 
 
 def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
-    """Remove a run's row unless the run made a version after ``first_version``; true if removed."""
+    """Remove a run's row if the run made no version after ``first_version``; true if removed."""
     later = (v for v in log.versions(store.place) if v > first_version)
     if any(log.snapshot(store.place, version).run_id == run_id for version in later):
         return False
     files = [f for f in store.snapshot().files("run") if {u.name for u in f.units} == {run_id}]
-    for file in files:  # no file if compaction has merged the row with others
+    for file in files:  # none if compaction has merged the row with others
         forget(store, "run", file, run_id)
     return bool(files)
 
@@ -134,7 +134,7 @@ def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
 def _differing_options(
     step: Mapping[str, object], config: Mapping[str, object]
 ) -> dict[str, object]:
-    """Options of a step that its run lacks or has with another value.
+    """Options of a step that the run's ``config`` lacks or has with another value.
 
     >>> _differing_options({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
     {'lists': ['names']}
@@ -159,7 +159,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 def may_be_running(row: dict[str, Any]) -> bool:
     """True if a row of ``run`` has no end yet and its process may still be running.
 
-    A process on another host is assumed to be running.
+    A process on another host counts as running.
 
     >>> may_be_running({"status": "finished", "error": None})
     False
@@ -167,13 +167,8 @@ def may_be_running(row: dict[str, Any]) -> bool:
     return row["status"] == "running" and may_live(row["error"] or "")
 
 
-def others_may_be_writing(store: Store) -> bool:
-    """True if a run of another process has no end yet and may still be writing."""
-    return bool(others_running(store))
-
-
 def others_running(store: Store) -> list[dict[str, Any]]:
-    """Rows of ``run`` that have no end yet, and whose process is another and may be running."""
+    """Rows of ``run`` without an end, of other processes that may still be running."""
     rows, own_text = store.read("run").to_pylist(), this_process()
     others = (row for row in rows if not (row["error"] or "").endswith(own_text))
     return [row for row in others if may_be_running(row)]
@@ -181,7 +176,7 @@ def others_running(store: Store) -> list[dict[str, Any]]:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Installed versions of the packages on which results depend; absent ones are left out."""
+    """Installed versions of the packages on which results depend, without absent packages."""
     installed = {}
     with suppress(metadata.PackageNotFoundError):
         installed[NAME] = distribution().version
@@ -192,7 +187,7 @@ def package_versions() -> dict[str, str]:
 
 
 def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Versions of packages in a row of ``run``. Raises ``BadInput`` if they are not a JSON object.
+    """Versions of packages in a row of ``run``. Raises ``BadInput`` if they aren't a JSON object.
 
     >>> recorded_versions({"packages": '{"plumbline": "0.1.0", "numpy": "2.1"}'})
     {'plumbline-lm': '0.1.0', 'numpy': '2.1'}
@@ -204,7 +199,7 @@ def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
 def _git_commit(file: Path = Path(__file__)) -> str | None:
     """Commit of the repository that tracks this file; ``None`` for an installed package.
 
-    A user's own repository, with Plumbline installed somewhere in it, doesn't track the file.
+    A user's repository in which Plumbline is installed doesn't track the file.
     """
     file = file.resolve()
     for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):

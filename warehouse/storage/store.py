@@ -1,4 +1,4 @@
-"""The tables of a warehouse: cast rows, publish them in commits, replace, drop, read.
+"""The tables of a warehouse: cast, publish, replace, drop and read their rows.
 
 A data file, ``<table>/<partition>=<value>/.../<name>.parquet``, is part of a table once a commit
 names it (``log.py``).
@@ -32,17 +32,17 @@ from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-#: Bytes of a data file from which on several threads read it: at a small one they only wait.
+#: Data files of at least this many bytes are read by several threads.
 _THREADED_BYTES = 1 << 20
 #: Types of rows that can be written.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
 
 def cast(table: Table, rows: Rows) -> pa.Table:
-    """Bring rows to a table's schema: column order, types, NULL rules.
+    """Cast rows to a table's schema: column order, types, NULL rules.
 
-    Missing columns that may be NULL are filled with NULL. Raises ``BadInput`` naming the table and
-    column for unknown or missing columns, values that do not fit, and NULL where it is not allowed.
+    Missing columns that may be NULL are filled with NULL. Raises ``BadInput``, with table and
+    column, for unknown or missing columns, values that don't fit, and NULL that isn't allowed.
 
     >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea", "n_word": 2}]).num_rows
     1
@@ -87,7 +87,7 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Staged:
-    """A partition being written. Picklable: Spark tasks write its parts, the driver commits it."""
+    """A partition being written. Picklable: Spark tasks write parts, and the driver commits."""
 
     table: str
     directory: str
@@ -97,8 +97,8 @@ class Staged:
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Write one part file of this partition; returns its number of rows.
 
-        A part written twice under one name (a retried task) replaces itself. Without rows no file
-        is left.
+        A part with the same name, as from a retried task, is replaced. Without rows, no file is
+        written.
         """
         table = TABLES[self.table]
         parts = (cast(table, batch) for batch in batches if batch.num_rows)
@@ -121,7 +121,7 @@ class Staged:
 
 
 class Store(OpenWarehouse):
-    """A warehouse as of its newest commit, or pinned to one state and then only for reading.
+    """A warehouse as of its newest commit, or pinned to one state and then read-only.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")
@@ -138,10 +138,10 @@ class Store(OpenWarehouse):
 
     @contextmanager
     def together(self, run_id: str, about: str = "") -> Iterator[None]:
-        """Publish everything that the block publishes in one commit, at its end.
+        """Publish the changes of the block in one commit, at its end.
 
-        After an error nothing is published. Inside the block the store reads the state before it.
-        A nested block is part of the outer one.
+        After an error, nothing is published. Inside the block, the store reads the state before
+        the block. A nested block is part of the outer block.
         """
         if self._together is not None:
             yield
@@ -161,9 +161,9 @@ class Store(OpenWarehouse):
             self._commit(change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
-        """Publish rows of one partition under the name ``unit``, replacing that unit.
+        """Publish rows of one partition as the unit named ``unit``, which they replace.
 
-        All rows must share the partition's values. Without rows the old unit stays.
+        All rows must share the values of the partition. Without rows, the old unit stays.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -188,8 +188,8 @@ class Store(OpenWarehouse):
             self._replace(table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
-        """Begin a partition that readers do not see yet; see ``Staged.write_part``, ``commit``."""
-        _folders(table, partition)  # raises already here for an invalid name
+        """Begin a partition, to fill by ``Staged.write_part`` and to publish by ``commit``."""
+        _folders(table, partition)  # raises for an invalid name
         stack = ExitStack()
         stack.enter_context(self.place.writing())
         directory = staging(self.place) / uuid.uuid4().hex
@@ -210,19 +210,19 @@ class Store(OpenWarehouse):
             self._replace(staged.table, partition, files, staged.run_id)
 
     def discard(self, staged: Staged) -> None:
-        """Remove a staged partition."""
+        """Remove a staged partition instead of publishing it."""
         with self._staged.pop(staged.directory):
             shutil.rmtree(staged.directory, ignore_errors=True)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove a partition or, given only leading columns, all partitions with these values."""
+        """Remove a partition or, for values of only leading columns, all such partitions."""
         self._replace(table, partition, [], run_id, "drop")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
-        """All rows of a table, or of one partition, in the table's schema; empty if none.
+        """All rows of a table, or of some partitions, in the table's schema; may be empty.
 
-        ``where`` selects rows; ``partition`` gives the leading partition columns in order. Raises
-        ``BadInput`` naming a file that can't be read or isn't what was published.
+        ``where`` selects rows; ``partition`` gives values of the leading partition columns. Raises
+        ``BadInput`` with the path of a file that can't be read or isn't as published.
         """
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
@@ -237,7 +237,7 @@ class Store(OpenWarehouse):
                 rows = pq.ParquetFile(path).read(use_threads=file.n_bytes >= _THREADED_BYTES)
                 rows = TABLES[table].with_new_names(rows)
             else:
-                import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+                import pyarrow.dataset as ds  # may load pandas, in 0.5 s
 
                 rows = ds.dataset(path, schema).to_table(filter=where)
             try:
@@ -247,12 +247,12 @@ class Store(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def rows(self, path: Path) -> pa.Table:
-        """All rows of a data file, with its own columns. ``BadInput`` if it can't be read."""
+        """All rows of a data file, with the file's columns. ``BadInput`` if it can't be read."""
         with reading(self.place, path):
             return pq.ParquetFile(path).read()
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """The values of the partition columns that all rows share; ``BadInput`` if they do not."""
+        """The values of the partition columns; ``BadInput`` unless all rows share them."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
@@ -269,9 +269,9 @@ class Store(OpenWarehouse):
         units: Sequence[Unit],
         written_ms: int = 0,
     ) -> File:
-        """Move a finished Parquet file to a table's directory; a commit must then name it.
+        """Move a finished Parquet file to a table's directory; a commit must then name the file.
 
-        ``written_ms`` is when its rows were written (Unix ms); 0 means now.
+        ``written_ms``: when its rows were written (Unix ms); 0 means now.
         """
         name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
@@ -294,14 +294,14 @@ class Store(OpenWarehouse):
         units: Sequence[Unit],
         written_ms: int = 0,
     ) -> File:
-        """Write rows as a data file of a partition; a commit must then name it; see ``adopt``."""
+        """Write rows as a data file of a partition; a commit must then name it. See ``adopt``."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         metadata = file_metadata(table, units[0].run_id)
         write_file(made, data.replace_schema_metadata(metadata))
         return self.adopt(table, partition, made, units, written_ms)
 
     def _without(self, table: str, file: File, unit: str) -> File:
-        """Write a new file with all units of ``file`` except one."""
+        """Write a new file with all units of ``file`` except ``unit``."""
         whole = self.rows_of(table, file)
         parts, units, start = [], [], 0
         for other in file.units:
@@ -337,18 +337,18 @@ class Store(OpenWarehouse):
 
 
 def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Names of the directories of a partition; ``BadInput`` for values that can't be in one."""
+    """Names of a partition's directories; ``BadInput`` for values that can't be in a name."""
     values = log.partition_values(table, partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]
 
 
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
-    """Write a Parquet file that appears under its name only when it is complete.
+    """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file, which is read once and as a whole, is written fast rather than small, and
-    without checksums and the statistics that help readers select rows.
+    A ``temporary`` file is to be read once and as a whole. It is optimised for speed, not size, and
+    has no checksums and statistics.
     """
-    # A dictionary makes columns of text small, but hardly those of numbers.
+    # A dictionary makes text columns smaller, but hardly columns of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}

@@ -1,4 +1,4 @@
-"""A warehouse's past: restore a version, take a file out, copy a state elsewhere."""
+"""Versions of a warehouse: restore one, copy the newest to another place, forget a file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from plumbline.warehouse.storage.store import Store
 
 
 def restore(store: Store, version: int, run_id: str) -> None:
-    """Make every table, except ``run``, what it was at a version.
+    """Bring every table, except ``run``, back to its state at a version.
 
-    Raises what ``pinned`` raises and, before anything changes, ``BadInput`` for a file that is
-    unreadable or not as published.
+    Raises as ``pinned``, and ``BadInput`` for a file that is unreadable or not as published; then
+    nothing is changed.
     """
     state = store.pinned(version).snapshot()
 
@@ -27,7 +27,7 @@ def restore(store: Store, version: int, run_id: str) -> None:
         for table in {*draft.base.tables, *state.tables} - {"run"}:
             draft.become(table, state.files(table))
 
-    with store.place.writing():  # so that `compact` removes none of these files meanwhile
+    with store.place.writing():  # meanwhile `compact` removes none of these files
         for table in state.tables.keys() - {"run"}:
             for file in state.files(table):
                 with reading(store.place, store.root / file.path):
@@ -36,7 +36,7 @@ def restore(store: Store, version: int, run_id: str) -> None:
 
 
 def file_of(store: Store, path: Path) -> tuple[str, File]:
-    """The table and entry of a data file of the newest version, given by its path.
+    """The table and entry of the data file at a path, in the newest version.
 
     The path may be relative to the warehouse. Raises ``UsageProblem`` for any other path.
     """
@@ -50,18 +50,18 @@ def file_of(store: Store, path: Path) -> tuple[str, File]:
 
 
 def forget(store: Store, table: str, file: File, run_id: str) -> None:
-    """Take a data file out of its table; it stays on the disk until ``compact`` removes it."""
+    """Take a data file out of its table; the file stays stored until ``compact`` removes it."""
     log.commit(store.place, lambda draft: draft.swap(table, [file], []), run_id, f"forget {table}")
 
 
 def copy(
     source: Store, target: Store, force: bool, progress: Callable[[int, int], None]
 ) -> tuple[int, int]:
-    """Copy a warehouse's newest state to another; returns numbers of all files and of files sent.
+    """Copy a warehouse's newest state to another; returns the numbers of all and of sent files.
 
-    Files that the target already has are not sent again, so an interrupted copy resumes. Raises
-    ``UsageProblem`` if the target has runs that the source lacks, also runs recorded during the
-    copy, unless ``force``; ``BadInput`` for a file that isn't what was published.
+    Files that the target already has are not sent, so an interrupted copy resumes. Unless
+    ``force``, raises ``UsageProblem`` if the target has runs that the source lacks, also runs
+    recorded during the copy. Raises ``BadInput`` for a file that isn't as published.
     """
     state = source.snapshot()
     source_runs = _runs(Store(source.place, state))

@@ -1,4 +1,4 @@
-"""Rows of CSV: reading of released tables, and writing for spreadsheets."""
+"""CSV: rows of released tables, and CSV text for spreadsheets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """One row of a table: its number from 1 (the header not counted), fields by column, problem."""
+    """A row of a table: number (from 1, without the header), fields by column, problem."""
 
     number: int
     fields: dict[str, str]
@@ -34,9 +34,9 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
     """The rows of a CSV file whose header has at least ``columns``; blank lines are skipped.
 
     A row has a ``problem`` if it has the wrong number of fields, breaks the rules of CSV, or spans
-    several lines because a quote is not closed. Bytes that are not UTF-8 become lone surrogates, so
-    that the caller can reject their row.
-    Raises ``BadInput`` when the file can't be read to its end or a column is missing.
+    several lines because a quote is not closed. Bytes that are not UTF-8 become lone surrogates, by
+    which the caller can reject the row. Raises ``BadInput`` if the file can't be read to its end or
+    a column is missing.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "table.csv"
@@ -92,7 +92,7 @@ def records_of(
 
 
 def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
-    """The problem of a row that spans ``lines`` if an unclosed quote joined them, else ``None``.
+    """The problem of a row of several ``lines`` if an unclosed quote joined them, else ``None``.
 
     >>> _open_quote(['Old,"Young\\n', "Older,Younger\\n"], ",")
     'a quote left open takes 2 lines into one field: close it, or write a quote in a text twice'

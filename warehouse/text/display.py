@@ -11,9 +11,9 @@ class Display:
     """The display of a column.
 
     Attributes:
-        heading: its title, with its unit.
-        scale: factor of its figures, such as 100 for a share in percent.
-        digits: how many after the point; -1: as many as a small figure needs, None: the default.
+        heading: title of the column, with its unit.
+        scale: factor of the figures, such as 100 for a share in percent.
+        digits: digits after the point; -1: as many as a small figure needs; None: the default.
         is_signed: positive figures are shown with a plus sign.
         is_probability: values below 0.0001 are shown as ``< 0.0001``.
     """
@@ -25,7 +25,7 @@ class Display:
     is_probability: bool = False
 
 
-#: Displays by column name. Ends of intervals, ``x_low`` and ``x_high``, are shown as ``x`` is.
+#: Displays by column name. Interval ends ``x_low`` and ``x_high`` are shown like ``x``.
 _KNOWN = {
     "us": Display("US %", 100, 1),
     "pd": Display("PD points", 1, 1, True),
@@ -72,10 +72,10 @@ _KNOWN = {
     "high_nats": Display("high, nats", 1, 3, True),
     "last_nats": Display("log ratio at the last step", 1, 2, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # beside "word", the word
+    "n_word": Display("occurrences"),  # the word has the heading "word"
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # beside "n_clusters", how many
+    "clusters": Display("interval over"),  # their number is "n_clusters"
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")
@@ -84,7 +84,7 @@ _PROBABILITY = re.compile(r"[pq](_|$)")
 
 
 def display(name: str, unit: str = "") -> Display:
-    """The display of a column or, with its ``unit``, of a metric in ``metric_value``, by name.
+    """The display of a column by its name, or of a metric by its name and ``unit``.
 
     >>> display("us").heading, display("n_pairs").heading, display("delta_nats").is_signed
     ('US %', 'pairs', True)

@@ -11,11 +11,11 @@ import sys
 import unicodedata
 from base64 import b64encode
 
-#: The characters that ``str.isspace`` accepts, for a character class.
+#: The characters that ``str.isspace`` accepts, to be put in a character class.
 _BLANK = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-#: The starts by which spreadsheets take a text for a formula: a tab or line break, or a sign after
-#: any blanks; some signs also in full width. This pattern and ``_NUMBER`` match the same texts in
-#: Python and in DuckDB (RE2).
+#: The start of a text that spreadsheets take for a formula: a tab, a line break, or blanks and a
+#: sign, some signs also in full width. This pattern and ``_NUMBER`` match the same texts in Python
+#: and in DuckDB (RE2).
 _FORMULA = rf"^([\t\r\n]|[{_BLANK}]*[=+\-@|%＝＋－＠])"
 _NUMBER = r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?"
 _is_formula = re.compile(_FORMULA).match
@@ -25,10 +25,10 @@ _is_number = re.compile(_NUMBER).fullmatch
 def terminal(text: str, *, lines: bool = False) -> str:
     """The text with an escape such as ``\\x1b`` for each character that isn't printable.
 
-    So it can't steer a terminal. Escaped are controls (ANSI sequences start with one), line breaks,
-    marks without width or that turn the direction of text, and halves of surrogate pairs. Letters
-    of all scripts, spaces and combining marks stay; with ``lines`` also ``\\n`` and tabs. A second
-    call changes nothing.
+    So the text can't steer a terminal. Escaped are controls (ANSI sequences start with one), line
+    breaks, marks without width, marks that turn the direction of text, and halves of surrogate
+    pairs. Letters of all scripts, spaces and combining marks stay; with ``lines`` also ``\\n`` and
+    tabs. Idempotent.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -47,7 +47,7 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """True if text can be written as UTF-8: it holds no half of a surrogate pair.
+    """True if a text can be encoded as UTF-8: it holds no half of a surrogate pair.
 
     >>> is_unicode("naïve"), is_unicode("\\udcff")
     (True, False)
@@ -60,7 +60,7 @@ def is_unicode(text: str) -> bool:
 
 
 def csv_cell(value: object) -> object:
-    """A value to write to a CSV file that a spreadsheet may open: no text is taken for a formula.
+    """A value for a CSV file, such that a spreadsheet takes no text for a formula.
 
     Text that starts like a formula, after any blanks, gets an apostrophe in front, unless it is a
     plain number. Other values are returned unchanged.
@@ -99,7 +99,7 @@ def markdown_row(*cells: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """The hash by which a content security policy allows an inline style or script.
+    """The hash of an inline style or script, for a content security policy that allows it.
 
     >>> policy_hash("")
     'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='

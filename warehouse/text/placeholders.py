@@ -1,4 +1,4 @@
-"""The placeholders of a template."""
+"""Placeholders of templates."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from string import Formatter
 
-#: A pronoun placeholder: ``{pronoun}`` (he/she), ``{pronoun1}`` (his/her), ``{pronoun2}``
-#: (him/her), or ``{pronoun2}self`` (himself/herself), which is one placeholder and not a
-#: placeholder followed by the word "self".
+#: A placeholder of a pronoun: ``{pronoun}`` (he/she), ``{pronoun1}`` (his/her), ``{pronoun2}``
+#: (him/her), or, also as one placeholder, ``{pronoun2}self`` (himself/herself).
 PLACEHOLDER = re.compile(r"\{pronoun2\}self\b|\{pronoun[12]?\}")
-#: Any placeholder: a pronoun's, or a word in braces such as ``{kin}`` or ``{differs}``.
+#: Any placeholder: of a pronoun, or a word in braces such as ``{kin}`` or ``{differs}``.
 ANY_PLACEHOLDER = re.compile(rf"{PLACEHOLDER.pattern}|\{{\w+\}}")
 
 
@@ -26,7 +25,7 @@ def names_in(template: str) -> list[str]:
     try:
         parts = [part for part in Formatter().parse(template) if part[1] is not None]
     except ValueError as e:
-        raise ValueError(f"{e}; a brace that is meant as such is written twice") from None
+        raise ValueError(f"{e}; write a literal brace twice") from None
     return [
         f"{name}{f'!{change}' if change else ''}{f':{spec}' if spec else ''}"
         for _, name, spec, change in parts
@@ -36,8 +35,8 @@ def names_in(template: str) -> list[str]:
 def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str], str]:
     """A check that returns a template if it has all ``needed`` placeholders and no unknown ones.
 
-    In ``needed``, ``a|b`` means at least one of both; the ``further`` ones are optional. For other
-    templates the check raises ``ValueError``.
+    In ``needed``, ``a|b`` means at least one of the two. ``further`` placeholders are optional. The
+    check raises ``ValueError`` for other templates.
 
     >>> check = holding(["n", "pronoun|forms"])
     >>> check("Write {n} with {forms}.")

@@ -23,22 +23,22 @@ _clock = time.monotonic
 
 
 class Update(Protocol):
-    """Called with the number done, the total, a rate per second and a note, see ``progress``."""
+    """A function that shows the number done, the total, a rate per second and a note."""
 
     def __call__(
         self, n_done: int, n_all: int, rate: float | None = None, /, note: str = ""
     ) -> None:
-        """Show how far the step is."""
+        """Show how far the step is; see ``progress``."""
         ...
 
 
 @contextmanager
 def progress(what: str, unit: str = "") -> Iterator[Update]:
-    """Show the step ``what`` for the length of the block; yields the function that updates it.
+    """Show the progress of the step ``what`` during the block; yields the function to update it.
 
-    ``unit`` names what is counted ("pairs"). The default rate counts from the function's first
-    call. ``note`` is any short text, such as a loss. A step without a count need not call the
-    function: its time is reported anyway. While several steps are open, only the innermost prints.
+    ``unit`` names what is counted ("pairs"). The default rate is measured from the first call of
+    the function. ``note`` is a short text, such as a loss. The time of a step is shown even if the
+    function is never called. While several steps are open, only the innermost prints.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
@@ -60,8 +60,6 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
 
 
 class _Step:
-    """The progress of a step, shown as a bar or as lines."""
-
     def __init__(self, what: str, unit: str) -> None:
         self.what, self.unit = terminal(what), unit
         self.start = self._first_at = _clock()
@@ -84,7 +82,7 @@ class _Step:
             self._draw()
 
     def _draw(self) -> None:
-        """Show the bar; rich is loaded only at the first count."""
+        """Show the bar; the first call imports rich."""
         if self._bar is None:
             bar = _new_bar()
             self._bar = bar, bar.add_task(self.what, total=self.n_all, unit=self.unit, details="")
@@ -108,7 +106,7 @@ class _Step:
     def close(self) -> None:
         """Clear the bar; print a last line.
 
-        No line for a short step, or for a step without a count if a step inside it printed a line.
+        No line for a short step, and for a step without a count if a step inside it printed a line.
         """
         if self._bar is not None:
             self._bar[0].stop()
@@ -124,12 +122,12 @@ _open: list[_Step] = []
 
 
 def _in_notebook() -> bool:
-    """True in a notebook that can show a bar; without ipywidgets it can't."""
+    """True in a notebook that can show a bar, for which rich needs ipywidgets."""
     return "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
 
 
 def _tick(step: _Step, ended: threading.Event) -> None:
-    """Print a line every 30 s until the step ends, unless a step inside it is open."""
+    """Print a line every 30 s until the step ends, except while a step inside it is open."""
     while not ended.wait(EVERY_S):
         if _open[-1] is step:
             say(step.line(), err=True)

@@ -1,4 +1,4 @@
-"""Secrets that servers and libraries repeat in their messages, hidden before they are shown."""
+"""Redaction of secrets, which servers and libraries repeat in their messages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 HIDDEN = "***"
-#: Least length of a secret. Shorter values are dummies for local servers (`EMPTY`) or plain words.
+#: Least length of a secret; shorter values are plain words, or dummies (`EMPTY`).
 _SHORTEST = 8
-#: Names of variables that hold a secret, such as those of S3, Azure, the hub and chat servers.
+#: Names of environment variables that hold a secret: of S3, Azure, the hub, chat servers, ...
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Exceptions: names of such variables that hold a path or an address.
+#: Exceptions: the names that match both patterns hold a path or an address.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
@@ -29,7 +29,7 @@ _FORMS = (
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
     re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
-    # Without the header's name the match may be prose, such as "Basic tokenizer".
+    # The header's name is missing: the match could be prose, such as "Basic tokenizer".
     re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )
@@ -38,8 +38,8 @@ _FORMS = (
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
     """The text with ``***`` instead of each secret; idempotent.
 
-    Secrets are the credentials in addresses and headers, and the values of variables with a name
-    like ``HF_TOKEN``: as they are, percent-encoded, as in JSON, or cut off by the text's end.
+    Secrets are credentials in addresses and headers, and the values of variables with a name like
+    ``HF_TOKEN``: plain, percent-encoded, escaped as in JSON, or cut off by the end of the text.
 
     >>> hidden("key 12345678/+ is bad", {"AWS_SECRET_ACCESS_KEY": "12345678/+"})
     'key *** is bad'
@@ -58,7 +58,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Spellings of a secret in a text, the longest first; empty for a value that is too short."""
+    """Spellings of a secret, the longest first; empty for a value that is too short."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

@@ -1,4 +1,4 @@
-"""TOML files that users write: every error is one line with file, key and what was expected.
+"""TOML files that users write: an error is one line with file, key and the expected value.
 
 A table is a class decorated with ``toml_table``; its fields are the keys, with types and bounds.
 """
@@ -59,7 +59,7 @@ def _split_set(value: object) -> object:
     return frozenset(value.split()) if isinstance(value, str) else value
 
 
-#: A text that is not empty: ``Text`` as written, ``Stripped`` without the blanks around it.
+#: A non-empty text: ``Text`` as written, ``Stripped`` without the blanks around it.
 Text: TypeAlias = Annotated[str, Field(min_length=1, title="a text")]
 Stripped: TypeAlias = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), Field(title="a text")
@@ -72,7 +72,7 @@ Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set), _WORDS
 WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split), _WORDS]
 #: For a field that is a tuple: one value, or a list of them.
 OneOrMore = BeforeValidator(_several)
-#: Kind of pydantic's error -> the expected value in TOML's terms.
+#: Type of a pydantic error -> the expected value in TOML's terms.
 _SHAPES = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list"}
 _SHAPES["too_short"] = "at least one"
 #: A finite number of 0 or more.
@@ -82,7 +82,7 @@ Amount: TypeAlias = Annotated[
 
 
 def one_of(*names: str) -> AfterValidator:
-    """A validator of texts, or keys of a table, that must be one of ``names``."""
+    """A validator for a text, or a key of a table, that must be one of ``names``."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -97,9 +97,9 @@ def load(
 ) -> Kind:
     """A TOML file, or TOML text, as the dataclass ``kind``.
 
-    ``source`` is the file or, as a ``str``, the text; ``what`` and ``fix`` as in :func:`read`;
-    ``beside``: values of fields that the file must not set. Raises ``UsageProblem`` when there is
-    no such file, ``BadInput`` that names the key and what was expected.
+    ``source`` is the file or, as a ``str``, the text. ``what`` and ``fix`` are as in :func:`read`.
+    ``beside`` gives the values of fields that the file must not set. Raises ``UsageProblem`` if the
+    file doesn't exist, ``BadInput`` with the key and the expected value if the content is invalid.
     """
     content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
     return checked(kind, content, what, **beside)
@@ -136,7 +136,7 @@ def _validated(
 ) -> Kind | list[BadInput]:
     for key in beside.keys() & content.keys():
         return [BadInput(what, f"unknown key {key}")]
-    try:  # as JSON: pydantic's strict mode takes JSON's lists for tuples, but not Python's
+    try:  # as JSON: pydantic's strict mode takes lists for tuples in JSON only
         text = json.dumps({**content, **beside}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError:
@@ -145,25 +145,25 @@ def _validated(
         name, problem, fix = e.args
         return [BadInput(f"{what}: {name}", problem, fix)]
     except ValidationError as e:
-        # Unknown keys come first: a misspelt key is reported as missing, too.
+        # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
         errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
         return [_fault(kind, error, what, beside) for error in errors]
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """A date or time as a table, so that no field for texts accepts it."""
+    """A date or time as a table, which no field for a text accepts."""
     return {type(value).__name__: str(value)}
 
 
 def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
-    """The one-line error for an error of pydantic; messages of Plumbline's validators stay."""
+    """The one-line error for an error of pydantic; it keeps messages of Plumbline's validators."""
     loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
     # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
     keys, expected = _declared(kind, loc)
     known_here = f"known here: {', '.join(key for key in keys if key not in beside)}"
-    if loc[-1:] == ("[key]",):  # a key of a table whose keys have a type
+    if loc[-1:] == ("[key]",):  # an invalid key of a table with typed keys
         fix = f"known here: {message.removeprefix('Input should be ')}"
         return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
     if error["type"] == "unexpected_keyword_argument":
@@ -188,7 +188,7 @@ def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
             if key not in fields:
                 return keys, ""
             kind, expected = fields[str(key)].annotation, fields[str(key)].title or ""
-        elif key != "[key]":  # a list, or a table whose keys are free
+        elif key != "[key]":  # a list, or a table with any keys
             kind = (get_args(kind) or (Any, Any))[isinstance(key, str)]
         while get_args(kind) and get_origin(kind) not in (tuple, list, dict, frozenset, Mapping):
             marks = [mark for mark in get_args(kind)[1:] if isinstance(mark, FieldInfo)]
@@ -200,7 +200,7 @@ def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
     """The content of a TOML file; ``what`` names it in messages, ``fix`` is advice if it's missing.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML in UTF-8.
+    Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
     what = what or str(file)
     return parsed(read_text(file, what, fix), what)
@@ -217,7 +217,7 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
 
 
 def parsed(text: str, what: str) -> dict[str, Any]:
-    """The content of a TOML text. Raises ``BadInput`` when it isn't valid TOML.
+    """The content of a TOML text. Raises ``BadInput`` if it isn't valid TOML.
 
     >>> parsed("axis = 'gender'", "a.toml")
     {'axis': 'gender'}

@@ -1,7 +1,7 @@
 """Word lists, one TOML file per list: in this directory, or at a path that a user gives.
 
-A list has pairs of words, each with a weight in the list's mean; names of the two groups that the
-words of a pair belong to; and unpaired words, which are counted too. Other packages register their
+A list has pairs of words, each with a weight in the list's mean; the names of the two groups that
+the words of a pair belong to; and unpaired words, which are counted too. Other packages register
 lists by entry points: see docs/extend.md.
 """
 
@@ -53,8 +53,8 @@ class WordPair:
         return f"{self.a}/{self.b}"
 
 
-#: Group names for a list that gives none: its file has pairs with the keys ``female`` and ``male``,
-#: or an older Plumbline wrote its rows.
+#: Names of the groups if a list gives none: its file has pairs with the keys ``female`` and
+#: ``male``, or an older Plumbline wrote its rows.
 GENDERS = ("female", "male")
 
 
@@ -84,7 +84,7 @@ class WordList:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """All words of the list, each once, in order of first mention.
+        """All words of the list, each once, words of pairs first.
 
         >>> load("she-he").targets
         ('she', 'he')
@@ -94,7 +94,7 @@ class WordList:
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits that change with the words, their order or weights; not with the name.
+        """Twelve hex digits that change with the words, their order and weights, not with the name.
 
         >>> a = WordList("a", "", "", (WordPair("she", "he"),))
         >>> a.hash == WordList("b", "other", "", (WordPair("she", "he"),)).hash
@@ -117,7 +117,7 @@ class WordList:
 
 
 def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
-    """The list that `WordList.rows` wrote; rows in any order, at least one.
+    """The list from its rows, as `WordList.rows` returned them: at least one, in any order.
 
     >>> from_rows(load("neutral").rows("novels")).hash == load("neutral").hash
     True
@@ -136,10 +136,10 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """Names of a contrast's two sides: a lean above 0 is to the first, below 0 to the second.
+    """Names of a contrast's two sides; a lean above 0 is to the first side, below 0 to the second.
 
     They are the words of a pair, or the groups of the list that the contrast is named after, or
-    ``GENDERS`` if ``lists`` has no such list, or it has no groups.
+    ``GENDERS`` if ``lists`` lacks that list or the list has no groups.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
@@ -162,7 +162,7 @@ LISTS = Registry(
 
 @toml_table
 class WordListFile:
-    """The content of a list's file; ``targets`` are the unpaired words."""
+    """The content of a list's file. ``targets`` are the unpaired words."""
 
     description: Text
     source: Text
@@ -185,28 +185,26 @@ class WordListFile:
 def neutral(table: Any) -> Any:
     """A list's table with pairs ``{ female, male }`` rewritten as ``{ a, b }``, and with groups.
 
-    A table without such pairs, and anything but a table, is returned as it is.
+    A table without such pairs, and any other value, is returned unchanged.
 
     >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
     {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
     """
     pairs = table.get("pairs") if isinstance(table, dict) else None
-    if not isinstance(pairs, list) or not any(GENDERS[0] in p for p in pairs if _is_table(p)):
+    if not isinstance(pairs, list) or not any(
+        isinstance(p, dict) and GENDERS[0] in p for p in pairs
+    ):
         return table
     keys = dict(zip(GENDERS, "ab", strict=True))
-    named = [{keys.get(k, k): v for k, v in p.items()} if _is_table(p) else p for p in pairs]
+    named = [{keys.get(k, k): v for k, v in p.items()} if isinstance(p, dict) else p for p in pairs]
     return {**table, "pairs": named, "groups": table.get("groups", list(GENDERS))}
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict)
-
-
 def load(name: str) -> WordList:
-    """Read a list by its name, or from a TOML file by its path; its name is then the file's stem.
+    """Read a list by its name, or from the TOML file at a path; its name is then the file's stem.
 
     Raises ``UsageProblem`` for an unknown name or file, a name that several packages register, and
-    a file whose stem is the name of a list; ``BadInput`` that names the entry and the reason for an
+    a file whose stem is the name of a list; ``BadInput``, with the entry and the reason, for an
     invalid file.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]

@@ -15,7 +15,7 @@ from plumbline.pipelines.report.findings.models_by_text import RELATIONS, Traini
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
-from plumbline.warehouse.languages.homographs import HOMOGRAPHS
+from plumbline.warehouse.languages import HOMOGRAPHS
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
 #: Words for a preference without a clear side.
