@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.benchmarks.own.shared_text import shared_template
+from plumbline.eval_workers.pairs.benchmarks._parsed import shared_template
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, write_card
 from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
 from plumbline.pipelines.command.app import app

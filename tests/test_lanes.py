@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.kinds.parallel_passes import in_lanes
+from plumbline.eval_workers.models.kinds.forward_passes import in_lanes
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend

@@ -21,10 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import How, Imported, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks._parsed import DIFFERS, shared_template
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, filler
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
-from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS, shared_template
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section

@@ -1,8 +1,16 @@
-"""Models whose weights this process loads, and the size of their forward passes."""
+"""Models whose weights this process loads: the size of their forward passes, and lanes of passes.
+
+On a CPU, threads of one matrix product wait for each other at every small kernel; if another
+program uses a core, all of them are delayed. So passes run side by side, in lanes that share the
+weights: each lane is a thread that computes one whole pass after another. Lanes don't wait for each
+other; one lane per core of this process suits a busy machine too.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -16,7 +24,6 @@ import transformers
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.continuer import Continuer
 from plumbline.eval_workers.models.kinds.model_files import Files
-from plumbline.eval_workers.models.kinds.parallel_passes import in_lanes
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.drawing import Read, draw
 from plumbline.eval_workers.models.local.scorer import TextReader
@@ -33,6 +40,7 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 Item = TypeVar("Item", bound=Hashable)
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 #: Maps items, a pass's start index and its token limit to the pass's end index (exclusive).
 EndOfPass = Callable[[Sequence[Item], int, int], int]
 
@@ -248,3 +256,66 @@ class LocalContinuer(LocalModel, Continuer):
         ordered = sorted(draws, key=lambda item: (len(item[0]), item))
         new = self._in_passes(ordered, run, lambda item: len(item[0]), end_of)
         return [new[item] for item in draws]
+
+
+def shares(n_threads: int, n_items: int) -> tuple[int, int]:
+    """Number of lanes for ``n_items`` passes, and number of threads per lane.
+
+    >>> shares(2, 20), shares(16, 6), shares(16, 1), shares(1, 20)
+    ((2, 1), (6, 2), (1, 16), (1, 1))
+    """
+    n_lanes = max(1, min(n_threads, n_items))
+    return n_lanes, n_threads // n_lanes
+
+
+def in_lanes(work: Callable[[Part], None], items: Sequence[Part], n_threads: int) -> None:
+    """Call ``work`` on each item in lanes that share ``n_threads``; items are started in order.
+
+    A single lane runs in the calling thread. The first error, or an interruption of the calling
+    thread, stops all lanes and is raised.
+    """
+    n_lanes, n_each = shares(n_threads, len(items))
+    if n_lanes == 1:
+        for item in items:
+            work(item)
+        return
+    remaining, errors = iter(items), list[BaseException]()
+    lock = threading.Lock()
+
+    def lane() -> None:
+        try:
+            devices.limit_threads(n_each)
+            while not errors:
+                with lock:
+                    item = next(remaining, None)
+                if item is None:
+                    return
+                work(item)
+        except BaseException as e:  # raised in the calling thread
+            errors.append(e)
+
+    lanes = [threading.Thread(target=lane, daemon=True) for _ in range(n_lanes)]
+    try:
+        for thread in lanes:
+            thread.start()
+        for thread in lanes:
+            thread.join()
+    except BaseException as e:  # Ctrl-C, which only the calling thread gets
+        errors.append(e)
+        _interrupt(lanes)
+        raise
+    finally:
+        for thread in lanes:
+            if thread.ident is not None:
+                thread.join()
+        devices.limit_threads(n_threads)  # later threads would inherit a lane's number
+    if errors:
+        raise errors[0]
+
+
+def _interrupt(threads: Sequence[threading.Thread]) -> None:
+    """Raise ``KeyboardInterrupt`` in each live thread, once its current kernel is done."""
+    for thread in threads:
+        if thread.is_alive():
+            id_, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(id_, error)

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Parsed, pair_row
-from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS
+from plumbline.eval_workers.pairs.benchmarks._parsed import DIFFERS, USUAL, Parsed, pair_row
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.languages import PairTemplates

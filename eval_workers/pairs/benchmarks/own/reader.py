@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row, pair_row
+from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row, pair_row, shared_template
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import (
     SourceRow,
     files_of,
@@ -20,7 +20,6 @@ from plumbline.eval_workers.pairs.benchmarks.own.file_rows import (
 )
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
-from plumbline.eval_workers.pairs.benchmarks.own.shared_text import shared_template
 from plumbline.warehouse.errors import BadInput
 
 #: Value of column `direction` -> side that a stereotype favours, unless the recipe lists others.
