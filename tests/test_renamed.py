@@ -41,6 +41,7 @@ def _become(names: Mapping[str, dict[str, tuple[str, ...]]]) -> None:
     RENAMED.clear()
     RENAMED.update(names)
     connections._views.cache_clear()
+    connections._BOUND.clear()  # views that were bound under other names
 
 
 @pytest.fixture
