@@ -323,7 +323,7 @@ def _stop_spark() -> None:
         stop_session()
 
 
-def worth(store: Store, name: str) -> str:
+def preference_caveat(store: Store, name: str) -> str:
     """The caveat of a benchmark of fixed frames and each model's preference on it, as text."""
     from plumbline.warehouse.query.connection import rows_of
 
@@ -345,7 +345,7 @@ def recovered(store: Store) -> list[str]:
 
 
 @contextmanager
-def alone(warehouse: Path, out: Path) -> Iterator[None]:
+def sole_pipeline(warehouse: Path, out: Path) -> Iterator[None]:
     """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
 
     Two pipelines would train into one directory and replace each other's partitions. Raises
@@ -354,9 +354,9 @@ def alone(warehouse: Path, out: Path) -> Iterator[None]:
     >>> import tempfile
     >>> from plumbline.warehouse.errors import UsageProblem
     >>> place = Path(tempfile.mkdtemp())
-    >>> with alone(place / "w", place):
+    >>> with sole_pipeline(place / "w", place):
     ...     try:
-    ...         with alone(place / "w", place / "elsewhere"):
+    ...         with sole_pipeline(place / "w", place / "elsewhere"):
     ...             pass
     ...     except UsageProblem as e:
     ...         "another command writes to it: process" in str(e)

@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 class Stages:
     """Runs the stages of a command in this process, prints their names and measures wall times.
 
-    ``flows.TaskStages`` runs the same stages as Prefect's tasks.
+    ``flows.TaskStages`` runs each stage as a Prefect task instead.
 
     >>> stages = Stages()
     >>> stages.run("double 4", lambda n: 2 * n, 4)
@@ -41,7 +41,7 @@ class Stages:
             return self._result(name, work, *args)
 
     def retried(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        """Like ``run``, but after a transient error run the stage again, up to ``_TRIES`` times."""
+        """Like ``run``, but transient errors are retried, up to ``_TRIES`` tries in all."""
         with self._announced(name):
             return self._retried_result(name, work, *args)
 

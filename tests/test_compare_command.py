@@ -156,7 +156,7 @@ def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
     run(made, "--sets", "train", "--fairpair", "fair", *counts, warehouse="unmeasured")
     said = capsys.readouterr().out
     assert re.search(r"FairPair, fair by jaccard: F is [\d.]+ .*before and [\d.]+ .*after", said)
-    assert "Both sides were measured on no set but those tuned on." in said
+    assert "No set that it wasn't tuned on was measured both before and after." in said
     page = plain((made / "page" / "index.html").read_text())
     assert "train: the adapter was, or may have been, tuned on 15 of these prompts" in page
     assert {"Whole sets", "F of each side"} <= set(checked(made, "unmeasured"))

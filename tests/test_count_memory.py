@@ -35,7 +35,7 @@ from plumbline.jobs.kernel import (
 from plumbline.jobs.kernel import Counter as Kernel
 from plumbline.jobs.kernel.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.counter import BATCH_BYTES
-from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
+from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, oracle

@@ -20,8 +20,8 @@ from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.kept_documents import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
 from plumbline.jobs.kernel import RULES, CountOptions, Limits, counter, token_stream, tokenize
-from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
-from plumbline.jobs.kernel.records import MAX_SOURCE
+from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED
+from plumbline.jobs.kernel.json_parser import MAX_SOURCE
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import documents

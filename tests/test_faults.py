@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.pipelines.command import app
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.pipeline_parts import alone
+from plumbline.pipelines.pipeline_parts import sole_pipeline
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -22,8 +22,9 @@ from tests.conftest import REPOSITORY
 def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from plumbline.pipelines.pipeline_parts import alone\n"
-        "with alone(Path('w'), Path('out')):\n    print('in', flush=True)\n    sys.stdin.read()\n"
+        "from plumbline.pipelines.pipeline_parts import sole_pipeline\n"
+        "with sole_pipeline(Path('w'), Path('out')):\n"
+        "    print('in', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code],
@@ -37,11 +38,11 @@ def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_pat
         for warehouse, out, place in (("w", "out2", "warehouse"), ("w2", "out", "output")):
             with (
                 pytest.raises(UsageProblem, match=f"^{place} .*another command.*{named}"),
-                alone(tmp_path / warehouse, tmp_path / out),
+                sole_pipeline(tmp_path / warehouse, tmp_path / out),
             ):
                 pass
         other.kill()
-    with alone(tmp_path / "w", tmp_path / "out"):
+    with sole_pipeline(tmp_path / "w", tmp_path / "out"):
         assert Store.open(tmp_path / "w").root.exists()
     assert not list(tmp_path.rglob("*.claim"))
 

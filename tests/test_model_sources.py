@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models import transformers_backend
-from plumbline.eval_workers.models.kinds.model_files import kind_of
+from plumbline.eval_workers.models.kinds.model_kind import kind_of
 from plumbline.eval_workers.models.local import tree, weights
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import Relation
-from plumbline.pipelines.pipeline_parts import worth
+from plumbline.pipelines.pipeline_parts import preference_caveat
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
@@ -198,8 +198,8 @@ def test_only_models_trained_on_a_text_follow_it(tmp_path: Path) -> None:
     assert said.startswith(
         "Slopes above 0 by training text: on it GPT-J 1 of 1, Pythia 1 of 2; on its deduplicated "
         "form Pythia 1 of 1; on parts of it OPT 1 of 1; on other texts MPT 0 of 1; on a text that "
-        "isn't published Llama 2 1 of 1; on a text that isn't known here else 1 of 1; over 6 "
-        "families the slope is +0.56 on average (95% interval "
+        "isn't published Llama 2 1 of 1; on a text whose relation to it isn't known here "
+        "else 1 of 1; over 6 families the slope is +0.56 on average (95% interval "
     )
     alone = slopes.where(model="facebook/opt-125m")
     assert following(texts, alone) == "facebook/opt-125m agrees with pile word by word on b"
@@ -271,7 +271,7 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
 
 
 def test_what_frames_are_worth_is_what_they_measured(facts: Facts) -> None:
-    said = worth(Store.open(facts.warehouse.root), "made")
+    said = preference_caveat(Store.open(facts.warehouse.root), "made")
     assert said.startswith("made: its sentences are fixed frames") and "audit" not in said
     rows = facts.metrics("pd", subset="all")
     assert len(rows) == 2

@@ -1,8 +1,8 @@
 """The base class of backends that continue prompts: it encodes prompts and decodes new tokens.
 
-A prompt is encoded like a scored text, with the same BOS before it; for an encoder-decoder, as the
-encoder's input. A backend gets token ids and returns new ones; it never sees a text. A continuation
-is defined in ``sampling_contract``.
+A prompt is encoded like a scored text, and the backend puts the same BOS before it; for an
+encoder-decoder it is encoded as the encoder's input. A backend gets token ids and returns new ones;
+it never sees a text. A continuation is defined in ``sampling_contract``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 
 class Continuer(Scorer):
-    """A language model that scores texts from left to right and continues prompts."""
+    """A language model that scores texts from left to right and continues prompts.
+
+    The n-gram backend is one, too, and refuses to continue.
+    """
 
     @abstractmethod
     def _new_tokens(
@@ -31,7 +34,7 @@ class Continuer(Scorer):
     ) -> Sequence[Tokens | str]:
         """Each prompt's new tokens, up to and including the first end token; or its problem.
 
-        Prompts have no BOS. The context has room for ``options.max_new_tokens``.
+        The prompts come without BOS. The context has room for ``options.max_new_tokens``.
         """
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
@@ -63,8 +66,8 @@ class Continuer(Scorer):
             raise UsageProblem(f"model {self.source.name}", problem, "give --window TOKENS")
         tokens = asked if asked is not None else int(limit or 0)
         if not 1 <= tokens <= (limit or tokens):
-            problem = f"has to be 1 to {limit:,} tokens, the model's context"
-            raise UsageProblem(f"--window {tokens}", problem if limit else "has to be 1 or more")
+            bounds = f"1 to {limit:,} tokens, the model's context" if limit else "1 or more"
+            raise UsageProblem(f"--window {tokens}", f"has to be {bounds}")
         return tokens
 
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:

@@ -1,4 +1,4 @@
-"""The machine's devices, threads and memory, as torch sees them."""
+"""The CUDA devices, threads and free memory that this process can use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput
 
-#: Tokens per forward pass. More aren't faster on a CPU, and attention is quadratic in them.
+#: Tokens per forward pass. More aren't faster on a CPU: there a causal model reads a pass as one
+#: tree of texts, and attention is quadratic in the length of the tree.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 
 
@@ -42,7 +43,7 @@ def n_threads() -> int:
 
 
 def limit_threads(n_threads: int) -> None:
-    """Set the threads of matrix products in this thread and in those started later."""
+    """Set how many threads a matrix product takes, in this Python thread and in later ones."""
     torch.set_num_threads(n_threads)
 
 

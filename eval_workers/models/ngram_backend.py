@@ -15,7 +15,7 @@ import tokenizers
 from transformers import PretrainedConfig
 
 from plumbline.eval_workers.models.continuer import Continuer
-from plumbline.eval_workers.models.kinds.model_files import Files
+from plumbline.eval_workers.models.kinds.model_kind import Files
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions

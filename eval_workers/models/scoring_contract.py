@@ -6,7 +6,8 @@ scored. The softmax is in float32, the sum in float64. A text's score does not d
 texts, their order or the batch size. A text that can't be scored exactly gets a problem and no
 number.
 
-A model without log p(text | BOS) may give another sum over tokens in nats. ``Identity.measure``
+A model without log p(text | BOS), and a causal model in a chat, give another sum over tokens in
+nats. ``Identity.measure``
 names the sum, so that scores of two measures are never compared by accident.
 """
 
@@ -46,7 +47,7 @@ def as_nats(value: float) -> float:
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]
 
-#: The measure of a causal model, and of older identities and tables without a measure.
+#: The measure of a causal model outside a chat, and of older rows without a measure.
 LOG_LIKELIHOOD = "log-likelihood"
 #: The measure of an encoder-decoder.
 GIVEN_EMPTY = "log-likelihood given an empty input"
@@ -54,7 +55,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that can change a score; the columns of table ``model``."""
+    """Everything that can change a score, and ``step``; each is a column of table ``model``."""
 
     model: str
     revision: str
@@ -113,7 +114,7 @@ class Model(Protocol):
     """A model of a backend. ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """The text to put before a prompt for an instruction; empty without an instruction."""
+        """The text to put before a prompt for an instruction; empty if its ``text`` is ``None``."""
         ...
 
     @property
@@ -136,7 +137,7 @@ class PairScorer(Protocol):
 
 
 class Backend(Model, Protocol):
-    """A model ready to score."""
+    """A model that scores texts."""
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """A score for each text, in the order given (loads the weights)."""

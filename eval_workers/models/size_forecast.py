@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from plumbline.eval_workers.models import devices, open_backend
-from plumbline.eval_workers.models.kinds.model_files import Kind, auto_class
+from plumbline.eval_workers.models.kinds.model_kind import Kind, auto_class
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.source import NGRAM, Source
 from plumbline.eval_workers.models.model_options import ModelOptions, Quantisation

@@ -22,7 +22,7 @@ import torch  # isort: skip (forward_passes first configures MKL)
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
-from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
+from plumbline.eval_workers.models.kinds.model_kind import Files, Kind, read_files
 from plumbline.eval_workers.models.local.tree import (
     end_of_tree,
     forest,

@@ -86,7 +86,8 @@ def constrain(
     and words without a delta are skipped.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
-    female and male). In a corpus of another language, the first pair of its list replaces she/he.
+    female and male). In a corpus that isn't English, the first pair of its word list replaces
+    she/he, also as ``contrast``.
     Rows of other contrasts stay in the table.
 
     Raises:

@@ -17,7 +17,7 @@ from plumbline.warehouse.input.remote_files import ByteStream
 
 #: Bytes per block: large, since decompressing and counting evict each other's data from the cache.
 _BLOCK = 1 << 23
-#: A line of more bytes than this goes through a temporary file, not through memory.
+#: A line goes through a temporary file, not memory, once more bytes are read without its end.
 LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
@@ -31,9 +31,10 @@ def line_blocks(
 ) -> Iterator[Block]:
     """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
 
-    At least SLACK bytes follow the lines. A line of more than ``long_line`` bytes is a block of its
-    own, mapped from a temporary file to save memory. With ``read_ahead`` a thread reads the next
-    block while the caller uses this one, which takes a core.
+    At least SLACK bytes follow the lines. A line that hasn't ended after ``long_line`` bytes and
+    the block that passes them is a block of its own, mapped from a temporary file to save memory.
+    With ``read_ahead`` a thread reads the next block while the caller uses this one, which takes a
+    core.
 
     Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.
     """

@@ -19,8 +19,8 @@ class Contexts(NamedTuple):
     """Counts of words in the windows around the words of an inquiry.
 
     Attributes:
-        cell: int64[n], (word * 2 + side) * vocabulary size + other word, distinct and sorted.
-        n: int64[n], count of each cell.
+        cell: int64[cells], (word * 2 + side) * vocabulary size + other word, distinct and sorted.
+        n: int64[cells], count of each cell.
     """
 
     cell: Ints
@@ -28,7 +28,10 @@ class Contexts(NamedTuple):
 
 
 def contexts(question: Inquiry, met: Meetings) -> Contexts:
-    """Count the ``neighbours`` of the occurrences near a target of each side."""
+    """For each side, count the ``neighbours`` of the occurrences near a target of that side.
+
+    An occurrence near both sides counts for both.
+    """
     size = len(question.vocabulary)
     cells = [np.empty(0, np.int64)]
     for side, names in enumerate(question.sides):
@@ -49,7 +52,7 @@ def put_together(parts: list[Contexts]) -> Contexts:
 
 
 def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
-    """Words around a word, with the log odds of each near the first side against the second.
+    """Words around a word, each with its log odds ratio: near the first side to near the second.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
     where f_v and m_v are the counts of v on the two sides, F and M their sums over v, P is

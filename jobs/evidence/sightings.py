@@ -23,7 +23,7 @@ from plumbline.warehouse.cores import n_cores
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-#: Most sources with a row of their own; documents of further sources count under OTHER.
+#: Greatest number of sources with a row of their own; documents of others count under OTHER.
 MOST_SOURCES = 1000
 #: More sources than any corpus has, so that each has its row.
 ALL_SOURCES = 1 << 62
@@ -94,9 +94,10 @@ class Inquiry:
 
 
 def joined(question: Inquiry, documents: Documents) -> Documents:
-    """The documents with each occurrence of the phrase as one value; unchanged without a phrase.
+    """The documents with each counted occurrence of the phrase as one value.
 
-    Of overlapping occurrences the first counts.
+    Of overlapping occurrences only the first is considered, even if it then has no ``near`` word.
+    Without a phrase the documents are unchanged.
     """
     n = len(question.phrase)
     if not n:
@@ -142,9 +143,11 @@ class DocumentTable:
     Attributes:
         shard, row: index of the document's shard, and the line or row there from 1.
         source: index of the document's source in ``sources``.
-        n_kept: number of kept words.
+        n_kept: number of words that the tokenizer kept, rare ones that the corpus left out (id -1)
+            included; an occurrence of the phrase is one word.
         n_target: int64[n, target], occurrences of each target.
-        mark: hash of the kept words in order, equal for copies of one document.
+        mark: hash of these words in order, before phrases are joined; equal for copies of one
+            document. All words left out hash alike.
         sources: names of the sources.
     """
 
@@ -239,8 +242,8 @@ def neighbours(question: Inquiry, met: Meetings, occurrence: Ints) -> tuple[Ints
 def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) -> Ints:
     """Co-occurrences of each group of occurrences with each target, int64[group, target].
 
-    ``group`` has the group of each occurrence; a group is one word in one document. Under ``pairs``
-    two occurrences of one target near each other are one co-occurrence.
+    ``group`` has the group of each occurrence; a group is one word in one document. If the word is
+    itself a target, two of its occurrences near each other are one co-occurrence under ``pairs``.
     """
     n = len(question.targets)
     if question.rule == "pairs":

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plumbline.jobs.corpus_lookup import writes_corpus
-from plumbline.jobs.kernel.json_lines import excerpt
+from plumbline.jobs.kernel.json_fallback import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast

@@ -148,8 +148,9 @@ def _split(
         if not isinstance(error, PlumblineError):
             raise error
     if failed:
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        raise BadInput(f"{failed[0]}{more}", "", "not cut; the others are")
+        what = f"{len(failed)} of {len(shards)} shards"
+        fix = f"blocks of other shards are kept: {_RESUME}"
+        raise BadInput(what, f"not cut, the first because of {failed[0]}", fix)
     outcomes = [t.result() for t in tasks]
     return SplitDone(tuple(s for s, _ in outcomes), sum(kept for _, kept in outcomes))
 
@@ -188,7 +189,8 @@ def _check(shards: Sequence[Path], out: Path, block_bytes: int) -> None:
 def _labels(shards: Sequence[tuple[Path, str]]) -> list[str]:
     """Start of the names of each shard's blocks, from its name and fingerprint.
 
-    A moved shard keeps its label; copies of one shard in one command get different ones.
+    A shard that was moved on a disk keeps its label. Copies of one shard in one command get
+    different labels.
 
     >>> _labels([(Path("x/a.jsonl.zst"), "0123456789"), (Path("y/a.jsonl"), "0123456789")])
     ['a-01234567', 'a-01234567-2']

@@ -36,7 +36,7 @@ _COMPILED = (
     "language_tables",
     "memory",
     "pair_runs",
-    "records",
+    "json_parser",
     "splitting_rules",
     "chunk_words",
     "urls",

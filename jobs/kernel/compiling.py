@@ -12,9 +12,9 @@ from plumbline.jobs.kernel.cache import is_cached
 from plumbline.jobs.kernel.chunk_words import IdState
 from plumbline.jobs.kernel.chunks import ChunkCache, scan
 from plumbline.jobs.kernel.cooccurrences import RULES, TargetPairs
+from plumbline.jobs.kernel.json_parser import ReaderState, read_lines
 from plumbline.jobs.kernel.memory import new_record
 from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.records import ReaderState, read_lines
 from plumbline.jobs.kernel.tokenizer import tokenize
 from plumbline.jobs.kernel.words import WordState
 from plumbline.warehouse.fresh_python import command

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.chunks import END
 from plumbline.jobs.kernel.cooccurrences import RULES, AllPairs, TargetPairs
-from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED, excerpt, judge, too_long
+from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED, excerpt, judge, too_long
+from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lines
 from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
-from plumbline.jobs.kernel.records import DOUBT, FULL, ReaderState, read_lines
 from plumbline.jobs.kernel.token_stream import DocumentLog, TokenStream
 from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
 from plumbline.jobs.kernel.words import Words

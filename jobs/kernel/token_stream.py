@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.chunk_words import IdState
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
+from plumbline.jobs.kernel.json_parser import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
 from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import address, new_record
-from plumbline.jobs.kernel.records import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
 from plumbline.jobs.kernel.words import END_WORD, Words, WordState
 
 #: Number of kept words and document ends after which a table is handed over.

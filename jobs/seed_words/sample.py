@@ -101,8 +101,8 @@ class SampledSeedWords:
     """A sample, and the numbers of words it was drawn from.
 
     Attributes:
-        n_defined: words with a delta, of the vocabulary if the corpus has one.
-        n_outside: words with a delta that are not in the vocabulary; ``None`` without one.
+        n_defined: words with a delta; if the corpus has a vocabulary, only the words that it keeps.
+        n_outside: the other words with a delta; ``None`` without a vocabulary.
         n_within: words whose delta lies in the interval ``low_nats`` to ``high_nats``.
         n_excluded: of these, words that are to be excluded or belong to sentence frames.
         n_rejected: of the others, words that were rejected in vetting.
@@ -142,8 +142,8 @@ def select_seed_words(
         n_bands: frequency bands to draw equally from; 1 ignores frequency.
 
     Raises:
-        UsageProblem: the corpus is unknown, has no delta of the contrast, or has fewer than ``n``
-            such words.
+        UsageProblem: the corpus is unknown or has no delta of the contrast; none, or fewer than
+            ``n`` or ``n_bands`` words of the interval are left; ``n`` or ``n_bands`` is below 1.
     """
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}

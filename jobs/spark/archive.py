@@ -52,7 +52,8 @@ def _files() -> Iterator[tuple[str, bytes]]:
     except metadata.PackageNotFoundError:
         return
     # Runs from the archive read their version from this.
-    text = project.read_text("METADATA") or ""
+    # An .egg-info, which a build leaves in a checkout, has it in a file of another name.
+    text = project.read_text("METADATA") or project.read_text("PKG-INFO") or ""
     directory = f"{project.name.replace('-', '_')}-{project.version}.dist-info"
     yield f"{directory}/METADATA", text.encode()
 

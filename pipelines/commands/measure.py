@@ -26,9 +26,9 @@ _EPSILONS = "SELECT DISTINCT benchmark, epsilon_nats FROM metric_value WHERE met
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Measure(MeasureOptions, Command):
-    """Compute US, PD, AuFC, gaps and how far models follow their corpus.
+    """Compute US, PD, AuFC, gaps and how far models follow each counted corpus.
 
-    If an n-gram model of the corpus has scores (`plumbline train --preset 5gram`), also whether the
+    If an n-gram model of the corpus (`plumbline train --preset 5gram`) was scored, also whether the
     corpus predicts log ratios beyond frequency, n-grams and length. With --benchmark only the named
     benchmarks, with all their models; rows of other benchmarks stay as they are.
 
@@ -91,11 +91,14 @@ class Measure(MeasureOptions, Command):
 
 
 def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
-    yield "in brackets: 95% intervals; for ranks, 95% sets over all models of a benchmark"
+    yield (
+        "in brackets: 95% intervals; for ranks, the ranks that a model may have, right for all "
+        "models of a benchmark at once with 95% confidence"
+    )
     if few:
         yield (
-            "below five words, frames or other clusters, so no interval and no claim: "
-            f"{', '.join(few)}; `cluster_values` of metric_value has their figures"
+            "figures over fewer than five words, frames or other clusters have no interval and no "
+            f"claim: {', '.join(few)}; `cluster_values` of metric_value has the clusters' values"
         )
     for row in rows_of(store, sql("report/score")):
         if names and row["benchmark"] not in names:

@@ -139,12 +139,17 @@ class Pipeline(PipelineOptions, Command):
 
     def parts(self, context: Context) -> Done:
         """Run the parts of ``steps``."""
-        from plumbline.pipelines.pipeline_parts import Parts, alone, recovered, worth
+        from plumbline.pipelines.pipeline_parts import (
+            Parts,
+            preference_caveat,
+            recovered,
+            sole_pipeline,
+        )
         from plumbline.pipelines.stages import CONSOLE
 
         plan = make_plan(self)
         parts, is_whole = Parts(self, plan, context), set(self.steps) == set(STEPS)
-        with alone(self.warehouse, self.out) if is_whole else nullcontext():
+        with sole_pipeline(self.warehouse, self.out) if is_whole else nullcontext():
             for step in STEPS:
                 if step in self.steps:
                     getattr(parts, step)()
@@ -153,7 +158,7 @@ class Pipeline(PipelineOptions, Command):
             CONSOLE.print(context.stages.table())
             said += recovered(context.store)
             offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
-            said += [worth(context.store, name) for name in offline]
+            said += [preference_caveat(context.store, name) for name in offline]
         lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
         return Done(
             said=said,

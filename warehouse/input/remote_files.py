@@ -87,7 +87,7 @@ def located(text: str | Path) -> Path:
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # In glob patterns `?` matches a character; only a query has a `=`.
+    # In a bucket's glob patterns `?` matches a character; a `=` after it is taken for a query's.
     is_query = parts.scheme in _WEB and parts.query
     # abfs://CONTAINER@ACCOUNT.dfs.core.windows.net names no user.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
@@ -110,10 +110,12 @@ class Description:
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
     """The files of a path, address or glob pattern (sorted), each with its metadata.
 
-    Empty if a path or pattern has no file. An address without a file has the metadata ``None``.
+    Empty if a local path or a pattern matches nothing. An address without a file and a link whose
+    target is missing have the metadata ``None``.
 
     Raises ``Interrupted`` if a server can't be reached, ``BadInput`` if it refuses or links form a
-    circle, ``UsageProblem`` as :func:`located` and for a pattern on a web server.
+    circle, ``UsageProblem`` as :func:`located` and for a pattern on a web server,
+    ``MissingComponent`` without the package that reads the address.
     """
     place = located(pattern)
     if not isinstance(place, Address):
@@ -251,8 +253,8 @@ def _copy(path: Path, to: Path) -> None:
 class ByteStream(io.RawIOBase):
     """The decompressed bytes of a file, in order; a context manager.
 
-    Opening and reading raise the error of :func:`unreadable` for a truncated, damaged or unreadable
-    file. So a reader that reaches the end has read the whole file.
+    Opening and reading raise the error of :func:`unreadable` for an unreadable file, and for a
+    truncated or damaged compressed one. A truncated file without compression isn't recognised.
     """
 
     def __init__(self, path: Path) -> None:
@@ -360,9 +362,11 @@ def _file_system(scheme: str) -> Any:
 
 
 def is_plain(scheme: str) -> bool:
-    """True if connections aren't encrypted: ``scheme`` or an address in ``_ENDPOINTS`` is http.
+    """True if unencrypted connections are allowed: ``scheme`` or any variable's address is http.
 
-    Raises ``UsageProblem`` if such a variable isn't an address.
+    The variables are ``_ENDPOINTS``; one of them allows it for every scheme.
+
+    Raises ``UsageProblem`` if one of them isn't an address.
 
     >>> is_plain("http")
     True

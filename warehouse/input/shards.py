@@ -203,7 +203,7 @@ _STREAMS = (_JSON_LINES, ".wet", ".warc")
 def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
     """The documents of a shard that counting doesn't reject, in order, as Python strings.
 
-    Skips records that counting rejects (see ``jobs.kernel.json_lines``). Convenience API, not
+    Skips records that counting rejects (see ``jobs.kernel.json_fallback``). Convenience API, not
     optimised. Raises ``BadInput``, once reading reaches the place, for a truncated, damaged or
     unreadable shard, and a line of more than ``LONGEST_LINE`` bytes.
     """

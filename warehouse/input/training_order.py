@@ -40,7 +40,8 @@ class TrainingOrder:
     Attributes:
         step_sequences: number of sequences that a step reads.
         block_steps: number of steps in a block; the last block may have fewer.
-        n_read: number of sequences that all steps together read; the last step may read fewer.
+        n_read: number of sequences that all steps together read; the last step may
+            read fewer than ``step_sequences``.
         sequence_tokens: number of tokens of each sequence of an array; 0 for a `.bin`.
         index: file with the numbers of the arrays' sequences in the order in which they are read;
             empty for the order of the shards.
@@ -78,8 +79,9 @@ def training_order(
     """The order in which a training reads shards, as bytes for :func:`blocks`.
 
     Arrays must be given in the order in which the training numbers their sequences. Raises
-    ``UsageProblem`` for shards of other or mixed kinds, and for options that don't fit their kind;
-    ``BadInput`` for shards of several indexes, and for a file that can't be read.
+    ``UsageProblem`` if the shards aren't all `.bin` or all `.npy`, and for options that don't fit
+    their kind; ``BadInput`` for shards of several indexes, an array that ends inside a token, an
+    order that names a sequence which the arrays lack, and a file that can't be read.
     """
     suffixes = {path.suffix for path in shards}
     where = f"shard {shards[0]}"
@@ -93,7 +95,8 @@ def training_order(
         n_read = n_sequences(shards[0])
     elif suffixes == {".npy"}:
         if not sequence_tokens:
-            raise UsageProblem(where, "has no index", "give the training's --sequence-tokens")
+            problem = "doesn't say how long its sequences are"
+            raise UsageProblem(where, problem, "give the training's --sequence-tokens")
         n_read = 0
         for path in shards:
             first[str(path.resolve())] = n_read
@@ -186,7 +189,10 @@ def _n_entries(index: Path, n_sequences: int) -> int:
 
 
 def _entries(index: Path) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Batches of an order's entries (of 32 bits without a header), each with its first position."""
+    """Batches of an order's entries, each batch with the position of its first entry.
+
+    In a file without NumPy's header, entries have 32 bits.
+    """
     where, start = f"order {index.name}", 0
     try:
         with open_file(index) as file:
@@ -198,4 +204,6 @@ def _entries(index: Path) -> Iterator[tuple[int, NDArray[np.int64]]]:
                 yield start, entries
                 start += entries.size
     except OSError as e:
-        raise BadInput(where, str(e), "give the training's index of the order") from e
+        raise BadInput(
+            where, str(e), "give the training's order, such as global_indices.npy"
+        ) from e

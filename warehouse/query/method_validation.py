@@ -16,10 +16,12 @@ from pyarrow import csv
 
 Row = Mapping[str, Any]
 #: Predicted outcomes: the mean preference, each word's preference, and each word's difference from
-#: the mean. The placebos take other words, or words whose preference isn't due to the text.
+#: the mean. Placebos: a word is predicted by another word's scores, or words of a generated text
+#: are predicted that lean least in it.
 BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
 OTHER_WORD, PLACEBO_WORDS = "another word's own part", "placebo words, own part"
-#: Outcome: share of words for which the planted source has the largest sum of scores.
+#: Outcome in a generated text whose words lean in one of its sources, the planted one: share of
+#: words for which that source has the largest sum of scores to the side that the word leans to.
 FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo words"
 #: Outcomes to validate for questions about words, and for questions about a benchmark.
 OF_WORDS, OF_BENCHMARKS = (WORDS, OWN, FIRST), (BENCHMARK,)

@@ -28,8 +28,9 @@ def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
 
     Only outdated files are rewritten; the old files stay until ``compact`` removes them. All tables
     change in one commit: an interrupted call changes nothing, and can be repeated. With ``dry_run``
-    nothing is written. Raises ``BadInput``, and changes nothing, for a warehouse that is newer or
-    too old, and for a file that can't be read or doesn't fit.
+    no file is rewritten. Raises ``BadInput``, and changes nothing, for a warehouse that is newer or
+    too old, and for a file that can't be read or whose rows don't fit
+    their table's columns.
     """
     store = Store(place_of(root))
 

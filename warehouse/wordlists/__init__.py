@@ -53,8 +53,8 @@ class WordPair:
         return f"{self.a}/{self.b}"
 
 
-#: Names of the groups if a list gives none: its file has pairs with the keys ``female`` and
-#: ``male``, or an older Plumbline wrote its rows.
+#: Names of the groups for a file whose pairs have the keys ``female`` and ``male``, and in
+#: ``side_names`` for a contrast whose list is missing or names no groups.
 GENDERS = ("female", "male")
 
 
@@ -149,7 +149,7 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
         return first, second
     name = f"{contrast}-"
     named_after = [x for x in lists if name.startswith(f"{x.name}-")]
-    nearest = max(named_after, key=lambda x: len(x.name), default=None)  # age-old, not age
+    nearest = max(named_after, key=lambda x: len(x.name), default=None)  # the longest name
     first, second = (nearest.groups if nearest else None) or GENDERS
     return f"{first} words", f"{second} words"
 

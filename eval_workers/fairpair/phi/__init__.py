@@ -31,7 +31,7 @@ class Phi(Protocol):
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:
-        """The item of a fold, from the items of its samples (at least one)."""
+        """The item of a fold (samples of one group, taken together), from its samples' items."""
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:

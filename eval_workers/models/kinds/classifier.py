@@ -16,7 +16,7 @@ import tokenizers  # isort: skip
 import torch  # isort: skip
 import transformers  # isort: skip
 
-from plumbline.eval_workers.models.kinds.model_files import read_config
+from plumbline.eval_workers.models.kinds.model_kind import read_config
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.weights import read_weights
 from plumbline.eval_workers.models.model_options import ModelOptions

@@ -23,7 +23,7 @@ import transformers
 
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.continuer import Continuer
-from plumbline.eval_workers.models.kinds.model_files import Files
+from plumbline.eval_workers.models.kinds.model_kind import Files
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.drawing import Read, draw
 from plumbline.eval_workers.models.local.scorer import TextReader

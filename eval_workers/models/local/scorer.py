@@ -16,7 +16,7 @@ from typing import ClassVar
 from transformers import AutoTokenizer
 
 from plumbline.eval_workers.models.instruction import Instruction
-from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
+from plumbline.eval_workers.models.kinds.model_kind import Files, Kind, read_files
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.chat_template import (
     Frame,

@@ -12,7 +12,7 @@ import torch
 from transformers import BitsAndBytesConfig
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.kinds.model_files import Files, auto_class
+from plumbline.eval_workers.models.kinds.model_kind import Files, auto_class
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.adapter import put_on
 from plumbline.eval_workers.models.local.source import Source

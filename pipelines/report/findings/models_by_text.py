@@ -15,7 +15,7 @@ RELATIONS: dict[Relation, str] = {
     "some": "on parts of it",
     "other": "on other texts",
     "unpublished": "on a text that isn't published",
-    "unknown": "on a text that isn't known here",
+    "unknown": "on a text whose relation to it isn't known here",
 }
 
 

@@ -1,4 +1,4 @@
-"""Sections of the report: one file per module, and modules of other installed packages.
+"""Sections of the report: the modules of this folder, and modules of other installed packages.
 
 A section module offers:
 

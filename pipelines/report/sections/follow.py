@@ -46,12 +46,12 @@ from plumbline.warehouse.regular_files import stored_object
 
 PLACE = 200
 NAMES = ("follow", "swapped", "planted")
-#: Most scatter plots; the table below them has every fit.
+#: Greatest number of scatter plots; the table below them has every fit.
 MAX_FITS = 8
 #: Least reliability of leans for a verdict on their slope (view `fit`).
 LEAST_RELIABLE = 0.3
-#: Subset of fits for pairs without own words, or with own words that don't lean. Points are the
-#: words that decide MaxPMI.
+#: Subset of fits of benchmarks whose pairs were made for no word, or for words that were chosen
+#: because they don't lean. Points are the words that decide MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
 #: Subset -> the name of its lean on an axis and in a sentence, in the page's order.
 LEANS = {
@@ -81,12 +81,12 @@ def _follow(facts: Facts) -> Section | Missing:
         "Pairs made for the same word are not independent, so a point of a plot is a word: the "
         "mean log ratio of its pairs against its lean in the text. A slope of 0 means the model "
         "takes no notice of that lean. On the planted lean of its own corpus, a slope of 1 is that "
-        "of a perfect learner. The text that a model was trained on is counted without error; any "
-        "other text is taken as a sample of its kind, and the errors of its leans flatten a slope. "
-        "Reliability is the share of the leans' variance that isn't error; the corrected slope is "
-        "the slope divided by it. A slope on leans with a reliability below 0.3 gets no verdict. "
-        "If the words of all pairs were chosen because they do not lean, or pairs were made for "
-        "no word, a point is the word that decides its pairs' MaxPMI."
+        "of a perfect learner. The text that a model was trained on here is counted without error; "
+        "any other text is taken as a sample of its kind, and the errors of its leans flatten a "
+        "slope. Reliability is the share of the leans' variance that isn't error; the "
+        "corrected slope is the slope divided by it. A slope on leans with a reliability below "
+        "0.3 gets no verdict. If the words of all pairs were chosen because they do not lean, "
+        "or pairs were made for no word, a point is the word that decides its pairs' MaxPMI."
     ]
     if len(fits) > MAX_FITS:
         intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")
@@ -112,7 +112,7 @@ def _table(rows: Rows, caption: str, columns: Columns) -> PageTable:
 def _in_order(facts: Facts) -> list[Row]:
     """Fits to plot: models' own texts first, planted before measured leans, benchmarks in turn.
 
-    The first few fits show every benchmark once, whatever the number of models.
+    Of one kind of lean and one text, each benchmark comes once before any comes with another model.
     """
     fits, training_texts = facts.rows("fit").where(subset=tuple(LEANS)), own_texts(facts)
     seen: Counter[tuple[str, ...]] = Counter()
@@ -224,7 +224,7 @@ def of_errors(fit: Row) -> str:
 
 
 def _swapped(facts: Facts) -> Section | Missing:
-    title = "Swap the leans of the text, and the model?"
+    title = "Does the model turn round if the leans of its text are swapped?"
     fits = facts.rows("fit").where(subset=_SWAPPED)
     if not fits:
         return Missing(title, "plumbline pipeline")
@@ -328,13 +328,13 @@ def _of_models(n: int, rows: Sequence[Row]) -> str:
     """The words for ``n`` of the models in ``rows``, which have one row each.
 
     >>> _of_models(2, [{"model": "a"}, {"model": "b"}]), _of_models(1, [{"model": "a"}])
-    ('of both models', 'of a')
+    ('for both models', 'for a')
     """
     if len(rows) == 1:
-        return f"of {rows[0]['model']}"
+        return f"for {rows[0]['model']}"
     if n < len(rows):
-        return f"of {n} of {len(rows)} models"
-    return "of both models" if n == 2 else f"of all {n} models"
+        return f"for {n} of {len(rows)} models"
+    return "for both models" if n == 2 else f"for all {n} models"
 
 
 def _one_follows(facts: Facts, row: Row, lean: str) -> str:
@@ -342,7 +342,7 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
     (correlation,) = facts.metrics(kind, **{key: row[key] for key in keys})
     fits = facts.rows("fit").where(**{column: row[column] for column in FIT})
-    noise = of_errors(fits[0]) if fits else ""  # none if its options were edited by hand
+    noise = of_errors(fits[0]) if fits else ""  # none if its options are spelled differently
     return (
         f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
         f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "
@@ -354,7 +354,7 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
 def _many_follow(facts: Facts, rows: Rows, lean: str) -> str:
     texts = TrainingTexts(facts)
     sentences = [capital(following(texts, rows)), by_training_text(texts, rows)]
-    # All models share the leans.
+    # Models that weren't trained on the text share its leans' reliability; for the others it is 1.
     reliabilities = {r["reliability"] for r in rows} - {None, 1}
     reliability = (
         f"; reliability of the leans {shown(min(reliabilities), 2)}" if reliabilities else ""

@@ -32,7 +32,7 @@ def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
     unseen = results.disclosure.where(topic=None).only(lambda r: not r["n_tuned_on"])
     original = results.fairpair.where(side="original")
     sentences_by_question = {
-        "Did it disclose less on prompts that it was not tuned on?": _disclosure(unseen),
+        "Did it disclose less on prompts that it is not known to be tuned on?": _disclosure(unseen),
         "What did it cost?": map(_perplexity, results.perplexity),
         "Did it carry over?": [
             *map(preference_sentence, results.preference),
@@ -64,7 +64,7 @@ def _disclosure(rows: Rows) -> list[str]:
         sentences.append(
             f"{name} fell on {n['fell']} of {len(measure_rows)} {sets}{more}: {changes}."
         )
-    return sentences or ["Both sides were measured on no set but those tuned on."]
+    return sentences or ["No set that it wasn't tuned on was measured both before and after."]
 
 
 def _set(row: Row) -> str:

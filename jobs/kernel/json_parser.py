@@ -2,7 +2,7 @@
 
 The compiled parser accepts only lines that are certainly valid: strict UTF-8, strict JSON, an
 object whose last top-level text field is a string without lone surrogates. Python decides on all
-others (``json_lines.py``).
+others (``json_fallback.py``).
 """
 
 from __future__ import annotations

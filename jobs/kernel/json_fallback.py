@@ -1,4 +1,4 @@
-"""Python's verdict on lines that the compiled parser (``jobs.kernel.records``) does not accept."""
+"""Python's verdict on lines that the compiled parser (``json_parser``) does not accept."""
 
 from __future__ import annotations
 
