@@ -194,7 +194,7 @@ def test_the_command_and_the_report_say_it(warehouse: Store) -> None:
     assert re.search(r"│ c +│ she/he", done.output)
     said = next(iter(leads(Facts(warehouse.root)))).sentences[-1]
     assert (
-        said == "b and c (she/he): of neural, delta predicts beyond frequency, n-grams and length."
+        said == "b and c (she/he): for neural, delta predicts beyond frequency, n-grams and length."
     )
 
 

@@ -174,6 +174,8 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
     model = NgramBackend(str(directory), ModelOptions())
     with pytest.raises(UsageProblem, match=r"can't continue a text .give a neural model"):
         model.continue_([Draw("She", 0, 1)], SamplingOptions(max_new_tokens=1))
+    with pytest.raises(UsageProblem, match="--window 0: has to be 1 or more"):
+        model.window(0)
     write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
     with pytest.raises(BadInput, match="hold no text"):
         train_model([tmp_path / "empty.jsonl.zst"], "x", "c", NgramOptions(), tmp_path)
