@@ -59,7 +59,9 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     base_url: Annotated[
         str, Field(description="Server that holds the models; without it: loaded here.")
     ] = ""
-    endpoint: Annotated[Endpoint, Field(description="What of the server is asked.")] = "completions"
+    endpoint: Annotated[
+        Endpoint, Field(description="completions for base models, chat for chat models.")
+    ] = "completions"
     token_limit: Annotated[
         TokenLimit, Field(description="The server's name for the limit on tokens.")
     ] = "max_tokens"

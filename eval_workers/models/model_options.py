@@ -55,18 +55,20 @@ class ModelOptions:
         str | None, Field(description="PEFT adapter for the model: hub id or directory.")
     ] = None
     quantisation: Annotated[
-        Quantisation | None, Field(description="Done while loading (bitsandbytes).")
+        Quantisation | None,
+        Field(description="Quantise the weights while loading them (bitsandbytes)."),
     ] = None
     trust_remote_code: Annotated[
         str | None,
         Field(description="The model's name once more: run the Python code that comes with it."),
     ] = None
     text_form: Annotated[
-        TextForm, Field(description="released: as the released scores had the sentences.")
+        TextForm,
+        Field(description="released: without double quotes, only the first letter a capital."),
     ] = "written"
     pll: Annotated[
         Pll,
-        Field(description="Of a masked model: what is masked (docs/models.md)."),
+        Field(description="Masked models: which tokens are masked together (docs/models.md)."),
     ] = "within-word-l2r"
     chat: Annotated[
         str | None, Field(description="Sentences as answers in a chat: default, or a TOML file.")

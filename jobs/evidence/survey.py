@@ -44,7 +44,8 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
-#: Most cells (word, source); the sums take a hundred bytes per cell.
+#: Greatest number of cells (word, source); the sums take a hundred bytes per cell. With more, an
+#: audit of curation lets sources share groups.
 MOST_CELLS = 4_000_000
 
 

@@ -42,12 +42,11 @@ from plumbline.jobs.evidence.sightings import (
     look,
     read_shards,
 )
+from plumbline.jobs.evidence.survey import MOST_CELLS
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
-#: Most cells (word, group of documents), a hundred bytes each; with more, sources share groups.
-MOST_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
