@@ -181,7 +181,7 @@ def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) ->
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"t": "x"}\n{"t"\n[1]\n')
     problems = [s.problem for s in read_sentences(lines, "t")]
-    assert problems == [None, "the line isn't JSON", "'t' is not a text"]
+    assert problems == [None, "the line isn't JSON", "'t' is missing or not a text"]
 
 
 def test_half_a_character_takes_its_row_alone(store: Store, tmp_path: Path) -> None:

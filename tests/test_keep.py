@@ -120,7 +120,7 @@ def test_every_problem_is_named_with_what_mends_it(
         places["gone"]: "is not there | get it from a copy",
         places["lacks"]: "has no column n_word",
         places["typed"]: "n_word is string, not int64",
-        places["moved"]: "its rows are of corpus c s, not e",
+        places["moved"]: "its rows are of corpus c s, expected e",
         units["stray"].path: "its run nobody is not in `run`",
     }
     found = dict(named(kept))

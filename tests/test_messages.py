@@ -490,7 +490,7 @@ CALLS = [
     Called("score above 1", lambda: make(VocabularyOptions, {"min_score": 1.5}),
         "min_score = 1.5: should be less than or equal to 1"),
     Called("no language model", lambda: english.load_model(Path("none.ftz")),
-        "language model none.ftz: no such file (or fetch it with --download)",
+        "language model none.ftz: no such file (give another path or --download)",
         BadInput),
     of_file(english.load_model, "text.ftz", "not a model",
         "language model text.ftz: not a fastText model (try --download)"),

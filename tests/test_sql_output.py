@@ -252,7 +252,7 @@ def test_an_unknown_name_at_the_end_of_the_input_opens_no_second_shell(
     monkeypatch.setattr("sys.stdin", io.StringIO("FROM nosuch"))
     assert main(["sql", "--warehouse", str(kept.root)]) == 2
     out, err = capsys.readouterr()
-    assert out.count(".examples [NUMBER]") == 1 and "nosuch" in err
+    assert out.count(".examples [NUMBER...]") == 1 and "nosuch" in err
 
 
 def test_the_init_file_names_no_more_than_it_needs(kept: Store) -> None:

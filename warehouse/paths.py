@@ -67,8 +67,8 @@ def as_url(path: Path) -> str:
 def segment(name: str, before: str = "", after: str = "") -> str:
     """``name`` quoted as a part of a path, between two fixed texts; different names stay different.
 
-    Raises ``BadInput`` for names that are empty, too long for a file, not Unicode, or that would
-    lead to another directory.
+    Raises ``BadInput`` if the part is empty or too long for a file, leads to another directory, or
+    isn't Unicode.
 
     >>> segment("../a=b", "corpus=")
     'corpus=..%2Fa%3Db'
@@ -85,7 +85,7 @@ def segment(name: str, before: str = "", after: str = "") -> str:
     if part in ("", ".", ".."):
         raise BadInput(f"name {name!r}", "can't name a file", fix)
     if len(part) > _LONGEST:
-        problem = f"is too long to name a file, {len(part)} bytes of {_LONGEST} as it is written"
+        problem = f"is too long to name a file: {len(part)} bytes, at most {_LONGEST}"
         raise BadInput(f"name {name[:40]!r}...", problem, fix)
     return part
 
@@ -114,7 +114,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which replaces ``path`` at the end of the block.
 
     Readers of ``path`` find the complete old or new file. A missing directory is created. After an
-    error, the old file stays and nothing else is left.
+    error, the old file stays and no temporary file is left.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a" / "b.txt"
@@ -124,7 +124,8 @@ def replacing(path: Path) -> Iterator[Path]:
     ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Without ``path.name``, which may be empty. Absolute: libraries take `a:b/c` for an address.
+    # Its name lacks ``path.name``, which may be empty; it is absolute, because libraries take a
+    # relative `a:b/c` for an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         yield temporary

@@ -71,7 +71,7 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The messages as sent."""
+        """The messages of a `chat` request."""
         return [{"role": "user", "content": self.prompt}]
 
     @cached_property

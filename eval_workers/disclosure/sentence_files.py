@@ -97,4 +97,4 @@ def _text_of(line: str, key: str | None) -> tuple[str, str | None]:
     except (ValueError, RecursionError):
         return line, "the line isn't JSON"
     value = row.get(key) if isinstance(row, dict) else None
-    return (value, None) if isinstance(value, str) else (line, f"{key!r} is not a text")
+    return (value, None) if isinstance(value, str) else (line, f"{key!r} is missing or not a text")

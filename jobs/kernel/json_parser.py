@@ -1,8 +1,8 @@
 """The texts in lines of JSON, compiled.
 
 The compiled parser accepts only lines that are certainly valid: strict UTF-8, strict JSON, an
-object whose last top-level text field is a string without lone surrogates. Python decides on all
-others (``json_fallback.py``).
+object whose text field (``ReaderState.field``; if repeated, the last) is a string without lone
+surrogates. Python decides on all others (``json_fallback.py``).
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60
-#: Longest number in bytes; Python decides on longer ones, and refuses more than 4,300 digits.
+#: Longest number in bytes; Python decides on longer ones, and refuses integers of over 4,300
+#: digits.
 _MAX_NUMBER = 4000
 #: States of the parser inside a container: the part that it expects next.
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Source ids: of names that are too long or had no room, and of documents without a source.
+#: Reserved source ids: of names that are too long or had no room, and of documents without a
+#: source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
@@ -181,7 +183,7 @@ def _digits(i: int, b: int) -> int:
 
 @compiled
 def _number_end(i: int, b: int) -> int:
-    """End of the JSON number at i, -1 when malformed."""
+    """End of the JSON number at i, -1 if malformed or longer than ``_MAX_NUMBER``."""
     start = i
     if get8(i, 0) == 45:
         i += 1
@@ -383,7 +385,10 @@ def _line_end(i: int, b: int) -> int:
 
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
-    """Id of the source name at ``r.source``, which is added if new; OTHER if there is no room."""
+    """Id of the source name at ``r.source``, which is added if new.
+
+    OTHER if the name is too long or there is no room, NO_SOURCE without a name.
+    """
     n = r.source_end - r.source
     if r.source == 0 or n == 0:
         return NO_SOURCE
@@ -399,10 +404,10 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
 
 @EntryPoint
 def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
-    """Append the texts of the lines from ``r.next`` to the address ``end`` to the buffer.
+    """Append to the buffer the texts of the lines between the addresses ``r.next`` and ``end``.
 
     ``r.documents`` gets the row and source id of each text, ``sources`` the names of sources. The
-    last line may lack its newline; SLACK bytes after ``end`` must be readable.
+    last line may lack its newline; ``memory.SLACK`` bytes after ``end`` must be readable.
 
     Returns DONE at the end, FULL for a full buffer (call again once it is empty), or DOUBT when
     Python must decide on the line ``r.line..r.line_end`` (call again to read on after it).
@@ -414,7 +419,7 @@ def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
             _unescape(r)
             if r.at < r.end:
                 return FULL
-            # chunks.END
+            # The bytes of ``chunks.END``, which ends a text.
             put8(r.texts, r.n, 10)
             put8(r.texts, r.n + 1, 0xFF)
             put8(r.texts, r.n + 2, 10)

@@ -65,7 +65,7 @@ def load_model(path: Path) -> LanguageModel:
     except ImportError as e:
         raise MissingComponent("fastText", "is not installed", INSTALL) from e
     if not path.is_file():
-        raise BadInput(f"language model {path}", "no such file", "or fetch it with --download")
+        raise BadInput(f"language model {path}", "no such file", "give another path or --download")
     try:
         model = fasttext.load_model(str(path))
         labels = set(model.get_labels())

@@ -1,7 +1,8 @@
 """The candidate seed words of a corpus: table ``vocabulary``, with a reason for every word.
 
 After UnStereoEval (Belem et al., ICLR 2024): words of the letters a-z, English according to
-fastText or WordNet, and more frequent than the rarest fifth of these words.
+fastText or WordNet, and more frequent than the rarest fifth of these words. In a corpus of another
+language: words of letters, unchecked.
 """
 
 from __future__ import annotations

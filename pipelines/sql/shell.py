@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HISTORY = Path.home() / ".plumbline_sql_history"
 _HELP = (
-    ".tables  .schema NAME  .examples [NUMBER]  .quit  Tab completes names\n"
+    ".tables  .schema NAME  .examples [NUMBER...]  .quit  Tab completes names\n"
     "A query ends with ; or an empty line."
 )
 
@@ -136,7 +136,7 @@ def _dot_command(
 def _examples(
     connection: duckdb.DuckDBPyConnection, console: Console, numbers: Sequence[str]
 ) -> None:
-    """Show the worked questions with these numbers and their answers; without numbers, all."""
+    """Show worked questions by number, with answers; without numbers, all questions alone."""
     worked = {str(question.number): question for question in questions()}
     for number in numbers:
         if number not in worked:

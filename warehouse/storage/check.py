@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from types import ModuleType
 
@@ -156,7 +156,10 @@ class _Files:
         self.unread: set[str] = set()
 
     def add(self, store: Store, state: Snapshot, is_newest: bool) -> Iterator[WarehouseProblem]:
-        """Add the files of a version, after all newer versions; yield unreadable manifests."""
+        """Add the files of a version, and yield a problem for each manifest that can't be read.
+
+        The newest version is to be added first.
+        """
         for table, manifest in state.tables.items():
             if manifest in self._manifests:
                 continue
@@ -168,7 +171,8 @@ class _Files:
             except UsageProblem:
                 continue  # `compact` has dropped this version
             except BadInput as e:
-                self.unread.add(table if is_newest else "")
+                if is_newest:
+                    self.unread.add(table)
                 path = store.root / log.MANIFESTS / _unreadable(store, table, manifest)
                 if path in self._reported:
                     continue
@@ -255,7 +259,7 @@ def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseP
     directory = f"{manifest.table}/_delta_log"
     where = store.root / directory
     compact = command(store.place, "compact")
-    fix = f"remove this directory, then {compact} writes it again"
+    fix = f"remove {directory}, then {compact} writes it again"
     expected = [delta.log_name(manifest.table, v) for v in range(manifest.version + 1)]
     existing = {f"{directory}/{name}" for name in store.place.names(directory)}
     names = [name for name in expected if name in existing]
@@ -318,6 +322,10 @@ class _Apart:
             self._pool.shutdown()
             self._pool = None
             raise MemoryError from e
+        except KeyboardInterrupt:
+            for child in active_children():  # one that still starts would print a traceback
+                child.kill()
+            raise
 
 
 def _enter_sandbox() -> None:
@@ -369,7 +377,7 @@ def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
     for name, expected in zip(table.partitions, file.partition, strict=True):
         values = pc.unique(rows[name]).to_pylist()
         if values != [expected]:
-            yield f"its rows are of {name} {', '.join(map(str, values[:3]))}, not {expected}"
+            yield f"its rows are of {name} {', '.join(map(str, values[:3]))}, expected {expected}"
 
 
 def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[WarehouseProblem]:
@@ -377,7 +385,7 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
         return
     key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    # Without newer files, key columns that were added later would be missing.
+    # Key columns that may be NULL were added later: older files alone would lack them.
     later = [f'NULL AS "{c.name}"' for c in table.columns if c.nullable and c.name in table.key]
     if later:
         source = f"(FROM {source} UNION ALL BY NAME SELECT {', '.join(later)} WHERE false)"

@@ -26,9 +26,9 @@ def terminal(text: str, *, lines: bool = False) -> str:
     """The text with an escape such as ``\\x1b`` for each character that isn't printable.
 
     So the text can't steer a terminal. Escaped are controls (ANSI sequences start with one), line
-    breaks, marks without width, marks that turn the direction of text, and halves of surrogate
-    pairs. Letters of all scripts, spaces and combining marks stay; with ``lines`` also ``\\n`` and
-    tabs. Idempotent.
+    breaks, invisible characters such as zero-width spaces, marks that turn the direction of text,
+    and halves of surrogate pairs. Letters of all scripts, spaces and combining marks stay; with
+    ``lines`` also ``\\n`` and tabs. Idempotent.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd

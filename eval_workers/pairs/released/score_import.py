@@ -41,9 +41,10 @@ _SEPARATORS = re.compile(r"[\W_]+")
 class ImportedScores:
     """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
-    ``n_pairs`` counts the benchmark's pairs; for logs of a harness, unnatural pairs count only with
-    a score. ``n_missing`` counts pairs without a score, ``n_rejected`` unused rows. ``files`` is
-    empty if another outcome of the same logs has their names.
+    ``n_pairs`` counts the benchmark's pairs. Imported logs of a harness (``pairs/harness``) have
+    such outcomes too: there unnatural pairs count only with a score, and of several outcomes of one
+    log only one has the log in ``files``. ``n_missing`` counts pairs without a score,
+    ``n_rejected`` unused rows.
     """
 
     model: str
@@ -134,6 +135,8 @@ def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str 
     Each must be the template with the pronouns of its column: exchanged columns would change the
     sign of every log ratio.
     """
+    if problem := template_problem(template):
+        return "", problem
     if not _is_filled(template, sentence_a, "f"):
         return "", "F_template is not the template with its female pronouns"
     if not _is_filled(template, sentence_b, "m"):
@@ -149,14 +152,12 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
     >>> _is_filled("'{pronoun} met the CEO.'", "He met the ceo.", "m")
     True
     """
-    if template_problem(template):
-        return False
     filled, stored = (_SEPARATORS.sub("", t.lower()) for t in (fill(template, gender), sentence))
     return filled == stored
 
 
 def _identity(model: str, run_id: str) -> Row:
-    """The ``model`` row of released scores; only models of the paper have ``n_parameters``."""
+    """The ``model`` row of released scores; ``n_parameters`` is that of UnStereoEval's models."""
     identity = {"backend": "released", "model": model}
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}

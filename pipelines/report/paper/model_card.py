@@ -27,8 +27,8 @@ _SAME = ("benchmark", "groups", "contrast", "corpus", "subset", "options")
 _MEANING = (
     "US is the share of pairs of sentences that the model finds about equally likely ({epsilon}); "
     "PD the share of pairs that prefer the first group's sentence minus the share that prefer the "
-    "second's, in percentage points; AuFC the area under US against that limit, from 0 to 6. The "
-    "first group is female where none is named."
+    "second's, in percentage points; AuFC the area under US as that limit rises from 0 to 6. "
+    "The first group is female where none is named."
 )
 _TEXT = (
     "Slope: how many nats the log ratio of a word's pairs moves with a nat of the word's lean in "
@@ -52,11 +52,12 @@ _NOT = (
 def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     """Markdown for a model's card: figures and their meaning, limits, what not to conclude.
 
-    It begins with the figures as front matter (``model_index``), which the model's page on the hub
-    shows. ``model`` is a name as the report shows it, the model's directory, or the start of its
-    key (eight characters or more). All figures are from ``metric_value``, over all pairs of a
-    benchmark or over its fits. Raises ``UsageProblem`` if no model, or more than one, matches
-    ``model``, or if the model has no metrics.
+    It begins with the figures over pairs, if any, as front matter (``model_index``), which the
+    model's page on the hub shows. ``model`` is a name as the report shows it, the model's
+    directory, or the start of its key (eight characters or more). All figures are from
+    ``metric_value``, over all pairs of a benchmark, or of fits of its pairs on the lean of a text.
+    Raises ``UsageProblem`` if no model, or more than one, matches ``model``, or if the model has no
+    metrics.
     """
     facts = Facts(warehouse)
     row = chosen(facts.rows("model"), model)
@@ -89,9 +90,10 @@ def chosen(models: Rows, name: str) -> Row:
         return matches[0]
     if matches:
         keys = ", ".join(r["model_key"][:12] for r in matches)
-        raise UsageProblem(f"model {name}", "more than one has that name", f"give a key: {keys}")
+        raise UsageProblem(f"model {name}", "matches more than one model", f"give a key: {keys}")
     names = ", ".join(sorted(r["model"] for r in models)[:5])
-    fix = f"scored are {names}" if names else "run `plumbline score` first, docs/scoring.md"
+    listed = "scored are, among others," if len(models) > 5 else "scored are"
+    fix = f"{listed} {names}" if names else "run `plumbline score` first, docs/scoring.md"
     raise UsageProblem(f"model {name}", "no such model has scores here", fix)
 
 

@@ -1,8 +1,9 @@
 """The linear datamodelling score of Park et al. (2023, arXiv:2303.14186), with its interval. Pure.
 
-A model is trained on each of some random halves of a text's documents. The sum of a method's scores
-of the half's documents predicts the model's preference for a word. The datamodelling score of the
-word is Spearman's correlation between prediction and preference over the halves.
+A model is trained on each of some random halves of a text's documents. A method of attribution
+scores every document for a word; the sum over the half's documents predicts the model's preference.
+The datamodelling score of the word is Spearman's correlation between prediction and preference over
+the halves.
 """
 
 from __future__ import annotations
@@ -84,9 +85,10 @@ def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estim
     """Mean datamodelling score of words, or its difference from that of ``other`` predictions.
 
     All are float64[word, half]. The interval is for new words and new halves. Its variance is the
-    sum of the variances over words and over halves (by a jackknife), minus the noise that both
-    contain; at least the larger of the two. For one word the interval is for new halves only.
-    Student's quantile has min(words, halves) - 1 degrees of freedom.
+    sum of the variances over words and over halves (by a jackknife), minus the mean
+    variance of a word over halves, which both contain, but at least the larger of the two. For one
+    word the interval is for new halves only. Student's quantile has min(words, halves) - 1 degrees
+    of freedom, for one word halves - 1.
     """
     n_words, n_halves = true.shape
     every = np.arange(n_halves)
