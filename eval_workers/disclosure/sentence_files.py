@@ -38,7 +38,7 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSent
     >>> path = Path(tempfile.mkdtemp()) / "s.jsonl"
     >>> _ = path.write_text('{"text": "Someone ran."}\\n{"text": 3}\\n')
     >>> [(s.number, s.problem or s.text) for s in read_sentences(path, "text")]
-    [(1, 'Someone ran.'), (2, "'text' is not a text")]
+    [(1, 'Someone ran.'), (2, "'text' is missing or not a text")]
     """
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     if kind not in _KINDS:
