@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 
 import deltalake
@@ -21,6 +25,7 @@ from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan, write_resul
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check, moment
 from plumbline.warehouse.storage.compaction import compact
@@ -387,3 +392,50 @@ def test_compact_says_which_run_keeps_it_from_removing(
     publish_run(store, row)
     assert main(["warehouse", "compact", *where]) == 0
     assert "no end yet" not in capsys.readouterr().out
+
+
+def one_row(store: Store) -> Path:
+    """The data file of a whole warehouse."""
+    with recorded(store, "one", {}) as run_id:
+        row = {"corpus": "c", "word": "tea", "n_word": 1}
+        store.publish("word_count", [row], unit="a", run_id=run_id)
+    (file,) = store.snapshot().files("word_count")
+    return store.root / file.path
+
+
+def crashes(table: Table, file: log.File, path: Path) -> list[str]:
+    if table.name == "word_count":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return []
+
+
+def test_a_file_that_crashes_its_reader_is_named_and_the_others_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = one_row(store)
+    monkeypatch.setattr("plumbline.warehouse.storage.check._limited_problems", crashes)
+    (problem,) = check(store, apart=True)
+    assert problem.path == path and "the process that read them ended" in problem.problem
+
+
+def waits(*_: object) -> list[str]:
+    time.sleep(60)
+    return []
+
+
+@pytest.mark.parametrize("after_s", [0.05, 1.5])
+def test_a_check_that_is_stopped_leaves_no_process_and_no_traceback(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], after_s: float
+) -> None:
+    """While its reading process starts, and while that one reads."""
+    one_row(store)
+    monkeypatch.setattr("plumbline.warehouse.storage.check._limited_problems", waits)
+    before = set(active_children())
+    stop = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
+    stop.start()
+    with pytest.raises(KeyboardInterrupt):
+        check(store, apart=True)
+    for child in set(active_children()) - before:
+        child.join(10)
+    assert set(active_children()) <= before
+    assert capfd.readouterr().err == ""

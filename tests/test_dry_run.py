@@ -34,8 +34,8 @@ def test_size_of_a_gpt_neox_by_hand(model: Path) -> None:
     assert size.n_parameters == 2 * n_tokens * H + layers
     assert (size.hidden, size.widest, size.n_vocabulary) == (H, 3 * H, n_tokens)
     assert size.weight_bytes("float32", None) == 4 * size.n_parameters
-    per_token = 4 * H + 3 * 3 * H + n_tokens
-    assert size.forward_bytes("bfloat16", 7) == 2 * 7 * per_token
+    layer, logits = 4 * H + 3 * 3 * H, n_tokens
+    assert size.forward_bytes("bfloat16", 7) == 7 * (2 * layer + 2 * logits + (4 + 4) * logits)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

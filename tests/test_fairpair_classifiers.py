@@ -191,7 +191,7 @@ def test_a_stopped_run_classifies_the_rest(
     again = classifiers.load("feeling.toml").opened(ModelOptions(device="cpu"), store, "run")
     found = again.items(texts)
     assert classified == [*texts[:10], *texts[5:]]
-    assert found == classifiers.load("feeling.toml").items(texts)
+    assert found == pytest.approx(classifiers.load("feeling.toml").items(texts), abs=1e-6)
     # Other weights read the same rows.
     Path("sad.toml").write_text(FILE.replace("-0.5", "1").replace("positive = 1", "positive = 0"))
     n = len(classified)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -144,12 +146,17 @@ def test_later_migrations_meet_files_of_several_versions(
     assert [row[2] for row in rows(Store.open(old.root))] == ["CUP", "TEA", "POT"]
 
 
-def test_a_change_without_a_migration_names_the_file(
+def test_a_change_without_a_migration_names_the_file_and_the_command_that_drops_it(
     old: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TABLES, "planted", REKEYED)
-    with pytest.raises(BadInput, match=r"planted/corpus=c.*form holds NULL.*no migration"):
-        migrate(old.root)
+    for corpus in "cd":
+        lost = rf"planted/corpus={corpus}.*form holds NULL.*no migration"
+        with pytest.raises(BadInput, match=lost) as refused:
+            migrate(old.root)
+        (forget,) = re.findall(r"plumbline (warehouse forget .*), then", str(refused.value))
+        assert main(shlex.split(forget)) == 0
+    assert migrate(old.root).files == ()
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from plumbline.warehouse.cores import quotas, within
 from tests.tiny_models import SENTENCES, save
 
 _TOGETHER_S = 60
+CPU = ModelOptions(device="cpu")
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, backend: TransformersBackend) -> l
 def test_lanes_share_the_weights_and_give_the_same_bits(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone, both = (TransformersBackend(model, ModelOptions(batch_tokens=40)) for _ in range(2))
+    alone, both = (TransformersBackend(model, replace(CPU, batch_tokens=40)) for _ in range(2))
     alone.takes_lanes = False
     assert both.takes_lanes
     seen = _watched(monkeypatch, both)
@@ -73,7 +75,7 @@ def test_lanes_share_the_weights_and_give_the_same_bits(
 
 @pytest.mark.usefixtures("two_cores")
 def test_a_single_pass_starts_no_thread(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = TransformersBackend(model, ModelOptions())
+    backend = TransformersBackend(model, CPU)
     _ = backend._model  # which transformers loads with threads
     monkeypatch.setattr(threading.Thread, "start", None)
     assert backend.score(["She ran.", "He ran."])
@@ -83,10 +85,10 @@ def test_a_single_pass_starts_no_thread(model: str, monkeypatch: pytest.MonkeyPa
 def test_where_passes_leave_something_in_the_model_there_are_no_lanes(
     model: str, tmp_path: Path
 ) -> None:
-    own_code = TransformersBackend(model, ModelOptions())
+    own_code = TransformersBackend(model, CPU)
     own_code.longest_in_tree = 0  # as it is for code that comes with a model
     assert not own_code.takes_lanes
-    longrope = TransformersBackend(model, ModelOptions())
+    longrope = TransformersBackend(model, CPU)
     _ = longrope._model
     longrope.config.rope_parameters = {"rope_type": "longrope"}
     assert not longrope.takes_lanes
@@ -96,7 +98,7 @@ def test_where_passes_leave_something_in_the_model_there_are_no_lanes(
 def test_out_of_memory_ends_the_lanes_before_passes_get_smaller(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend = TransformersBackend(model, ModelOptions(batch_tokens=40))
+    backend = TransformersBackend(model, replace(CPU, batch_tokens=40))
     expected = backend.score(SENTENCES)
     run, me = backend._tree_pass, threading.get_ident()
 

@@ -281,7 +281,7 @@ def test_rows_of_small_trees_have_the_scores_of_single_texts(
     shapes = []
     mask = tree._mask
     monkeypatch.setattr(tree, "_mask", lambda *a: shapes.append(a[0].shape) or mask(*a))
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    backend = TransformersBackend(str(saved[kind]), ModelOptions(device="cpu"))
     found = [score.logprob_nats for score in backend.score(texts)]
     assert found == pytest.approx(exact, abs=1e-4)
     assert max(n_rows for n_rows, _ in shapes) > 1

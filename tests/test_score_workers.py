@@ -89,7 +89,7 @@ def score_with(
 
     monkeypatch.setattr(TransformersBackend, "score", patient)
     (done,) = score_benchmarks(
-        *(store, str(model), ["demo"], ModelOptions(), "run"),
+        *(store, str(model), ["demo"], ModelOptions(device="cpu"), "run"),
         n_workers=n_workers,
         say=said.append,
     )

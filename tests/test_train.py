@@ -269,7 +269,8 @@ def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
     options = replace(TINY, max_tokens=8_000)
     trained = {}
     for rounded in (False, True):
-        monkeypatch.setattr(trainer, "_has_bfloat16", lambda rounded=rounded: rounded)
+        products = "bfloat16" if rounded else "float32"
+        monkeypatch.setattr(trainer, "_products", lambda device, products=products: products)
         trained[rounded] = train_model(shards, f"{rounded}", "c", options, tmp_path)
     assert not same(trained[False].path, trained[True].path)
     assert {w.dtype for w in weights(trained[True].path).values()} == {torch.float32}
@@ -281,7 +282,7 @@ def test_the_gradient_of_a_batch_is_that_of_its_halves_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Against the mean loss over all positions at once, by torch's own backward pass."""
-    monkeypatch.setattr(trainer, "_has_bfloat16", lambda: False)
+    monkeypatch.setattr(trainer, "_products", lambda device: "float32")
     tokenizer = Tokenizer(models.BPE(vocab={chr(97 + k): k for k in range(20)}, merges=[]))
     model = new_model(tokenizer, TINY)
     rows = torch.randint(0, 20, (5, 32), generator=torch.Generator().manual_seed(1))

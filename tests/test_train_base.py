@@ -71,7 +71,7 @@ def test_a_step_is_that_of_plain_transformers_and_adamw(
     bases: dict[str, Path], tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows by the bare tokenizer, the library's own loss, one pass over the whole batch."""
-    monkeypatch.setattr(trainer, "_has_bfloat16", lambda: False)
+    monkeypatch.setattr(trainer, "_products", lambda device: "float32")
     write_jsonl_zst(tmp_path / "s.jsonl.zst", 2 * SENTENCES)
     tokenizer = Tokenizer.from_file(str(bases[kind] / "tokenizer.json"))
     ids: list[int] = []

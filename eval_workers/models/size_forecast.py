@@ -20,6 +20,8 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 #: Upper estimates of a token's vectors in memory at once, besides the logits. Hidden states: the
 #: residual stream, its norm, queries, keys and values. Wide vectors: inside the feed-forward layer.
 _HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
+#: Bytes per logit besides those of its own dtype: a copy in float32, and its exponential.
+_SOFTMAX_BYTES = 4 + 4
 #: Bytes per quantised weight; in nf4, 64 weights share a scale in float32.
 _QUANTISED: dict[Quantisation, float] = {"int8": 1.0, "nf4": 0.5 + 4 / 64}
 
@@ -52,13 +54,17 @@ class Size:
         return self.n_exact * exact + round((self.n_parameters - self.n_exact) * each)
 
     def forward_bytes(self, dtype: str, n_tokens: int) -> int:
-        """Memory of a forward pass in bytes: activations and a row of logits per token.
+        """Upper estimate of a forward pass's memory in bytes.
+
+        It has the activations of all tokens beside the softmax of all their logits. A CPU computes
+        the logits in small parts, and takes less.
 
         >>> Size(12, 2, 2, 3, 5).forward_bytes("float32", 10)
-        880
+        1280
         """
         vectors = _HIDDEN_VECTORS * self.hidden + _WIDE_VECTORS * self.widest + self.n_vocabulary
-        return n_tokens * vectors * _item_bytes(dtype)
+        of_token = vectors * _item_bytes(dtype) + self.n_vocabulary * _SOFTMAX_BYTES
+        return n_tokens * of_token
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,12 @@ from plumbline.warehouse.storage.store import Store
 
 #: Most seconds of processor time per file, for the child process that reads rows.
 _MOST_SECONDS = 120
-_TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
+#: Why a file's rows were not checked, by the exception that says so.
+_NOT_CHECKED: dict[type[Exception], str] = {
+    MemoryError: "memory ran out",
+    BrokenProcessPool: "the process that read them ended: it crashed, was killed, or needed more "
+    f"than {_MOST_SECONDS} s of a processor",
+}
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,10 @@ def check(
             problems = problems_of_rows(TABLES[data_file.table], file, path)
         except BadInput as e:
             faults += _unread(store, data_file, e)
-        except MemoryError:
+        except tuple(_NOT_CHECKED) as e:
+            why = next(text for kind, text in _NOT_CHECKED.items() if isinstance(e, kind))
             fix = "don't read it unless you know who wrote it"
-            faults.append(WarehouseProblem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
+            faults.append(WarehouseProblem(where, f"its rows were not checked: {why}", fix))
         else:
             faults += [
                 WarehouseProblem(where, problem, _forget_fix(store, file)) for problem in problems
@@ -304,7 +310,7 @@ class _Apart:
         self._pool: ProcessPoolExecutor | None = None
 
     def problems(self, table: Table, file: File, path: Path) -> list[str]:
-        """``_rows_problems`` of a file. Raises ``MemoryError`` also if the file kills the child."""
+        """``_rows_problems`` of a file. Raises ``BrokenProcessPool`` if the child ends."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
         # The child inherits the blocked signal: only the parent handles a terminal's Ctrl-C. With
@@ -318,10 +324,10 @@ class _Apart:
                 sys.modules["__main__"] = script
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             return rows.result()
-        except BrokenProcessPool as e:
+        except BrokenProcessPool:
             self._pool.shutdown()
             self._pool = None
-            raise MemoryError from e
+            raise
         except KeyboardInterrupt:
             for child in active_children():  # one that still starts would print a traceback
                 child.kill()

@@ -11,6 +11,7 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import changes_since, newest_version
 from plumbline.warehouse.storage.log import Draft, File, columns_id
 from plumbline.warehouse.storage.opening import migratable, place_of
+from plumbline.warehouse.storage.place import command
 from plumbline.warehouse.storage.store import Store, cast
 
 
@@ -63,6 +64,7 @@ def _rewritten(store: Store, name: str, file: File, version: int) -> File:
         made = cast(TABLES[name], TABLES[name].with_new_names(rows))
         partition = store.partition_of(name, made)
     except BadInput as e:
-        fix = "no migration leads to the current format: move it away and write it again"
+        forget = command(store.place, "forget", str(path))
+        fix = f"no migration leads to the current format: {forget}, then run again what wrote it"
         raise BadInput(str(path), str(e), fix) from e
     return store.write(name, partition, made, file.units, path.stat().st_mtime_ns // 1_000_000)
