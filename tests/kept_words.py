@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard, ValueOf
+from plumbline.jobs.counting.document_words import Documents, Evidence, Shard, ValueOf
 from plumbline.jobs.evidence.sightings import Inquiry
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.wordlists import WordPair

@@ -37,7 +37,7 @@ from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOption
 from plumbline.eval_workers.scoring.held_out import Document, HeldOut
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.scoring.perplexity import Perplexity
-from plumbline.eval_workers.work import chunk_plan, continuations, runner, served_samples
+from plumbline.eval_workers.work import claimed_chunks, continuations, runner, served_samples
 from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
@@ -440,7 +440,7 @@ def sharing(case: Computed, log: str, n_workers: int, n_lives: int) -> None:
 
 def full_at(case: Computed, function: str, number: int) -> None:
     """From a call on, the disk takes no file of more than 500 bytes."""
-    module = runner if function == "publish" else chunk_plan
+    module = runner if function == "publish" else claimed_chunks
     real, n_calls = getattr(module, function), 0
 
     def full(*arguments: Any) -> Any:

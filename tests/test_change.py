@@ -16,7 +16,7 @@ from scipy import stats
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.kept_documents import evidence_of
+from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.change import adjusted, compare
 from plumbline.jobs.evidence.lean import lean
 from plumbline.jobs.evidence.sightings import Inquiry, look

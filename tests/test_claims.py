@@ -20,8 +20,8 @@ import pytest
 from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.work import chunk_plan as chunks
-from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
+from plumbline.eval_workers.work import claimed_chunks as chunks
+from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.locks import claimed, holder, sole, temporary_directory
 from tests.conftest import REPOSITORY

@@ -16,7 +16,7 @@ from plumbline.eval_workers.chat.ledger import open_ledger
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.choices.pair_choices import PairChoices
 from plumbline.eval_workers.work import runner
-from plumbline.eval_workers.work.chunk_plan import write_results
+from plumbline.eval_workers.work.claimed_chunks import write_results
 from plumbline.eval_workers.work.helpers import Job
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store

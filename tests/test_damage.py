@@ -21,7 +21,7 @@ import pytest
 
 import plumbline
 from plumbline.eval_workers.models.sampling_contract import Sample
-from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan, write_results
+from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan, write_results
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst

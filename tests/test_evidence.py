@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.kept_documents import Evidence, Shard, evidence_of
+from plumbline.jobs.counting.document_words import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
 from plumbline.jobs.kernel import RULES, CountOptions, Limits, counter, token_stream, tokenize
 from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED

@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.kept_documents import evidence_of
+from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.cluster_counts import ClusterCounts, cluster_counts
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors, tau_interval

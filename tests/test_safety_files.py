@@ -33,7 +33,7 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own import file_rows
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
-from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
+from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.counting.partials import _read
 from plumbline.jobs.seed_words.english import load_model as load_language

@@ -34,7 +34,7 @@ TEMPLATES = [
 _HELPER = """
 import os, pathlib, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.work import worker
+from plumbline.eval_workers.work import worker_process
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 pair_scores.CHUNK_TEXTS = 8
@@ -51,7 +51,7 @@ def logged(self, texts):
     return compute(self, texts)
 
 TransformersBackend.score = logged
-sys.exit(worker.main())
+sys.exit(worker_process.main())
 """
 
 
@@ -151,7 +151,7 @@ def test_files_of_the_working_directory_are_not_imported(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     ran = subprocess.run(helpers._HELPER, input="", capture_output=True, text=True, check=False)
-    assert "worker.py" in ran.stderr and not (tmp_path / "imported").exists()
+    assert "worker_process.py" in ran.stderr and not (tmp_path / "imported").exists()
 
 
 def test_devices_are_shared_by_workers_that_use_them(monkeypatch: pytest.MonkeyPatch) -> None:

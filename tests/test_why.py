@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.kept_documents import evidence_of
-from plumbline.jobs.evidence import copies, sightings
+from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.evidence import duplicates, sightings
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, put_together
-from plumbline.jobs.evidence.copies import Signatures, first_of_near, signatures
+from plumbline.jobs.evidence.duplicates import Signatures, first_of_near, signatures
 from plumbline.jobs.evidence.explanation import Row, Sampling, explain
 from plumbline.jobs.evidence.lean import Leans, lean
 from plumbline.jobs.evidence.sightings import (
@@ -471,7 +471,7 @@ def test_minhash_estimates_the_share_of_equal_shingles() -> None:
             share = len(shingles(texts[a]) & shingles(texts[b])) / len(union)
             estimated = (found.signature[a] == found.signature[b]).mean()
             assert abs(estimated - share) < 4 * np.sqrt(share * (1 - share) / 128) + 1e-9
-    assert copies.NEAR == 0.5
+    assert duplicates.NEAR == 0.5
 
 
 def test_collocates_are_those_of_brute_force() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.association.bounds import adjusted, chance_clear, lean_bounds
+from plumbline.jobs.association.lean_intervals import adjusted, chance_clear, lean_bounds
 from plumbline.jobs.association.measures import bound_rows, delta_rows, dispersion
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.evidence.lean import cluster_bounds

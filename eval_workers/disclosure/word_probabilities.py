@@ -20,7 +20,7 @@ from plumbline.eval_workers.disclosure.attributes import (
 )
 from plumbline.eval_workers.models.instruction import NONE, Instruction, publish_instruction
 from plumbline.eval_workers.models.scoring_contract import texts_hash
-from plumbline.eval_workers.work.chunk_plan import Chunk
+from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.eval_workers.work.continuations import check_prompts
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import subject

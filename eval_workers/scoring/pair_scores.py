@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from plumbline.eval_workers.models.local.text_form import pair_in_form
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, texts_hash
-from plumbline.eval_workers.work.chunk_plan import Chunk
+from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.models.scoring_contract import texts_hash
 from plumbline.eval_workers.scoring.held_out import HeldOut
-from plumbline.eval_workers.work.chunk_plan import Chunk
+from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import BadInput

@@ -16,7 +16,7 @@ from plumbline.eval_workers.models.sampling_contract import (
     SamplingOptions,
 )
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
-from plumbline.eval_workers.work.chunk_plan import Chunk
+from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step
 from plumbline.warehouse.errors import UsageProblem

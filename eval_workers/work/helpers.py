@@ -36,7 +36,7 @@ _GRACE_S = 5.0
 _PATIENCE_S = 1.0
 #: Backends whose workers need devices of their own.
 _OF_DEVICES = ("transformers", "vllm")
-_HELPER = tuple(command("plumbline.eval_workers.work.worker"))
+_HELPER = tuple(command("plumbline.eval_workers.work.worker_process"))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from plumbline.eval_workers.work.chunk_plan import ChunkPlan
+from plumbline.eval_workers.work.claimed_chunks import ChunkPlan
 from plumbline.eval_workers.work.helpers import Job, helpers
 from plumbline.eval_workers.work.step import ComputedStep, Row, State, Step
 from plumbline.warehouse.errors import BadInput, disk_problems

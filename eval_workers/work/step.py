@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD, TextScore
-from plumbline.eval_workers.work.chunk_plan import Chunk
+from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Step(ABC, Generic[Outcome]):
     #: The step's verb and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
-    #: The type of a result, see ``chunk_plan.SCHEMAS``.
+    #: The type of a result, see ``claimed_chunks.SCHEMAS``.
     kind: ClassVar[type] = TextScore
     #: Measures of the models that can run the step: most steps need log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.bounds import adjusted, chance_clear, lean_bounds
+from plumbline.jobs.association.lean_intervals import adjusted, chance_clear, lean_bounds
 from plumbline.warehouse.wordlists import WordList, WordPair
 
 Floats = NDArray[np.float64]
@@ -284,9 +284,9 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval contains the lean;
-    it is :func:`~plumbline.jobs.association.bounds.lean_bounds` of the counts c_g / D_g, with N_g
-    as exact. Pairs without a positive weight don't count. The words of all pairs have no rows, and
-    no word has a row if a side never occurs.
+    it is :func:`~plumbline.jobs.association.lean_intervals.lean_bounds` of the counts c_g / D_g,
+    with N_g as exact. Pairs without a positive weight don't count. The words of all pairs have no
+    rows, and no word has a row if a side never occurs.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where

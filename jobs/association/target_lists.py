@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_lists
 from plumbline.jobs.count_corpus import ALL, check_failed, engine_of
-from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
+from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
 from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
 from plumbline.jobs.kernel import CountOptions, stop_words, warm_up

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.bounds import adjusted
+from plumbline.jobs.association.lean_intervals import adjusted
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, corpus_of, sole_writer
-from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
+from plumbline.jobs.counting.document_words import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.sightings import (
     ALL_SOURCES,
     DocumentTable,

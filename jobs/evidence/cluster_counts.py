@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence
+from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence
 from plumbline.jobs.evidence.change import near_targets
 from plumbline.jobs.evidence.sightings import Inquiry, Ints
 

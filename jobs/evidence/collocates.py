@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from plumbline.jobs.association.bounds import adjusted
+from plumbline.jobs.association.lean_intervals import adjusted
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, neighbours
 
 #: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents, Evidence
+from plumbline.jobs.counting.document_words import Documents, Evidence
 from plumbline.jobs.counting.partials import ORDER
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer

@@ -16,7 +16,7 @@ from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
-from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
+from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
 from plumbline.jobs.evidence.concordance import (
     SIDES,
@@ -24,7 +24,7 @@ from plumbline.jobs.evidence.concordance import (
     OccurrenceSample,
     snippets,
 )
-from plumbline.jobs.evidence.copies import (
+from plumbline.jobs.evidence.duplicates import (
     OFTEN,
     Signatures,
     first_copies,

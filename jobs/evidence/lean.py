@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from plumbline.jobs.association.bounds import Bounds, lean_bounds
+from plumbline.jobs.association.lean_intervals import Bounds, lean_bounds
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Sightings
 from plumbline.warehouse.wordlists import WordPair
 
@@ -91,8 +91,8 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     Student's t with one degree of freedom fewer than clusters with a co-occurrence.
 
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
-    all the word's co-occurrences. The interval is the exact one of ``association.bounds``: a word
-    near *he* in forty documents and near *she* in none has a lean of at least its bound.
+    all the word's co-occurrences. The interval is the exact one of ``association.lean_intervals``:
+    a word near *he* in forty documents and near *she* in none has a lean of at least its bound.
     """
     from scipy.special import stdtr, stdtrit
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents, evidence_of
+from plumbline.jobs.counting.document_words import Documents, evidence_of
 from plumbline.jobs.evidence.concordance import OccurrenceSample
 from plumbline.jobs.evidence.explanation import Sampling, snippet_rows, widest_clusters
 from plumbline.jobs.evidence.lean import Row

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents, Evidence
+from plumbline.jobs.counting.document_words import Documents, Evidence
 from plumbline.warehouse.cores import n_cores
 
 Ints = NDArray[np.int64]

@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_options import Copies
-from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
+from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.evidence.concordance import texts_of
-from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
+from plumbline.jobs.evidence.duplicates import Signatures, first_copies, first_of_near, signatures
 from plumbline.jobs.evidence.sightings import (
     ALL_SOURCES,
     UNNAMED,

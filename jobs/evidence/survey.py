@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
-from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
+from plumbline.jobs.counting.document_words import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.change import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.concordance import OccurrenceSample
-from plumbline.jobs.evidence.copies import OFTEN, number_of_copies
+from plumbline.jobs.evidence.duplicates import OFTEN, number_of_copies
 from plumbline.jobs.evidence.explanation import (
     Sampling,
     add_association,

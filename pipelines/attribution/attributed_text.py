@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plumbline.eval_workers.models.ngram.text_words import BOS, numbered_words
 from plumbline.eval_workers.training.trained_models import reading, trained_on
-from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
+from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.sightings import ALL_SOURCES, DocumentTable, Inquiry, look
 from plumbline.warehouse.input.remote_files import located

@@ -261,7 +261,7 @@ class Why(ContrastOption, Command):
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     """The error that says why a corpus has no kept documents; ``None`` if it has them."""
-    from plumbline.jobs.counting.kept_documents import evidence_of
+    from plumbline.jobs.counting.document_words import evidence_of
 
     try:
         evidence_of(store, corpus)

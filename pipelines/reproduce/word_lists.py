@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.counting.kept_documents import evidence_of
+from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.cluster_counts import cluster_counts
 from plumbline.pipelines.reproduce.tau_interval import (
     FEWEST_CLUSTERS,

@@ -17,7 +17,7 @@ from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.eval_workers.work.chunk_plan import Chunk
+from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.eval_workers.work.runner import run_asked
 from plumbline.eval_workers.work.served_samples import ServedModel
 from plumbline.eval_workers.work.step import ComputedStep, Made, State, Step, state_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Evidence
+from plumbline.jobs.counting.document_words import Evidence
 from plumbline.jobs.evidence.change import Bools, Progress, matched
 from plumbline.jobs.evidence.sightings import DocumentTable
 from plumbline.warehouse.errors import BadInput, UsageProblem

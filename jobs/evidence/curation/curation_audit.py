@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from plumbline.jobs.association.bounds import adjusted
+from plumbline.jobs.association.lean_intervals import adjusted
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, sole_writer
-from plumbline.jobs.counting.kept_documents import Documents, evidence_of
+from plumbline.jobs.counting.document_words import Documents, evidence_of
 from plumbline.jobs.evidence.change import (
     Bools,
     ComparedText,
@@ -25,13 +25,13 @@ from plumbline.jobs.evidence.change import (
     question_of,
     tested,
 )
-from plumbline.jobs.evidence.copies import OFTEN
 from plumbline.jobs.evidence.curation.curated_documents import Curation, curation_of, of_shards
 from plumbline.jobs.evidence.curation.predicted_preference import (
     Response,
     predict,
     trusted_response,
 )
+from plumbline.jobs.evidence.duplicates import OFTEN
 from plumbline.jobs.evidence.explanation import widest_clusters
 from plumbline.jobs.evidence.lean import as_rows
 from plumbline.jobs.evidence.sightings import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents
+from plumbline.jobs.counting.document_words import Documents
 from plumbline.jobs.evidence.sightings import DocumentTable, Ints, Sightings, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
