@@ -269,9 +269,12 @@ def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
     options = replace(TINY, max_tokens=8_000)
     trained = {}
     for rounded in (False, True):
-        products = "bfloat16" if rounded else "float32"
-        monkeypatch.setattr(trainer, "_products", lambda device, products=products: products)
-        trained[rounded] = train_model(shards, f"{rounded}", "c", options, tmp_path)
+        with monkeypatch.context() as forced:
+            forced.setattr(trainer, "_has_bfloat16", lambda rounded=rounded: rounded)
+            products = trainer._products("cpu")
+            assert products == ("bfloat16" if rounded else "float32")
+            forced.setattr(trainer, "_products", lambda device, products=products: products)
+            trained[rounded] = train_model(shards, f"{rounded}", "c", options, tmp_path)
     assert not same(trained[False].path, trained[True].path)
     assert {w.dtype for w in weights(trained[True].path).values()} == {torch.float32}
     assert trained[True].loss_end_nats == pytest.approx(trained[False].loss_end_nats, rel=0.05)

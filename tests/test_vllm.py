@@ -222,10 +222,11 @@ def test_the_command_scores_a_benchmark_and_says_no_more_than_it_has_to(
 ) -> None:
     model = save("gpt2", tmp_path / "tiny")
     _pairs(store)
-    command = Command(store, model)
+    command = Command(store, model, "--format", "json")
     status, out, err = command.end()
     assert status == 0, err
-    assert out.splitlines()[0].startswith("demo: 42 of 42 pairs in `pair_score`, 42 new, ")
+    (row,) = json.loads(out)["rows"]
+    assert (row["n_pairs"], row["n_scored"], row["n_new"], row["n_rejected"]) == (42, 42, 42, 0)
     assert all(line.startswith("score: ") for line in err.splitlines() if line.strip()), err
     _check_scores(store, model)
     command.until(lambda alive: not alive)
