@@ -12,14 +12,24 @@ import pytest
 
 import plumbline
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import class_of, line_of
+from plumbline.pipelines.command.base import (
+    all_fields,
+    class_of,
+    line_of,
+    of_values,
+    values_of,
+)
 from plumbline.pipelines.command.command_line import _print_rows
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.commands.disclosure__adapter import Tune
 from plumbline.pipelines.commands.score import Score
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.run_records import STEPS, recorded
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
@@ -262,6 +272,24 @@ def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[
     (replay,) = [r for r in store.read("run").to_pylist() if r["command"] == "runs replay"]
     assert replay["status"] == "finished"
     assert main(["runs", "replay", replay["run_id"][:8]]) == 2, "two runs of one day"
+
+
+def test_a_run_keeps_its_option_steps_beside_those_of_joined_steps(store: Store) -> None:
+    """`disclosure tune --steps 7` imports prompts and probes inside its run."""
+    command = made(Tune, {"sets": "topics", "model": "m", "name": "calm", "steps": 7})
+    step = {"sets": ["topics"], "seed": 3}
+    with (
+        recorded(store, "disclosure tune", values_of(command), joins=True),
+        recorded(store, "disclosure prompts", step),
+    ):
+        pass
+    (run,) = store.read("run").to_pylist()
+    config = json.loads(run["config"])
+    assert (config["steps"], config[STEPS]) == (7, [{"seed": 3}])
+    assert of_values(Tune, run["config"], command.warehouse) == command
+    assert "Seeds: disclosure tune 0, 3." in methods(Facts(store))
+    names = {p.name for target in targets() for p in all_fields(class_of(target))}
+    assert "steps" in names and not any(name == STEPS or not name.isidentifier() for name in names)
 
 
 def test_a_replay_into_a_missing_warehouse_names_its_own_option(

@@ -15,6 +15,7 @@ from plumbline.warehouse.input.remote_files import describe, located
 from plumbline.warehouse.input.shards import fingerprint
 from plumbline.warehouse.options import words
 from plumbline.warehouse.regular_files import stored_object
+from plumbline.warehouse.storage.run_records import STEPS
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.
@@ -126,7 +127,7 @@ def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_count(config: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a run; in a run of `pipeline`, those of the step that counted the corpus."""
-    steps = (s for s in config.get("steps", []) if s.get("corpus", row["corpus"]) == row["corpus"])
+    steps = (s for s in config.get(STEPS, []) if s.get("corpus", row["corpus"]) == row["corpus"])
     return config | next((s for s in steps if "min_count" in s), {})
 
 

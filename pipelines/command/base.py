@@ -412,8 +412,10 @@ def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
     """
     from pydantic import TypeAdapter, ValidationError
 
+    from plumbline.warehouse.storage.run_records import STEPS
+
     given = json.loads(values) | {"warehouse": str(warehouse)}
-    given.pop("steps", None)  # the records of its steps
+    given.pop(STEPS, None)
     try:
         made: Command = TypeAdapter(kind).validate_json(json.dumps(given))
     except ValidationError as e:

@@ -16,7 +16,7 @@ key: / run_id
     ended_at: time? [UTC] -- end; NULL while the run lasts or if it was killed
     seconds: float? [s] -- wall time; NULL like `ended_at`
     git_commit: text? -- commit of the code, when it runs from a checkout
-    config_hash: text -- hash of `config` without `steps`
+    config_hash: text -- hash of `config` without `joined-steps`
     config: text -- options as JSON, including seeds
     packages: text -- versions of the packages on which results depend, as JSON
     error: text? -- one line: what failed; while it runs, its process and host

@@ -24,6 +24,8 @@ from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import forget
 
+#: Key of the joined steps' options in `config`. No option can have it: options are identifiers.
+STEPS = "joined-steps"
 _PACKAGES = (
     "duckdb",
     "numba",
@@ -72,7 +74,7 @@ def recorded(
 
     Yields the run's id. With ``joins``, calls inside the block for the same warehouse are steps of
     this run: they write no row and yield this run's id. At the end, the options in which a step
-    differs from the run are stored under ``steps`` in ``config``.
+    differs from the run are stored under ``STEPS`` in ``config``.
 
     An exception is re-raised, and its first line stored. The status is ``interrupted`` for
     ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row is
@@ -116,7 +118,7 @@ def recorded(
     finally:
         _JOINED.reset(token)
     if further := [options for step in steps if (options := _differing_options(step, config))]:
-        row["config"] = _as_json({**config, "steps": further})
+        row["config"] = _as_json({**config, STEPS: further})
     publish(store, row | _ended(started, "finished", None))
 
 

@@ -12,7 +12,7 @@ from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.history import flat
 from plumbline.warehouse.regular_files import stored_object
-from plumbline.warehouse.storage.run_records import recorded_versions
+from plumbline.warehouse.storage.run_records import STEPS, recorded_versions
 
 _CORPORA = """
 SELECT c.*, l.hash
@@ -112,7 +112,7 @@ def _seeds(runs: Rows) -> Iterator[str]:
     seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
         options = stored_object(row, "config")
-        for step in (options, *options.get("steps", [])):
+        for step in (options, *options.get(STEPS, [])):
             for name, value in flat(step).items():
                 if name.split(".")[-1] == "seed" and value is not None:
                     seeds_by_command.setdefault(row["command"], set()).add(str(value))
