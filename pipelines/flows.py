@@ -144,7 +144,8 @@ def _flow(
     for option in parameters(kind):
         if option.name not in without:
             hint = option.kind | str if get_origin(option.kind) is tuple else option.kind
-            hints[option.name] = hint, option.about
+            # A path is given as text, since an empty one isn't the path ".".
+            hints[option.name] = str if option.is_path else hint, option.about
     if name in _OLD:
         hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
     # No parameter is required: the settings file may have the value; otherwise the class raises.

@@ -14,8 +14,9 @@ from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.pipelines.command.base import line_of
+from plumbline.pipelines.command.base import all_fields, class_of, line_of, parameters
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.commands.pipeline import Pipeline
@@ -141,6 +142,63 @@ def test_the_pipeline_has_a_table_of_its_own(tmp_path: Path) -> None:
     assert load(file, {}, {"PLUMBLINE_PIPELINE_SCORE_WORKERS": "5"})[0].score_workers == 5
 
 
+# The tables of these two are options of `pipeline`, too.
+@pytest.mark.parametrize("name", sorted({*targets()} - {"measure", "pipeline config"}))
+def test_an_empty_setting_is_not_given_unless_a_text_has_to_be(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every option of every command, in a settings file and in that of `--config`.
+
+    A required or usual text stands for itself: some have a meaning of their own for an empty one.
+    """
+    kind = class_of(name)
+    needed = {p.name: "a" for p in all_fields(kind) if p.default is ...}
+    try:
+        usual = made(kind, needed)
+    except UsageProblem:  # an option that isn't required, but one of several has to be given
+        return
+    file, config = tmp_path / "my.toml", tmp_path / "config.toml"
+    file.write_text(re.sub(r"(?m)^(?:# )?(\w+) =.*", r'\1 = ""', printed(capsys, *name.split())))
+    texts = {p.name for p in all_fields(kind) if p.kind in (str, tuple[str, ...])}
+    assert here(kind, file, {}).keys() == texts & {p.name for p in parameters(kind)}
+    others = [p.name for p in all_fields(kind) if p.name not in texts]
+    config.write_text("".join(f'{name} = ""\n' for name in others))
+    assert made(kind, needed, config) == usual
+
+
+def test_a_typed_empty_path_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shell's variable that isn't set; it was the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for words in (["corpus", "list", "--warehouse"], ["pipeline", "--out"], ["score", "import"]):
+        assert main([*words, ""]) == 2
+        assert re.match(r"error: \w+: is empty \(give a value", capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_given_out_goes_before_that_of_a_settings_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the warehouse in it; a file's own `warehouse` stays."""
+    file, copy = tmp_path / "my.toml", tmp_path / "copy.toml"
+    file.write_text('out = "a"\n')
+    copy.write_text(printed(capsys, "--conf", "cluster"))
+    for conf in (file, copy, "cluster"):
+        for given, environment in (({"out": "b"}, {}), ({}, {"PLUMBLINE_OUT": "b"})):
+            chosen, _ = load(conf, given, environment)
+            assert (str(chosen.out), str(chosen.warehouse)) == ("b", "b/warehouse")
+    file.write_text('out = "a"\nwarehouse = "w"\n')
+    assert str(load(file, {"out": "b"}, {})[0].warehouse) == "w"
+
+
+def test_a_table_of_a_warehouse_command_is_no_warehouse(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text("[warehouse.compact]\nkeep_days = 3\n")
+    assert "warehouse" not in here(Count, file, {})
+    assert here(class_of("warehouse compact"), file, {})["keep_days"].value == 3
+
+
 @pytest.mark.parametrize(
     ("corpus", "name"),
     [
@@ -162,9 +220,9 @@ def test_the_shipped_file_says_every_setting_of_a_cluster() -> None:
     said = {name for name, source in origin.items() if source == "cluster"}
     assert said == {
         *("master", "spark_conf", "spark_submit", "spark_options", "dist"),
-        *("out", "warehouse", "score_workers"),
+        *("out", "score_workers"),
     }
-    assert chosen.spark_conf == "cluster"
+    assert chosen.spark_conf == "cluster" and str(chosen.warehouse) == "out/warehouse"
 
 
 def test_plans() -> None:

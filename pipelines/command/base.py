@@ -223,6 +223,16 @@ class Parameter:
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
+    @property
+    def is_path(self) -> bool:
+        """True if the value is a path, be it optional or not."""
+        return Path in (self.kind, *get_args(self.kind))
+
+    @property
+    def needs_text(self) -> bool:
+        """True if the value is a text or several, of which an empty one may be meant."""
+        return self.kind in (str, tuple[str, ...])
+
     def value(self, given: Any) -> Any:
         """Convert a value of the command line, a variable, a file or Python to the field's type."""
         if get_origin(self.kind) is not tuple:
@@ -237,10 +247,9 @@ class Parameter:
 
     def _converted(self, given: Any) -> Any:
         """Convert text to a path or a path to text, as the field's type needs."""
-        kinds = (self.kind, *get_args(self.kind))
-        if isinstance(given, str | Path) and Path in kinds:
+        if isinstance(given, str | Path) and self.is_path:
             return address(given) or Path(given)
-        return str(given) if isinstance(given, Path) and Path not in kinds else given
+        return str(given) if isinstance(given, Path) and not self.is_path else given
 
     def words(self, value: Any) -> list[str]:
         """The words that pass a value on a command line."""

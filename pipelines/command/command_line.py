@@ -46,8 +46,8 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
             default = list(default) if parameter.is_list else ",".join(default)
     more: dict[str, Any] = {"help": parameter.about, "show_envvar": bool(on.variable)}
     more |= {"envvar": on.variable or None, "metavar": on.metavar or None}
-    if Path in (kind, *get_args(kind)):
-        more["parser"] = lambda text: address(text) or Path(text)
+    if parameter.is_path:
+        more["parser"] = lambda text: text and (address(text) or Path(text))  # `made` refuses ""
     if default is not ...:
         more["show_default"] = default not in (None, "", []) and default is not False
     option = parameter.option

@@ -1,7 +1,9 @@
 """The sources of a command's values, strongest first.
 
 The command line, the file of `--config`, an environment variable, the settings file, the class's
-default. `plumbline pipeline config COMMAND` shows each value with its source.
+default. An empty text in a file or variable is a value only where a text has to be. For a path, a
+number or an optional text it counts as missing, and the next source decides. A typed path can't be
+empty. `plumbline pipeline config COMMAND` shows each value with its source.
 """
 
 from __future__ import annotations
@@ -55,14 +57,17 @@ def made(
     Raises ``UsageProblem`` for a value that the command doesn't take, and the errors of
     ``of_config``; both name the source.
     """
-    typed = {name: Value(value) for name, value in given.items()}
-    values = {**(weaker or {}), **(of_config(config) if config else {}), **typed}
     known = {p.name: p for p in all_fields(kind)}
+    typed = {name: Value(value) for name, value in given.items()}
+    configured = _set(of_config(config), known) if config else {}
+    values = {**(weaker or {}), **configured, **typed}
     converted = {}
     for name, sourced in values.items():
         with _naming(sourced.source):
             if name not in known:
                 _refuse_unknown([name], [p.name for p in parameters(kind)], "")
+            if known[name].is_path and sourced.value == "":
+                raise UsageProblem(name, "is empty", "give a value, or leave it out")
             converted[name] = known[name].value(sourced.value)
             text = str(converted[name])
             if not text.isprintable() and _LONE_SURROGATE.search(text):
@@ -100,14 +105,24 @@ def here(
         file = DEFAULT_FILE
     content = _read(file) if file else {}
     known = {p.name: p for p in parameters(kind)}
-    values = dict(_places(content, str(file), environment, known))
+    # A command with its options at the top takes them from there; its `usual` has the places.
+    values = {} if kind.at_top else dict(_places(content, str(file), environment, known))
     if content:
         _check_top(content, str(file))
         settings = kind.of_settings(content, str(file))
         table = "" if kind.at_top else f" [{_table(kind)}]"
         _refuse_unknown(settings, known, f"{file}{table}: ")
-        values |= {name: Value(value, str(file)) for name, value in settings.items()}
+        values |= _set({n: Value(value, str(file)) for n, value in settings.items()}, known)
     return values | dict(_of_environment(kind, known.values(), environment))
+
+
+def _set(values: Values, known: Mapping[str, Parameter]) -> dict[str, Value]:
+    """The values of a file without empty ones for options that need no text."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value.value != "" or name not in known or known[name].needs_text
+    }
 
 
 def _table(kind: type[Command]) -> str:
@@ -152,8 +167,9 @@ def _places(
         if out and isinstance(p.default, Path) and p.default.parts[:-1][:1] == ("out",):
             yield name, Value(str(Path(str(out), *p.default.parts[1:])), source)
     is_usual = "warehouse" in known and known["warehouse"].default == Command.warehouse
-    if is_usual and content.get("warehouse"):
-        yield "warehouse", Value(content["warehouse"], file)
+    place = content.get("warehouse")
+    if is_usual and place and not isinstance(place, dict):  # [warehouse.compact] is a command's
+        yield "warehouse", Value(place, file)
     if "data" in known and content.get("data"):
         yield "data", Value(content["data"], file)
 

@@ -213,7 +213,10 @@ class Config(Command):
 
 
 def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
-    """Every option, its meaning and source as comments; without a value it is commented out."""
+    """Every option, its meaning and source as comments.
+
+    Commented out are those without a value, and defaults that depend on other options.
+    """
     usual = kind.usual({name: option.value for name, option in values.items()})
     if table:
         yield f"[{table}]"
@@ -227,7 +230,9 @@ def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
         chosen = values.get(option.name, Value(default, "default"))
         yield f"# {option.about} [{chosen.source}]"
         key, value = option.path[-1], option.value(chosen.value)
-        yield f"# {key} =" if value is None or value is ... else f"{key} = {_in_toml(value)}"
+        shown = "" if value is None or value is ... else f" {_in_toml(value)}"
+        is_fixed = shown and (option.name in values or field not in usual)
+        yield f"{key} ={shown}" if is_fixed else f"# {key} ={shown}"
 
 
 def _in_toml(value: object) -> str:
