@@ -64,6 +64,21 @@ def test_winobias_own_files_give_the_released_templates_but_for_those_listed(dat
 
 
 @pytest.mark.reference
+@pytest.mark.parametrize("source", [RAW, Path("corefbias")])
+def test_the_stereotype_favours_who_usually_holds_the_occupation(data: Path, source: Path) -> None:
+    """The lists of occupations are the authors', of other files than the sentences."""
+    usual = {
+        line.split()[-1].lower(): side  # the worker is a construction worker
+        for side, name in (("a", "female"), ("b", "male"))
+        for line in (data / "corefbias" / f"{name}_occupations.txt").read_text().splitlines()
+    }
+    pairs = [p for p in _read("winobias", data / source).pairs if p["word"]]
+    assert len(pairs) > 1_500
+    assert all(p["direction"] == usual[str(p["word"]).lower()] for p in pairs)
+    assert {(p["direction"], p["stereotype"]) for p in pairs} == {("a", "anti"), ("b", "pro")}
+
+
+@pytest.mark.reference
 def test_the_lines_listed_are_those_rejected(data: Path) -> None:
     own = _read("winobias", data / "corefbias")
     rejected = set()

@@ -3,8 +3,9 @@
 These are the development and test parts together, as the published figures use them. They are read
 from UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
 
-Pairs of the released tables have a ``stereotype``: `pro` or `anti`, as the pronoun of the original
-sentence was pro- or anti-stereotypical. A pair has the pronouns of both genders.
+A pair has the pronouns of both genders. ``direction`` is the sentence that follows the stereotype of
+the occupation, as the authors sorted their sentences into pro- and anti-stereotypical ones, and
+``stereotype`` is `pro` or `anti` for the masculine sentence.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.text.csv_rows import read_text, truth
+from plumbline.warehouse.text.csv_rows import read_text
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"
@@ -26,6 +27,9 @@ DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
 _SPLITS = ("dev", "test")
 _INDEX = ""  # the released tables' index column has no name
 _COLUMNS = (_INDEX, "word", "template", "stereotype")
+#: Columns of a pair, by whether its masculine sentence is the pro-stereotypical one. The released
+#: tables have only sentences with masculine pronouns, and say which file each comes from.
+_SIDES = ({"stereotype": "anti", "direction": "a"}, {"stereotype": "pro", "direction": "b"})
 _OWN_FILE = "{side}_stereotyped_type{kind}.txt.{split}"
 _WORD = re.compile(r"[a-z]+")
 _PRONOUN_MARK = re.compile(r"\[(he|she|his|hers?|him|himself|herself)\]", re.IGNORECASE)
@@ -61,7 +65,7 @@ def read(name: str, source: Path | None) -> Parsed:
                 template=fields["template"],
                 word=fields["word"] or None,
                 split=split,
-                stereotype="pro" if truth(fields["stereotype"]) else "anti",
+                **_SIDES[fields["stereotype"] == "True"],
                 source_file=path.name,
                 source_row=record.number,
             )
@@ -101,6 +105,7 @@ def _read_own(name: str, source: Path) -> Parsed:
                     template=template,
                     word=referents[0].lower() if len(referents) == 1 else None,
                     split=split,
+                    **_SIDES[_PRONOUN_MARK.findall(first)[0].lower() in PRONOUNS["m"].values()],
                     source_file=pro.name,
                     source_row=number,
                 )
