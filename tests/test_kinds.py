@@ -16,9 +16,10 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend, _shared
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
-from plumbline.eval_workers.models.scoring_contract import Identity
+from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, Identity
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -96,6 +97,24 @@ def test_crows_pairs_scores_what_both_sentences_hold(saved: dict[str, Path], nam
         expected = tiny_kinds.crows_pairs_one_by_one(saved[name], one, other)
         assert score.token_logprobs_nats == pytest.approx(expected, abs=TOLERANCE)
         assert score.n_tokens == len(expected)
+
+
+@pytest.mark.parametrize("pll", get_args(Pll))
+def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure(
+    saved: dict[str, Path], store: Store, pll: Pll
+) -> None:
+    """BERT's tokenizer drops case: a model can't prefer either sentence, which is no neutrality."""
+    parsed = Parsed("demo")
+    for i in range(2):
+        row = {"pair_id": f"{i}", "source_file": "f", "source_row": i + 1}
+        parsed.add(template="{pronoun} drank tea.", **row)
+    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
+    rows[0] |= {"sentence_a": "The Nurse drank tea.", "sentence_b": "The nurse drank tea."}
+    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
+    (done,) = score_benchmarks(store, str(saved["bert"]), ["demo"], ModelOptions(pll=pll), "r")
+    assert (done.n_pairs, done.n_scored, done.n_rejected) == (2, 1, 1)
+    (row,) = store.read("reject").to_pylist()
+    assert "pair 0" in row["reason"] and row["reason"].endswith(SAME_TOKENS)
 
 
 def test_two_texts_are_scored_on_the_tokens_that_both_share() -> None:

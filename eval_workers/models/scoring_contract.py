@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.instruction import Instruction
 
 
+#: The problem of a pair whose two sentences a model can't tell apart.
+SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 #: Largest size of a log-probability that can be summed without overflow.
 _LARGEST_NATS = 1e300
 

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from plumbline.eval_workers.models.local.text_form import pair_in_form
-from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, texts_hash
+from plumbline.eval_workers.models.scoring_contract import (
+    LOG_LIKELIHOOD,
+    SAME_TOKENS,
+    texts_hash,
+)
 from plumbline.eval_workers.work.claimed_chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import run_steps
@@ -176,11 +180,11 @@ class PairScores(Step[ScoredBenchmark]):
         rows, rejects = [], []
         for pair in state.missing:
             a, b = (results[self.item(pair, side)] for side in SIDES)
-            # With ``beside`` only shared tokens are scored, which are always the same.
+            # With ``beside`` both sentences are scored on the same tokens, see ``score_beside``.
             same = not self.beside and a.token_ids and a.token_ids == b.token_ids
             same = same and getattr(model, "knows_all_words", True)
             if same and not (a.problem or b.problem):
-                a = replace(a, problem="the tokenizer gives both sentences the same tokens")
+                a = replace(a, problem=SAME_TOKENS)
             if a.problem or b.problem:
                 rejects.append(_reject(pair, a, b))
                 continue

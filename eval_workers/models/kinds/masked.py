@@ -36,7 +36,7 @@ from plumbline.eval_workers.models.kinds.forward_passes import (
 import torch  # isort: skip (forward_passes first configures MKL)
 
 from plumbline.eval_workers.models.local.scorer import summed
-from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
+from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: A text with masks, and the position of the token to predict.
@@ -110,7 +110,7 @@ class MaskedBackend(LocalModel):
         """The PLL of each pair's first text, summed over the tokens shared with the second text.
 
         Only the token is masked unless ``options.pll`` is `within-word-l2r`. Texts that share no
-        token get a problem.
+        token, or all of them, get a problem.
         """
         reads = self._reads([text for pair in pairs for text in pair])
         return self._scores([(reads[text], reads[other]) for text, other in pairs])
@@ -154,6 +154,8 @@ class MaskedBackend(LocalModel):
             return f"the sentence beside it: {other}"
         places: Sequence[int] = range(len(text.ids))
         if other is not None:
+            if text.ids == other.ids:
+                return SAME_TOKENS
             places = _shared(text.ids, other.ids)
             if not places:
                 return "it shares no token with the sentence beside it"
