@@ -27,6 +27,7 @@ from plumbline.eval_workers.scoring.statistics.power import (
     Spread,
     measured,
     power_of,
+    powers,
     said,
 )
 from plumbline.eval_workers.scoring.statistics.ranks import board, holm
@@ -188,6 +189,31 @@ def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
     expected = 2 / math.pi * math.asin(0.2)  # of signs of normal figures
     assert spread.icc == pytest.approx(expected, abs=0.02)
     assert spread.sd == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("lean", "known"),
+    [
+        ([[1, 1], [-1, -1], [0, 0], [1, 1], [0, 0], [-1, -1]], {"pd", "us"}),  # twice the same model
+        ([[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0]], {"pd", "us"}),  # always the same apart
+        ([[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], {"us"}),  # no preference anywhere
+        ([[1], [-1], [0], [1], [0], [-1]], {"pd", "us"}),  # one model
+        ([[1, 1]], {"pd", "us"}),  # one pair
+        ([[1, -1], [-1, 0], [0, 0], [1, 1], [0, 1], [-1, 1]], set(STATED)),
+    ],
+)
+def test_no_power_is_told_of_a_spread_that_is_not_known(
+    lean: list[list[float]], known: set[str]
+) -> None:
+    """Two models that agree on every pair don't show that 0.0 points of PD can be found."""
+    figures = np.array(lean, float)
+    of = scored(figures, np.arange(len(lean))[:, None])
+    found = {row["measure"]: row for row in powers([of])}
+    assert set(found) == known
+    if len(lean[0]) == 2:
+        assert ("pd difference" in found) == (np.std(figures[:, 0] - figures[:, 1]) > 0)
+    assert all(row["smallest"] is None or row["smallest"] > 0 for row in found.values())
+    assert "0.0 points" not in " ".join(said(found.values()))
 
 
 @pytest.fixture(scope="module")

@@ -128,7 +128,7 @@ key: benchmark / measure groups
     measure: text -- `pd`, `us` (against a half), `pd difference`, `us difference` of two models
     unit: text -- `percentage points` or `share`
     smallest: float? -- effect detected with 80% power at the 5% level; NULL: no possible one is
-    sd: float -- standard deviation of the figure over pairs
+    sd: float -- standard deviation of the figure over pairs; no row where it is 0
     icc: float -- correlation of two pairs of one cluster, the median over models
     n_alike: float -- other pairs that share a cluster with a pair, on average
     n_pairs, n_clusters: int -- pairs, and clusters as in `metric_value`

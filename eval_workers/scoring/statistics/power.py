@@ -115,8 +115,9 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
     """Spreads over a benchmark's pairs: of PD (points), US, and two models' differences in them.
 
     ``sd`` of PD assumes a model without a preference disparity, ``sd`` of US a share of a half.
-    Other figures are medians over models, or over every two models; one model has no difference.
-    ``icc`` is 0 if figures don't vary or no pairs share a cluster.
+    Other figures are medians over models, or over every two models. A measure whose figures don't
+    vary, or are unknown, is left out: models that agree on every pair don't show how far two others
+    would differ, nor does one model. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.cells.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -133,7 +134,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
             # rounding can make the variance of equal figures negative
             deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
             spreads[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
-    return spreads
+    return {name: spread for name, spread in spreads.items() if spread.sd**2 > ROUNDING * n_pairs}
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
