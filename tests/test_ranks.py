@@ -194,7 +194,10 @@ def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
 @pytest.mark.parametrize(
     ("lean", "known"),
     [
-        ([[1, 1], [-1, -1], [0, 0], [1, 1], [0, 0], [-1, -1]], {"pd", "us"}),  # twice the same model
+        (
+            [[1, 1], [-1, -1], [0, 0], [1, 1], [0, 0], [-1, -1]],
+            {"pd", "us"},
+        ),  # one model twice
         ([[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0]], {"pd", "us"}),  # always the same apart
         ([[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], {"us"}),  # no preference anywhere
         ([[1], [-1], [0], [1], [0], [-1]], {"pd", "us"}),  # one model

@@ -22,6 +22,7 @@ from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
     by_training_text,
     following,
+    n_above,
     preferences,
     prefers,
 )
@@ -196,14 +197,25 @@ def test_only_models_trained_on_a_text_follow_it(tmp_path: Path) -> None:
     )
     said = by_training_text(texts, slopes)
     assert said.startswith(
-        "Slopes above 0 by training text: on it GPT-J 1 of 1, Pythia 1 of 2; on its deduplicated "
-        "form Pythia 1 of 1; on parts of it OPT 1 of 1; on other texts MPT 0 of 1; on a text that "
-        "isn't published Llama 2 1 of 1; on a text whose relation to it isn't known here "
-        "else 1 of 1; over 6 families the slope is +0.56 on average (95% interval "
+        "Slopes above 0 (in brackets: clearly so, after correction) by training text: on it GPT-J "
+        "1 (1) of 1, Pythia 2 (1) of 2; on its deduplicated form Pythia 1 (1) of 1; on parts of it "
+        "OPT 1 (1) of 1; on other texts MPT 0 (0) of 1; on a text that isn't published Llama 2 "
+        "1 (1) of 1; on a text whose relation to it isn't known here else 1 (1) of 1; "
+        "over 6 families the slope is +0.56 on average (95% interval "
     )
     alone = slopes.where(model="facebook/opt-125m")
     assert following(texts, alone) == "facebook/opt-125m agrees with pile word by word on b"
     assert not by_training_text(texts, alone)
+
+
+def test_slopes_above_0_are_counted_apart_from_clear_ones(tmp_path: Path) -> None:
+    """As in a plot with 28 points above 0 of which 15 are so after correction."""
+    slopes = Rows(
+        {"value": 0.1 + k / 100, "value_low": 0.02 if k < 20 else -0.1, "value_high": 1.0}
+        | {"q": 0.01 if k < 15 else 0.2}
+        for k in range(28)
+    )
+    assert n_above(slopes) == "28 (15) of 28"
 
 
 def test_of_a_text_that_nobody_knows_no_published_model_follows_it(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def _named(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
-    """The number of slopes above 0 by training text and family, and their mean.
+    """The numbers of slopes above 0 by training text and family, and their mean.
 
     Empty if all models' texts have the same relation to the corpus.
     """
@@ -306,15 +306,29 @@ def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
         f"{RELATIONS[name]} {_each_family(texts, related)}" for name, related in groups.items()
     ]
     slope = _over_families(texts, rows, "the slope", 2)
-    return f"Slopes above 0 by training text: {'; '.join(counts)}{slope}"
+    return f"{SLOPES_ABOVE} by training text: {'; '.join(counts)}{slope}"
 
 
 def _each_family(texts: TrainingTexts, rows: Rows) -> str:
     counts = (
-        f"{name} {sum(finding(r).verdict == 'above' for r in family_rows)} of {len(family_rows)}"
-        for name, family_rows in texts.families(rows).items()
+        f"{name} {n_above(family_rows)}" for name, family_rows in texts.families(rows).items()
     )
     return ", ".join(counts)
+
+
+#: Words before ``n_above`` of slopes.
+SLOPES_ABOVE = "Slopes above 0 (in brackets: clearly so, after correction)"
+
+
+def n_above(rows: Rows) -> str:
+    """How many of the rows' figures are above 0, and in brackets how many are clearly so.
+
+    >>> row = {"value": 0.3, "value_low": 0.1, "value_high": 0.5}
+    >>> n_above(Rows([row, {**row, "q": 0.2}, {**row, "value_low": -0.1}]))
+    '3 (1) of 3'
+    """
+    clear = sum(finding(row).verdict == "above" for row in rows)
+    return f"{sum(row['value'] > 0 for row in rows):,} ({clear:,}) of {len(rows):,}"
 
 
 def capital(sentence: str) -> str:

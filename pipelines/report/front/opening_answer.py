@@ -10,9 +10,11 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
+    SLOPES_ABOVE,
     by_training_text,
     capital,
     following,
+    n_above,
     preferences,
     sureness,
     text_name,
@@ -119,15 +121,13 @@ def _as_sentences(sentences: Sequence[str]) -> str:
 
 
 def _elsewhere(head: Headline) -> str:
-    """How many slopes are above 0 on other benchmarks; for one model, on which benchmarks."""
+    """How many slopes are above 0 on other benchmarks; for one model, on which clearly."""
     keys = {r["model_key"] for r in head.about}
     groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
-    counts = [
-        f"{sum(finding(r).verdict == 'above' for r in slopes)} of {len(slopes)} "
-        f"on {set_name(slopes[0])}"
-        for slopes in groups
-    ]
+    counts = [f"{n_above(slopes)} on {set_name(slopes[0])}" for slopes in groups]
+    what = f"{SLOPES_ABOVE} on other benchmarks"
     if len(keys) == 1:
         counts = [set_name(slopes[0]) for slopes in groups if finding(slopes[0]).verdict == "above"]
         counts = counts or ["none"] if groups else []
-    return f"Slopes above 0 on other benchmarks: {', '.join(counts)}" if counts else ""
+        what = "Slopes clearly above 0 on other benchmarks"
+    return f"{what}: {', '.join(counts)}" if counts else ""

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
-from plumbline.pipelines.report.findings.sentences import capital, preferences, sureness
+from plumbline.pipelines.report.findings.sentences import (
+    SLOPES_ABOVE,
+    capital,
+    n_above,
+    preferences,
+    sureness,
+)
 from plumbline.pipelines.report.front.headline import SHARED, Headline, headline_pd, known_slopes
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.metric_tables import corpus_name, models_table, predicts_beyond
@@ -192,7 +198,7 @@ def robustness(facts: Facts) -> Part | None:
 
 
 def _slopes_above_0(slopes: Rows) -> str:
-    """The number of slopes above and below 0 by benchmark and text; for one slope, its value."""
+    """The numbers of slopes above 0 by benchmark and text; for one slope, its value."""
     if len(slopes) == 1:
         ends = sureness(slopes[0], 2, signed=True)
         return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({ends})."
@@ -203,13 +209,12 @@ def _slopes_above_0(slopes: Rows) -> str:
     ]
     if len(groups) > _MOST_COUNTED:
         counts.append(f"{_count(slopes)} on all {len(groups)} benchmarks and texts")
-    return f"Slopes above 0: {', '.join(counts)}."
+    return f"{SLOPES_ABOVE}: {', '.join(counts)}."
 
 
 def _count(slopes: Rows) -> str:
-    ways = Counter(finding(row).verdict for row in slopes)
-    below = f" ({ways['below']} below)" if ways["below"] else ""
-    return f"{ways['above']:,} of {len(slopes):,}{below}"
+    below = sum(finding(row).verdict == "below" for row in slopes)
+    return n_above(slopes) + (f", {below:,} clearly below" if below else "")
 
 
 def _beside(controls: Rows) -> str:
