@@ -72,6 +72,19 @@ def test_shares_are_those_of_the_definition(
         assert row["divergence"] == pytest.approx(abs(pd) / 100, abs=1e-12)
 
 
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_groups_preferred_equally_often_have_a_divergence_of_exactly_0(
+    tmp_path: Path, k: int
+) -> None:
+    """Each group wins alone and shares a win with each other one as often as any other group."""
+    items = [[0.0 if g == i else -3.0 for g in range(k)] for i in range(k)]
+    items += [[0.0 if g in two else -3.0 for g in range(k)] for two in combinations(range(k), 2)]
+    items += [[0.0] * k]
+    store = scored(tmp_path / "w", np.array(items))
+    (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
+    assert row["divergence"] == 0
+
+
 def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     """US, PD and n of every two groups are those of its own pairs."""
     logprobs = np.random.default_rng(3).normal([0, 0, -2], 1, (20, 3))

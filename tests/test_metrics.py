@@ -181,6 +181,20 @@ def test_the_error_of_a_gap_is_that_of_resampled_pairs(store: Store) -> None:
     assert row["value_se"] == pytest.approx(gaps.std(), rel=0.05)
 
 
+@pytest.mark.parametrize(("n_in", "n_all"), [(6, 21), (9, 21), (12, 30), (15, 15), (7, 70)])
+def test_equal_shares_have_a_gap_of_exactly_0(store: Store, n_in: int, n_all: int) -> None:
+    """A third, or a seventh, of the constrained pairs and of all pairs."""
+    every = 7 if n_in == 7 else 3
+    pairs = [
+        (0.0 if i % every == 0 else 2.0, 0.1 if i < n_in else 2.0, False, None)
+        for i in range(n_all)
+    ]
+    build(store, pairs)
+    row = by_benchmark(store.root)["b"]["gap", "|max_pmi| <= 0.65"]
+    assert row["value"] == 0
+    assert row["value_se"] == 0 or n_in < n_all
+
+
 def test_p_is_two_sided_as_the_interval_is(store: Store) -> None:
     for n_b in (6, 9, 12):
         ratios = [2.0] * 14 + [-2.0] * n_b + [0.0] * 10

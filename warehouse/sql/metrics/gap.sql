@@ -11,7 +11,8 @@ counted AS (
     SELECT
         model_key, benchmark, groups, corpus, contrast, subset,
         count(*) AS n_all, count(*) FILTER (is_member) AS n_in,
-        sum(even) FILTER (is_member) / nullif(n_in, 0) AS us_in
+        sum(even) FILTER (is_member) / nullif(n_in, 0) AS us_in,
+        us_in - sum(even) / n_all AS gap
     FROM scored
     GROUP BY ALL
 ),
@@ -19,7 +20,7 @@ pair AS (
     SELECT
         'gap' AS metric, model_key, model, benchmark, groups, corpus, contrast, subset, eta_nats,
         $epsilon_nats::DOUBLE AS epsilon_nats, pair_id,
-        if(n_in > 0, is_member::INTEGER * (even - us_in) * n_all / n_in - even + us_in, 0) AS numerator,
+        if(n_in > 0, (even - us_in) * (is_member::INTEGER * n_all / n_in - 1), 0) AS numerator,
         (n_in > 0)::INTEGER AS denominator,
         'share' AS unit, 'Student t 95%' AS "interval", '{}' AS options,
         NULL AS lowest, NULL AS highest, 0 AS null_value
@@ -36,15 +37,17 @@ clustered_in AS (
     WHERE is_member
     GROUP BY ALL
 ),
-gap AS (FROM metric_of_pairs('pair'))
+estimated AS (FROM metric_of_pairs('pair'))
 SELECT
     g.* REPLACE (
         n_in AS n,
+        -- two shares of the same size differ by 0, which a sum over pairs needn't
+        gap AS value,
         CASE WHEN is_enough THEN value_low END AS value_low,
         CASE WHEN is_enough THEN value_high END AS value_high,
         CASE WHEN is_enough THEN statistic END AS statistic,
         if(n_in = 0 OR is_enough, "interval", 'none: fewer than five clusters') AS "interval"
     )
-FROM gap AS g
+FROM estimated AS g
 JOIN counted USING (model_key, benchmark, groups, corpus, contrast, subset)
 LEFT JOIN clustered_in USING (model_key, benchmark, groups, corpus, contrast, subset);

@@ -25,7 +25,8 @@ member AS (
         avg(share) OVER of_group - 1 / n_groups AS off,
         -- a group whose share is even adds 0 to the distance, but its spread to the error
         if(abs(off) > 1e-12, sign(off), if(position % 2 = 0, 1, -1)) AS side,
-        n_groups / (2 * (n_groups - 1)) AS scale
+        -- in this many parts of an item every share is a whole number, and even groups differ by 0
+        list_reduce(range(1, n_groups + 1), lambda a, b: lcm(a, b)) AS parts
     FROM celled
     WHERE subset IS NOT NULL
     WINDOW of_group AS (PARTITION BY model_key, benchmark, groups, subset, group_name)
@@ -36,13 +37,14 @@ item AS (
             'model_key': model_key, 'model': model, 'benchmark': benchmark, 'groups': groups,
             'subset': subset, 'n_groups': n_groups
         } AS subject,
-        item_id, cluster_1, cluster_2, stratum, 1 AS denominator,
-        sum(side * (share - 1 / n_groups) * scale ORDER BY position) AS numerator,
+        item_id, cluster_1, cluster_2, stratum,
+        any_value(parts // n_groups * 2 * (n_groups - 1)) AS denominator,
+        sum(side * (round(share * parts) - parts // n_groups)) AS numerator,
         bool_and(is_even) AS is_even
     FROM member
     GROUP BY ALL
 ),
-even AS (SELECT * REPLACE (is_even::INTEGER AS numerator) FROM item),
+even AS (SELECT * REPLACE (is_even::INTEGER AS numerator, 1 AS denominator) FROM item),
 found AS (
     SELECT
         unnest(e.subject), e.n, e.value AS even_share, e.n_star AS even_n, e.t, e.n_clusters, e.df,
