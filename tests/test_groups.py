@@ -19,7 +19,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 
 EPSILON = math.log(1.65)
-NAMES = ("she", "he", "they", "xe")
+NAMES = ("she", "he", "they", "xe", "ze", "it", "one")
 
 
 def scored(root: Path, logprobs: np.ndarray, *, categories: bool = False) -> Store:
@@ -72,7 +72,7 @@ def test_shares_are_those_of_the_definition(
         assert row["divergence"] == pytest.approx(abs(pd) / 100, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("k", [3, 7])
 def test_groups_preferred_equally_often_have_a_divergence_of_exactly_0(
     tmp_path: Path, k: int
 ) -> None:
