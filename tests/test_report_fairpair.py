@@ -80,6 +80,26 @@ def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
         assert f"{row['fairpair_f_low']:.2f}" in f[0] or f"{row['fairpair_f_low']:.3f}" in f[0]
 
 
+def test_runs_of_one_model_are_named_after_what_differs(store: Store) -> None:
+    settings = {"method": "sample", "temperature": 1.0, "seed": 1, "run_id": "r"}
+    drawn = [{**settings, "sampling_key": f"s{n}", "max_new_tokens": n} for n in (20, 200)]
+    fill(store, "sampling", drawn)
+    for n in (20, 200):
+        of = replace(SAMPLED, sampling_key=f"s{n}")
+        measured(store, "jaccard", sampled=sampled_set(store, n_samples=4, sampled=of))
+    facts = Facts(store.root)
+    titles = [s.title for s in sections(facts) if isinstance(s, Section)]
+    assert [t.partition(": ")[2] for t in titles] == [
+        "m (20 tokens), common-sents",
+        "m (200 tokens), common-sents",
+    ]
+    (lead,) = leads(facts)
+    for n in (20, 200):
+        assert any(f"m ({n} tokens)'s continuations" in s for s in lead.sentences)
+    stems = [f.stem for s in sections(facts) if isinstance(s, Section) for f in s.figures]
+    assert len(set(stems)) == len(stems)
+
+
 @pytest.mark.parametrize("n", [3, 6])
 def test_too_many_folds_are_the_reason_on_the_console(store: Store, n: int) -> None:
     sampled_set(store, n_prompts=n, n_samples=5)

@@ -64,7 +64,7 @@ _QUANTITIES = {"bias_b": "B", "variability_pg": "V_pg", "variability_gp": "V_gp"
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """A section for each sampled and perturbed set."""
-    sets, success = facts.rows("fairpair_set"), facts.rows("fairpair_success")
+    sets, success = _sets(facts), facts.rows("fairpair_success")
     if not sets:
         more = "score" if success else "run common-sents --model ID_OR_PATH"
         yield Missing(_TITLE, f"plumbline fairpair {more}")
@@ -110,13 +110,20 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         yield Section(anchor, title, intro, alerts, figures, [t for t in tables if t.rows])
 
 
+def _sets(facts: Facts) -> Rows:
+    """Rows of ``fairpair_set``; runs of one model are named after the settings that differ."""
+    rows = facts.rows("fairpair_set")
+    names = (f"{r['model']} ({r['told_apart']})" if r["told_apart"] else r["model"] for r in rows)
+    return Rows(({**r, "model": name} for r, name in zip(rows, names, strict=True)), rows.sql)
+
+
 def _with_same(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
     return rows.where(**{column: row[column] for column in columns})
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
     """A verdict for each set and measure."""
-    rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
+    rows = _main_rows(_sets(facts).where(subset="all"))
     measure = ("probe_set", "phi", "texts", "n_folds")
     groups = rows.groups(*measure)
     groups.sort(key=lambda group: [*min(map(_place, group)), *(group[0][c] for c in measure)])

@@ -1,7 +1,8 @@
 -- grain: as fairpair_set
 -- texts is `whole` in rows older than that column, which have no p of the paper's t-test. With the
 -- model's name, the two persons where all prompts are about the same two, and how many
--- samples each prompt has.
+-- samples each prompt has. told_apart: settings in which the samplings and perturbers of one set and
+-- model differ; empty where there is one.
 WITH named AS (
     SELECT model_key, min(model) AS model FROM continuation GROUP BY model_key
 ),
@@ -23,6 +24,24 @@ samples AS (
     FROM fairpair_prompt
     GROUP BY ALL
 ),
+setting AS (
+    SELECT DISTINCT
+        probe_set, model_key, sampling_key, perturber,
+        list_filter([
+            max_new_tokens || ' tokens', 'temperature ' || temperature, 'top-p ' || top_p,
+            'top-k ' || top_k, 'seed ' || seed, 'instruction ' || instruction_key[:8],
+            'perturbed by ' || perturber
+        ], lambda x: x IS NOT NULL) AS settings
+    FROM fairpair_set
+    LEFT JOIN sampling USING (sampling_key)
+),
+shared AS (
+    SELECT
+        probe_set, model_key,
+        list_reduce(list(settings), lambda a, b: list_intersect(a, b)) AS in_all
+    FROM setting
+    GROUP BY ALL
+),
 figure AS (
     SELECT * REPLACE (
         coalesce(texts, 'whole') AS texts, CASE WHEN texts IS NOT NULL THEN p_t END AS p_t
@@ -30,11 +49,14 @@ figure AS (
     FROM fairpair_set
 )
 SELECT s.*, coalesce(n.model, s.model_key) AS model, w.entity, w.perturbed_entity,
+    array_to_string(list_filter(settings, lambda x: NOT list_contains(in_all, x)), ', ') AS told_apart,
     samples.* EXCLUDE (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side),
     d.bias_b_low, d.bias_b_high, d.variability_pg_low, d.variability_pg_high, d.variability_gp_low, d.variability_gp_high
 FROM figure AS s
 LEFT JOIN named AS n USING (model_key)
 LEFT JOIN person AS w USING (probe_set)
+LEFT JOIN setting USING (probe_set, model_key, sampling_key, perturber)
+LEFT JOIN shared USING (probe_set, model_key)
 LEFT JOIN samples USING (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side)
 LEFT JOIN fairpair_spread AS d
     USING (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side, subset)
