@@ -21,6 +21,7 @@ from plumbline.eval_workers.models.transformers_backend import TransformersBacke
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import Sweep
+from plumbline.pipelines.report.model import rows_table
 from plumbline.pipelines.reproduce import papers
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -266,3 +267,17 @@ def test_the_printed_best_of_all_settings_leaves_greedy_out() -> None:
     assert len(higher) == 8 and {metric for _, _, metric in higher} == {"GAS"}
     assert sum(metric == "GAS" for _, _, metric in best) == 20
     assert all(value == original[cell] for cell, value in best.items() if cell[2] != "GAS")
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-5])
+def test_a_small_change_is_not_printed_as_0(scale: float) -> None:
+    """ADD that falls by 72% shows so at any size; 0 itself stays 0."""
+    row = {"figure": 0.28, "figure_low": 0.1, "figure_high": 0.4}
+    row |= {"figure_without": 1.0, "change": -0.72, "change_low": -0.9, "change_high": -0.6}
+    row = {name: x * scale for name, x in row.items()}
+    (cells,) = rows_table([row], list(row)).rows
+    change, low, high = (-float(x) for x in re.findall(r"[\d.]+", cells[2].text))
+    assert change / row["figure_without"] == pytest.approx(-0.72, abs=0.01)
+    assert (low, high) == pytest.approx((-0.9 * scale, -0.6 * scale), rel=0.02)
+    nothing = rows_table([dict.fromkeys(row, 0.0)], list(row)).rows[0]
+    assert nothing[2].text == "0.00 (0.00 to 0.00)"

@@ -252,7 +252,8 @@ def estimate(
 
     Digits, scale and sign are by default those of ``text.display`` for the column; for the column
     ``value`` of a metric's row, those for the metric. If the value is ``None`` and only one end of
-    the interval is finite, the cell shows that end as a bound.
+    the interval is finite, the cell shows that end as a bound. Where all figures would be rounded
+    to 0 but aren't 0, there are enough digits for two that say something.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -260,6 +261,8 @@ def estimate(
     '≤ −1.9'
     >>> estimate({"q": 3e-9}, "q").text
     '< 0.0001'
+    >>> estimate({"change": -28e-5, "change_low": -4e-4, "change_high": -1e-4}, "change").text
+    '−0.00028 (−0.00040 to −0.00010)'
     """
     if row is None:
         return Cell("–", None, True)
@@ -272,6 +275,10 @@ def estimate(
     digits = 2 if digits is None else digits_of(value) if digits < 0 else digits
     scale = shape.scale if scale is None else scale
     signed = shape.is_signed if signed is None else signed
+    figures = [abs(x * scale) for x in (value, low, high) if x is not None and math.isfinite(x)]
+    largest = max(figures, default=0.0)
+    if (needed := digits_showing(largest, digits)) > digits:
+        digits = needed + 1
     if value is None:
         end = one_end(low, high)
         if end is None:

@@ -139,7 +139,7 @@ def _sentence(row: Row) -> str:
 
 def _effect_sentence(effect: Row) -> str:
     name, scale = _CHANGED[effect["measure"]]
-    digits = 1 if scale == 100 else 3
+    digits = 1 if scale == 100 else _digits(effect)
     before, after = (shown(scale * effect[c], digits) for c in ("base_mean", "tuned_mean"))
     where = f"{effect['tuning']}: {name} of {effect['probe_set']}, words {effect['word_list']},"
     ends = interval(effect, "difference", digits, scale=scale)
