@@ -163,10 +163,15 @@ def test_claims_by_pandas(released: pd.DataFrame, found: list[CheckedClaim], dat
         gap = at[eta].merge(all_pairs, on=["model", "benchmark"], suffixes=("", "_all"))
         at[eta]["gap"] = gap.us - gap.us_all
     raw = pd.read_csv(data / "unstereo-eval/data/datasets/raw/USE-5.csv.gz", index_col=0)
-    # Figure 1
-    of_pair = released[(released.benchmark == "use-5") & (released.template == raw.template[4471])]
-    assert len(of_pair) == 28
-    assert ours(found, "of the pair that the text quotes") == [(of_pair.x < -EPSILON).sum()]
+    # Figure 1: for none, the male and the female sentence, as its picture in the release prints
+    counts = []
+    for row in (4471, 1020, 4430):
+        is_pair = (released.benchmark == "use-5") & (released.template == raw.template[row])
+        of_pair = released[is_pair].drop_duplicates("model")
+        assert len(of_pair) == 28
+        counts += [(of_pair.x.abs() <= EPSILON).sum(), (of_pair.x < -EPSILON).sum()]
+        counts.append((of_pair.x > EPSILON).sum())
+    assert ours(found, "three pairs of USE-5") == counts == [5, 22, 1, 7, 19, 2, 4, 4, 20]
     # Figure 2
     of_one = released[released.model == "EleutherAI__gpt-j-6b"]
     left = (of_one.max_pmi.abs() <= 0.5).groupby(of_one.benchmark).mean()
