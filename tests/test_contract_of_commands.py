@@ -83,8 +83,6 @@ WANTING: dict[str, str] = {
     "report push": "no such model has scores here",
     "reproduce unstereoeval": "no directory data/datasets/raw",
     "reproduce atlas": "no directory data/datasets/raw",
-    "reproduce fairpair": "holds no run of the paper's models",
-    "reproduce disclosure": "holds no run of the paper's models",
     "reproduce lists": "of list gendered was not counted",
     "reproduce pythia": "isn't a regular file",
     "reproduce anatomy": "no directory data/datasets/raw",

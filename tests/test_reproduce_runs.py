@@ -355,7 +355,8 @@ def _interval(
 def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) -> None:
     paper = PAPERS["disclosure"]
     printed = [p for p in figures(paper, None) if p.model == "LLAMA2 7B" and p.inputs == "STS-B"]
-    found, runs = measured(paper, disclosed, printed, ["LLaMA2 7B=tiny"])
+    whole = measured(paper, disclosed, printed, ["LLaMA2 7B=tiny"])
+    found, runs = whole.beside, whole.runs
     ours = {(b.printed.table, b.printed.method, b.printed.metric): b for b in found if b.run}
     methods = ["Original", "Instruction", "Hyperparameter", "Debias Tuning", "w/o L_l"]
     assert {m for _, m, _ in ours} == set(methods) and len(runs) == 5
@@ -419,10 +420,11 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     for phi in ("jaccard", "vader"):
         score_set(store, SAMPLED, phi, few, "r")
     paper = PAPERS["fairpair"]
-    found, (run,) = measured(paper, store, figures(paper, None), ["GPT2-XL=m"])
+    whole = measured(paper, store, figures(paper, None), ["GPT2-XL=m"])
+    found, (run,) = whole.beside, whole.runs
     ours = {(b.printed.method, b.printed.metric): b for b in found if b.run}
     assert len(ours) == 9 and {b.printed.model for b in ours.values()} == {"GPT2-XL"}
-    assert sum(b.outcome == NOT_MEASURED for b in found) == 45  # of the five other models
+    assert sum(b.outcome == NOT_MEASURED for b in found) == 53  # five models, and means
     prompts = store.read("fairpair_prompt").to_pylist()
     columns = {"B": "bias_b", "V_pg": "variability_pg", "V_gp": "variability_gp"}
     for phi, method in (("jaccard", "jaccard"), ("vader", "sentiment")):
@@ -459,7 +461,7 @@ def test_claims_of_fairpair_are_tested(store: Store, capsys: pytest.CaptureFixtu
     command = ["reproduce", "fairpair", "--as", "GPTJ=m", "--warehouse", str(store.root)]
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert "run 2, GPTJ by m: differs in" in said and f"49 figures: {NOT_MEASURED}" in said
+    assert "run 2, GPTJ by m: differs in" in said and f"57 figures: {NOT_MEASURED}" in said
     for texts, label in (("filtered", "jaccard"), ("as-published", "jaccard, as published")):
         of = [
             r
@@ -497,7 +499,7 @@ def test_the_command_prints_runs_and_writes_every_figure(
     assert main([*command, "--as", "LLaMA2 7B=models/tiny", "--out", str(tmp_path / "a.csv")]) == 0
     said = capsys.readouterr().out
     assert "LLAMA2 7B by tiny: differs in dtype float16 (paper: bfloat16); " in said
-    assert len(said.splitlines()) < 40 and "more lines on the runs and the paper" in said
+    assert said.count("not run\n") < 30 and f"and {486 - 30} more rows: see {tmp_path}" in said
     every = list(csv.DictReader((tmp_path / "a.csv").open()))
     rows = [row for row in every if row["table"]]
     notes = "\n".join(row["note"] for row in every if not row["table"])
@@ -505,11 +507,45 @@ def test_the_command_prints_runs_and_writes_every_figure(
     assert len(rows) == 486 and sum(row["run"] != "" for row in rows) == 3 * 6 + 3
     assert f"{486 - 21} figures: not run" in said
     assert "appendix C, F + M = 1 and Delta = |F - M|: 50 of 50" in notes
-    assert main(command) == 2
-    line = capsys.readouterr().err.strip()
-    assert "holds no run of the paper's models and sets (there are runs of tiny: name" in line
-    assert main(["reproduce", "fairpair", "--warehouse", str(disclosed.root)]) == 2
-    assert "fairpair run common-sents --models fairpair --as-published" in capsys.readouterr().err
+    assert main(command) == 0
+    assert 'of tiny: let one stand for a printed model, as in --as "LLAMA2 7B=tiny"' in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize(
+    ("name", "n", "claim", "command"),
+    [
+        ("fairpair", 62, "have a lower B: 13 of 16", "fairpair run common-sents --models fairpair"),
+        ("disclosure", 486, "Delta = |F - M|: 50 of 50", "disclosure probe stsb snli llm-1 llm-2"),
+    ],
+)
+def test_without_runs_the_printed_figures_and_claims_are_shown(
+    name: str,
+    n: int,
+    claim: str,
+    command: str,
+    exists: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    where = tmp_path / "w"
+    if exists:
+        Store.open(where)
+    words = ["reproduce", name, "--warehouse", str(where), "--format"]
+    assert main([*words, "csv"]) == 0
+    out, err = capsys.readouterr()
+    shown = [(r["model"], float(r["value"]), r["outcome"]) for r in csv.DictReader(out.split("\n"))]
+    every = figures(PAPERS[name], None)
+    assert shown == [(p.model, p.value, NOT_MEASURED) for p in every] and len(shown) == n
+    assert claim in err and f"{n} figures: {NOT_MEASURED}" in err
+    *_, missing, stand_in, last = err.strip().splitlines()
+    assert (str(where) if exists else "no warehouse yet") in missing and "=MODEL" in stand_in
+    assert last.startswith(f"Next: plumbline {command}") and str(where) in last
+    assert where.exists() == exists
+    assert main([*words, "table"]) == 0
+    assert claim in capsys.readouterr().out
 
 
 @pytest.mark.reference

@@ -29,8 +29,6 @@ from plumbline.warehouse.text.progress import progress
 
 #: Most rows that a terminal shows.
 _MOST = 30
-#: Most lines on runs and the paper; the terminal shows that many fewer rows.
-_MOST_LINES = 15
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
 
@@ -175,6 +173,7 @@ class _Beside(_Published, _Figures):
 
     paper: ClassVar[str]
     records: ClassVar[bool] = False
+    opens_warehouse: ClassVar[bool] = False  # printed figures and claims about them need none
 
     same_as: Annotated[
         tuple[str, ...],
@@ -183,32 +182,23 @@ class _Beside(_Published, _Figures):
     ] = ()
 
     def run(self, context: Context) -> Done:
-        """Compare what the warehouse holds; nothing is written to it."""
+        """Compare the printed figures with the runs, if there are any; writes nothing."""
         from plumbline.pipelines.reproduce import beside_runs, papers
 
-        store, paper = context.store, papers.PAPERS[self.paper]
+        store, paper = Store.existing(self.warehouse), papers.PAPERS[self.paper]
         printed = papers.figures(paper, self.published)
-        compared, runs = papers.measured(paper, store, printed, self.same_as)
-        names = papers.printed_names(paper, printed, self.same_as)
-        lines = [line for one in runs for line in beside_runs.lines(one)]
-        lines += [*paper.claims(store, names), *paper.remarks, *paper.misfits(printed)]
-        said = lines[:_MOST_LINES]
-        if n_more := len(lines) - len(said):
-            where = f"see {self.out}" if self.out else "give --out FILE"
-            said += [f"and {n_more:,} more lines on the runs and the paper: {where}"]
-        is_whole = all(b.run is not None for b in compared)
-        measured = [b for b in compared if b.run is not None]
+        found = papers.measured(paper, store, printed, self.same_as)
+        lines = [line for one in found.runs for line in beside_runs.lines(one)]
+        lines += [*found.claims, *paper.remarks, *paper.misfits(printed)]
+        compared = sorted(found.beside, key=beside_runs.shown_first)
         return Done(
-            rows=[
-                beside_runs.shown_row(figure)
-                for figure in sorted(measured, key=beside_runs.is_not_outside)
-            ],
-            most=_MOST - len(said),
-            said=[*said, *beside_runs.tally(compared)],
+            rows=[beside_runs.shown_row(figure) for figure in compared],
+            most=_MOST,
+            said=[*lines, *beside_runs.tally(compared), *found.how_to_run],
             files=self.written(
-                [*beside_runs.as_rows(compared), *({"note": line} for line in lines)]
+                [*beside_runs.as_rows(found.beside), *({"note": line} for line in lines)]
             ),
-            next="plumbline report" if is_whole else paper.command,
+            next=paper.command if found.n_missing else "plumbline report",
         )
 
 
@@ -216,8 +206,9 @@ class _Beside(_Published, _Figures):
 class Fairpair(_Beside, Command):
     """Put Tables 1 and 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
 
-    Also how each run differs from the paper, and which of the paper's claims hold. The paper
-    released no results, so nothing has to agree: the status is 0 whatever the outcome.
+    Also how each run differs from the paper, and which of the paper's claims hold. Without runs it
+    shows the printed figures, and the claims that they can check. The paper released no results,
+    so nothing has to agree: the status is 0 whatever the outcome.
 
     Example: plumbline reproduce fairpair --as "GPT2=models/small-novels"
     """
@@ -230,8 +221,8 @@ class Disclosure(_Beside, Command):
     """Put Tables 1-3, 9 and 10 of the paper on disclosure beside the runs of a warehouse.
 
     Printed and measured figures with intervals, and how each run differs from the paper. Then the
-    paper's claims about its tables, counted in its own figures. The paper released no results, so
-    nothing has to agree: the status is 0 whatever the outcome.
+    paper's claims about its tables, counted in its own figures, which needs no run. The paper
+    released no results, so nothing has to agree: the status is 0 whatever the outcome.
 
     Example: plumbline reproduce disclosure --as "LLaMA2 7B=EleutherAI/pythia-70m"
     """

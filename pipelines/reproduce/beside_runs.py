@@ -26,6 +26,8 @@ OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
     *("agrees", "outside", "no interval"),
     *("not defined", "not run"),
 )
+#: The printed "model" of a mean over models, which no run measures.
+AVERAGE = "Average"
 #: A setting that the paper does not give.
 NOT_KNOWN = object()
 
@@ -145,7 +147,8 @@ def compare(
         rows_of.setdefault(cell, []).append((run, row))
     beside = []
     for figure in printed:
-        nothing = Beside(figure, None, None, math.nan, math.nan, NOT_MEASURED)
+        note = "mean of the printed models" if figure.model == AVERAGE else ""
+        nothing = Beside(figure, None, None, math.nan, math.nan, NOT_MEASURED, note)
         measured = rows_of.get(figure.cell, [])
         beside += [_beside(paper, figure, run, row) for run, row in measured] or [nothing]
     return beside, list(runs.values())
@@ -205,10 +208,10 @@ def misfit_averages(printed: Sequence[Printed]) -> list[str]:
     """
     above: dict[tuple[int, str, str, str], list[float]] = {}
     for p in printed:
-        if p.model != "Average":
+        if p.model != AVERAGE:
             above.setdefault((p.table, p.inputs, p.method, p.metric), []).append(p.value)
     lines = []
-    for p in (p for p in printed if p.model == "Average"):
+    for p in (p for p in printed if p.model == AVERAGE):
         values = above.get((p.table, p.inputs, p.method, p.metric), [])
         half = 0.005 if p.metric == "F" else 0.05
         if values and abs(sum(values) / len(values) - p.value) > half + 1e-9:
@@ -272,9 +275,9 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
     ]
 
 
-def is_not_outside(b: Beside) -> bool:
-    """Sort key: False, and so first, for a printed figure outside of the run's interval."""
-    return b.outcome != OUTSIDE
+def shown_first(b: Beside) -> tuple[bool, bool]:
+    """Sort key: figures outside of a run's interval, then other measured ones, then the rest."""
+    return b.run is None, b.outcome != OUTSIDE
 
 
 def shown_row(b: Beside) -> dict[str, object]:

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, te
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.reproduce.beside_runs import (
+    AVERAGE,
     NOT_KNOWN,
     Beside,
     MeasuredRun,
@@ -210,7 +212,7 @@ def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]
     for option in given:
         name, equals, model = option.partition("=")
         if not (equals and model and name.strip().casefold() in spelled):
-            printed_models = ", ".join(sorted(set(spelled.values()) - {"Average"}))
+            printed_models = ", ".join(sorted(set(spelled.values()) - {AVERAGE}))
             fix = f"give PRINTED=MODEL, printed are {printed_models}"
             raise UsageProblem(f"--as {option}", "doesn't map a printed name to a model", fix)
         for place in (model.strip(), Path(model.strip()).name):
@@ -218,19 +220,45 @@ def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]
     return names
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Every printed figure beside the runs of a warehouse, those runs, and lines about them.
+
+    Attributes:
+        claims: claims that only runs can check; empty without runs.
+        how_to_run: without runs, how to get some; else empty.
+    """
+
+    beside: list[Beside]
+    runs: list[MeasuredRun]
+    claims: list[str]
+    how_to_run: list[str]
+
+    @property
+    def n_missing(self) -> int:
+        """Number of figures without a run, not counting means over the paper's models."""
+        return sum(b.run is None and b.printed.model != AVERAGE for b in self.beside)
+
+
 def measured(
-    paper: Paper, store: Store, printed: list[Printed], given: Iterable[str]
-) -> tuple[list[Beside], list[MeasuredRun]]:
+    paper: Paper, store: Store | None, printed: Sequence[Printed], given: Iterable[str]
+) -> Measured:
     """Compare printed figures with the runs of a warehouse, see ``compare``; writes nothing.
 
-    Raises ``UsageProblem`` if the warehouse holds no run of the paper's models.
+    No warehouse is the same as one without runs: no figure is measured.
     """
     names = printed_names(paper, printed, given)
-    rows = rows_of(store.root, sql(f"reproduce/{paper.name}"))
-    beside, runs = compare(paper, [p for p in printed if p.model != "Average"], rows, names)
-    if not runs:
-        others = ", ".join(sorted({row["model"] for row in rows}))
-        fix = f"there are runs of {others}: name their printed models with --as"
-        problem = "holds no run of the paper's models and sets"
-        raise UsageProblem(f"{store.root}", problem, fix if others else paper.command)
-    return beside, runs
+    rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
+    beside, runs = compare(paper, printed, rows, names)
+    if store and runs:
+        return Measured(beside, runs, paper.claims(store, names), [])
+    others = ", ".join(sorted({row["model"] for row in rows}))
+    name = next((p.model for p in printed), "PRINTED")
+    where = f"{store.root}" if store else "no warehouse yet"
+    lines = [f"No run of the paper's models and sets ({where}): the next line makes some"]
+    if others:
+        lines.append(f"There are runs of {others}: let one stand for a printed model, as in")
+    else:
+        lines.append("Or run a model of your own and let it stand for a printed one, as in")
+    lines[-1] += f' --as "{name}={others.split(", ")[0] or "MODEL"}"'
+    return Measured(beside, runs, [], lines)

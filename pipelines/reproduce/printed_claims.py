@@ -17,6 +17,8 @@ Cell = tuple[str, ...]
 Figures = Mapping[Cell, float]
 #: Yields each comparison as text, with True if the paper's claim holds for it.
 Check = Callable[[Figures], Iterator[tuple[str, bool]]]
+#: Most comparisons that a line names.
+_MOST_WRONG = 3
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class PrintedClaim:
     check: Check
 
     def line(self, figures: Figures) -> str:
-        """The claim, with the number of comparisons in which it holds, and the others.
+        """The claim, the number of comparisons in which it holds, and the first of the others.
 
         >>> figures = {("SNLI", "Original", m, "GLD"): v for m, v in (("a", 0.1), ("b", 0.2))}
         >>> PrintedClaim(
@@ -39,7 +41,8 @@ class PrintedClaim:
         comparisons = list(self.check(figures))
         wrong = [what for what, holds in comparisons if not holds]
         n, n_all = len(comparisons) - len(wrong), len(comparisons)
-        not_so = f" (not {'; '.join(wrong)})" if wrong else ""
+        more = [f"{len(wrong) - _MOST_WRONG} more"] * (len(wrong) > _MOST_WRONG)
+        not_so = f" (not {'; '.join([*wrong[:_MOST_WRONG], *more])})" if wrong else ""
         return f"{self.where}, {self.text}: {n} of {n_all}{not_so}"
 
 
