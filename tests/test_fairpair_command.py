@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.fairpair import fairpair_spec as spec
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.fairpair import FairpairRun
@@ -168,8 +169,12 @@ def _check_lines(store: Store, said: str) -> None:
     for side in ("original", "perturbed"):
         some = [row for row in made if row["side"] == side]
         n_valid = sum(row["is_valid"] for row in some)
-        (most, _), *_ = Counter(r["reason"] for r in some if r["reason"]).most_common(1)
-        assert f"{n_valid} of {len(some)} valid" in said and f'"{most}"' in said
+        reasons = Counter(r["reason"] for r in some if r["reason"])
+        n_short = reasons.pop(SHORT, 0)
+        short = f"; {n_short} are too short for the filter (--filter" if n_short else ""
+        (most, n), *_ = reasons.most_common(1) or [("", 0)]
+        assert f"{n_valid} of {len(some)} valid ({n_valid / len(some):.1%}){short}" in said
+        assert f'most others: "{most}" ({n})' in said or not reasons
         assert 0 < n_valid < len(some)
     sets = store.read("fairpair_set").to_pylist()
     assert {(r["phi"], r["side"]) for r in sets} == {
@@ -265,6 +270,16 @@ def test_a_dry_run_asks_and_writes_nothing(
     assert plan["samples to draw"]["note"].startswith("after 4 texts")
     assert plan["new tokens"]["amount"] == 8 * N_ROWS
     assert "time" not in plan
+    # the prompt's 18 words, he and two for Jane; 4 changes are 0.15 of 27
+    needed = plan["new units needed"]
+    assert (needed["amount"], needed["unit"]) == (27 - 21, "words")
+    assert needed["note"].startswith("WARNING: nearly all")
+    roomy = ["--max-new-tokens", "9"]
+    for more in (["--filter-unit", "characters"], ["--filter-limit", "0.9"], roomy):
+        words = [*_run("new", "--model", "tiny"), *more, "--dry-run", "--format", "json"]
+        assert main(words) == 0
+        (row,) = (r for r in json.loads(capsys.readouterr().out) if r["what"] == "new units needed")
+        assert "WARNING" not in row["note"]
     served = ["--model", "fine", "--base-url", server.url, "--prices", "prices.toml"]
     assert main([*_run("new", *served), "--dry-run", "--format", "json"]) == 0
     plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}

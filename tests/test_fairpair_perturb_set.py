@@ -20,16 +20,14 @@ from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
     ledger_name,
     load_wording,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
-    check,
-    dissimilarity,
-    perturb_set,
-)
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
+from plumbline.eval_workers.fairpair.perturbation.text_filter import TextFilter
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -41,11 +39,11 @@ LONG = (
 )
 TEXTS = {
     " He likes it." + LONG: None,
-    " He likes it.": perturbed_set.DISSIMILAR,
+    " He likes it.": perturbed_set.SHORT,
     " His wife is a nurse. She sings." + LONG: None,
     " A man came in. He sat." + LONG: perturb.RIVAL,
     " Jane knows." + LONG: perturb.COUNTERPART_NAMED,
-    "": perturbed_set.DISSIMILAR,
+    "": perturbed_set.SHORT,
 }
 QUICK = RetryPolicy(concurrency=4, max_attempts=2, first_wait_s=0.01)
 MODEL = ChatModel("scripted")
@@ -124,10 +122,93 @@ def _numbered(n: int) -> str:
 def test_a_dissimilarity_at_the_limit_is_valid() -> None:
     # 17 words shared of 20: John and he go, Jane comes
     original, other = f"John he {_numbered(17)}", f"Jane {_numbered(17)}"
-    assert dissimilarity(original, other) == 3 / 20 == perturbed_set.LIMIT
+    assert TextFilter().dissimilarity(original, other) == 3 / 20 == TextFilter().limit
     assert check(Perturbed(other), original, "Jane", "John").is_valid
     original, other = f"John he {_numbered(16)}", f"Jane {_numbered(16)}"
-    assert check(Perturbed(other), original, "Jane", "John").reason == perturbed_set.DISSIMILAR
+    reason = check(Perturbed(other), original, "Jane", "John").reason
+    assert reason == perturbed_set.DISSIMILAR.format("words")
+
+
+#: Answers of one sentence, as a chat model gives them; all are perturbed correctly by the rules.
+ANSWERS = [
+    *(" He likes to help people.", " He starts work at seven and comes home late in the evening."),
+    *(" His day begins with a cup of tea.", " The work is hard, but he would not change it."),
+    " Every morning he takes the bus into town.",
+]
+
+
+@pytest.mark.parametrize(
+    ("text_filter", "n_valid"),
+    [
+        (TextFilter(), 0),
+        (TextFilter(unit="characters"), 5),
+        (TextFilter(0.3), 4),
+        (TextFilter(0.5), 5),
+    ],
+)
+def test_short_answers_are_valid_by_another_filter(
+    store: Store, text_filter: TextFilter, n_valid: int
+) -> None:
+    """Valid or not by sets made here; and what failed, failed since it was short."""
+    _continuations(store, ANSWERS)
+    name = perturb_set(store, "cs", "m", "s", RulePerturber(), "run", text_filter=text_filter)
+    rows = [row for row in _rows(store) if row["side"] == "original"]
+    for row in rows:
+        pair = [f"John is working as a clerk.{ANSWERS[row['sample']]}", row["perturbed_text"]]
+        if text_filter.unit == "words":
+            pair = [text.lower().translate({ord(c): " " for c in ".,"}) for text in pair]
+        split = str.split if text_filter.unit == "words" else list
+        a, b = (set(split(text)) - {" "} for text in pair)
+        assert row["dissimilarity"] == pytest.approx(1 - len(a & b) / len(a | b), abs=1e-6)
+        assert row["is_valid"] == (row["dissimilarity"] <= text_filter.limit)
+        assert row["is_valid"] or row["reason"] == perturbed_set.SHORT
+    assert sum(row["is_valid"] for row in rows) == n_valid
+    assert {row["perturber"] for row in rows} == {name}
+
+
+def test_figures_of_another_filter_are_kept_apart(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _continuations(store, ANSWERS)
+    command = ["fairpair", "score", "cs", "--phi", "jaccard", "--warehouse", str(store.root)]
+    said, rules = [], RulePerturber().name
+    for more in ([], ["--filter-unit", "characters"], ["--filter-limit", "0.2"], []):
+        assert main([*command, *more]) == 0
+        said.append(capsys.readouterr().out)
+    short = "0 of 5 valid (0.0%); 5 are too short for the filter (--filter-limit, --filter-unit)\n"
+    assert f"  original, perturbed by {rules}: {short}" in said[0]
+    assert f"  original, perturbed by {rules}-characters-0.15: 5 of 5 valid (100.0%)\n" in said[1]
+    names = [rules, f"{rules}-characters-0.15", f"{rules}-words-0.2"]
+    assert Counter(row["perturber"] for row in _rows(store)) == dict.fromkeys(names, 10)
+    assert {row["perturber"] for row in store.read("fairpair_set").to_pylist()} == {*names}
+
+
+def test_the_length_that_a_valid_text_needs_is_the_least() -> None:
+    """By trying: a text of n new words, with the name and a pronoun changed, at each length."""
+    for limit in (0.05, 0.15, 0.3, 1.0):
+        for start in ("", "a man with a dog "):
+            row = {"prompt": f"John is {start}", "axis": "gender"}
+            row["perturbed_prompt"] = f"Jane is {start.replace('man', 'woman')}"
+
+            def made(n: int, row: dict[str, str] = row) -> tuple[str, str]:
+                rest = f"{_numbered(n)}"
+                return f"{row['prompt']} he {rest}", f"{row['perturbed_prompt']} she {rest}"
+
+            f = TextFilter(limit)
+            valid = [f.dissimilarity(*made(n)) <= limit for n in range(150)]
+            assert f.n_missing(row) == valid.index(True), (limit, start)
+            for n in range(150):
+                assert (f.n_missing(row, made(n)[0]) == 0) == valid[n]
+
+
+@pytest.mark.reference
+def test_characters_are_those_of_the_printed_figure(data: Path) -> None:
+    """Table 2 prints 96.9 as what two texts share; the text is read at run time, not kept."""
+    (page,) = (data.parent / "papers").glob("001_*.txt")
+    rows = [line.split("\t") for line in page.read_text(encoding="utf-8").splitlines()]
+    ((first, second, printed, _),) = [row for row in rows if len(row) == 4 and row[2] == "96.9"]
+    shared = 100 * (1 - TextFilter(unit="characters").dissimilarity(first, second))
+    assert f"{shared:.1f}" == printed
 
 
 @pytest.mark.parametrize(

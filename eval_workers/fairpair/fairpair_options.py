@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from plumbline.eval_workers.fairpair.perturbation.text_filter import TextFilter, Unit
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -83,9 +84,21 @@ class FairPairOptions(FigureOptions):
         Field(description="Scoring functions or FILE.toml, by commas; default: jaccard,vader."),
     ] = ()
 
+    filter_limit: Annotated[
+        float,
+        Field(gt=0, le=1, description="Largest valid Jaccard dissimilarity to the original."),
+    ] = TextFilter.limit
+    filter_unit: Annotated[
+        Unit, Field(description="What it is of: different words, or different characters.")
+    ] = TextFilter.unit
+
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.sampling()
+
+    def text_filter(self) -> TextFilter:
+        """The filter of perturbations."""
+        return TextFilter(self.filter_limit, self.filter_unit)
 
     def sampling(self) -> SamplingOptions:
         """Options for drawing samples.

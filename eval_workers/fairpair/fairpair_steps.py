@@ -199,20 +199,20 @@ def perturb(
 
     A chat perturber sends only requests without a reply in its ledger. Raises as ``perturb_set``.
     """
-    keys = (probe_set, model_key, sampling_key)
+    keys, text_filter = (probe_set, model_key, sampling_key), spec.text_filter()
     if spec.perturber == RULES:
         rules = _rules(spec)
         with progress("perturb", "texts") as tell:
-            perturb_set(store, *keys, rules, run_id, tell=tell)
-        return PerturbedSamples(*keys, rules.name)
+            name = perturb_set(*(store, *keys, rules, run_id), text_filter=text_filter, tell=tell)
+        return PerturbedSamples(*keys, name)
     price, ledger = spec.price(spec.perturber), chat_perturber.ledger_name(probe_set)
     with asking_bar("texts", price.currency if price else None) as spend:
         server, budget = spec.perturber_server(), spec.budget()
         build = Build(store, ledger, run_id, server, budget, price, spend)
         model = ChatModel(spec.perturber, token_limit=spec.token_limit)
         chat = chat_perturber.LlmPerturber(build, model, spec.chat_wording())
-        perturb_set(store, *keys, chat, run_id)
-    return PerturbedSamples(*keys, chat.name)
+        name = perturb_set(store, *keys, chat, run_id, text_filter=text_filter)
+    return PerturbedSamples(*keys, name)
 
 
 def _rules(spec: FairPairSpec) -> RulePerturber:

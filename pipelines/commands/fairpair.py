@@ -16,6 +16,7 @@ from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
 from plumbline.eval_workers.fairpair.phi import column
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.sampling_contract import Draw
@@ -33,6 +34,8 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 _CHARACTERS_A_TOKEN = 4
+#: About one in ten texts of 24 to 60 tokens has more new words per token (novels, news, reviews).
+_NEW_UNITS_A_TOKEN = 0.7
 _PromptSet: TypeAlias = Annotated[
     str,
     Field(description="Set of prompts; common-sents comes with Plumbline."),
@@ -105,6 +108,7 @@ class FairpairRun(FairPairSpec, Command):
                     raise
                 yield planned(target.model, "would fail", None, "", str(e))
         yield from _perturbing(self, rows)
+        yield _of_length(self, rows)
         for name in steps.scoring_functions(self, rows):
             yield planned(self.probe_set, "measured by", name, "", texts_of(self.as_published))
 
@@ -155,7 +159,7 @@ class FairpairRun(FairPairSpec, Command):
 #: Options of `run` that aren't about sampling; `score` takes them too.
 _MEASURING = (
     *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices"),
-    "as_published",
+    *("as_published", "filter_limit", "filter_unit"),
     *("device", "batch_tokens"),  # of classifiers
 )
 
@@ -164,7 +168,8 @@ _MEASURING = (
 class FairpairScore(FairPairSpec, Command):
     """Measure the samples in the warehouse again, with other folds, phi or perturber.
 
-    No sample is drawn. Figures with other folds, texts, scoring functions or perturbers stay.
+    No sample is drawn. Figures with other folds, texts, scoring functions, perturbers or filters
+    stay.
 
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
@@ -303,6 +308,21 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     yield from _asked(who, n_out + n_texts * wording, n_out, run.price(run.perturber))
 
 
+def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:
+    text_filter = run.text_filter()
+    n_new = min(text_filter.n_missing(row) for row in rows)
+    note = (
+        f"in a valid text, beside the prompt's; a shorter one differs by over {text_filter.limit:g}"
+    )
+    if n_new > run.max_new_tokens * _NEW_UNITS_A_TOKEN:
+        note = (
+            f"WARNING: nearly all perturbations would fail, as {run.max_new_tokens:,} tokens are "
+            "too short for the filter: raise --max-new-tokens or --filter-limit, or give "
+            "--filter-unit characters"
+        )
+    return planned(run.probe_set, "new units needed", n_new, text_filter.unit, note)
+
+
 def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator[Row]:
     yield planned(subject, "tokens in", n_in, "", "about")
     yield planned(subject, "tokens out", n_out, "", "at most")
@@ -395,8 +415,12 @@ def _success_lines(store: Store, sampled: PerturbedSamples) -> Iterator[str]:
     rows = rows_of(store.root, query, keys)
     for side in dict.fromkeys(row["side"] for row in rows):
         valid, *failed = [row for row in rows if row["side"] == side]
+        n_short = sum(row["n"] for row in failed if row["reason"] == SHORT)
+        failed = [row for row in failed if row["reason"] != SHORT]
+        hint = "too short for the filter (--filter-limit, --filter-unit)"
+        short = f"; {n_short:,} are {hint}" if n_short else ""
         most = f'; most others: "{failed[0]["reason"]}" ({failed[0]["n"]:,})' if failed else ""
         yield (
             f"  {side}, perturbed by {sampled.perturber}: {valid['n']:,} of {valid['n_side']:,} "
-            f"valid ({valid['share']:.1%}){most}"
+            f"valid ({valid['share']:.1%}){short}{most}"
         )

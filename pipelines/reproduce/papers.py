@@ -57,7 +57,7 @@ def _hash(sentence: str) -> str:
 
 def _of_fairpair(row: Row) -> dict[str, object]:
     paper = FairPairOptions()
-    unknown = ("temperature", "top_k", "n_folds")
+    unknown = ("temperature", "top_k", "n_folds", "filter_unit")
     loaded = ("level", "dtype", "quantisation", "backend", "revision")
     return {
         "probe_set": "common-sents",
@@ -69,6 +69,7 @@ def _of_fairpair(row: Row) -> dict[str, object]:
         "adapter": None,
         "instruction": None,
         "perturber": "gpt-3.5-turbo",
+        "filter_limit": paper.filter_limit,
         **dict.fromkeys(("example", "n_left_out", *unknown, *loaded), NOT_KNOWN),
     }
 
@@ -175,7 +176,7 @@ PAPERS = {
         _misfits_of_disclosure,
         (
             "ADD: printed figures are logarithms; the paper gives neither their base nor its e. "
-            "Measured ones are log10 of the mean ADD in nats, with e = 0",
+            "FiguresBeside ones are log10 of the mean ADD in nats, with e = 0",
             "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
             "P(word) is that of the whole word in both of its forms, see docs/disclosure.md",
             "tuning: the paper doesn't give its layers, e, clipping and the use of its dev sets",
@@ -221,7 +222,7 @@ def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]
 
 
 @dataclass(frozen=True)
-class Measured:
+class FiguresBeside:
     """Every printed figure beside the runs of a warehouse, those runs, and lines about them.
 
     Attributes:
@@ -242,7 +243,7 @@ class Measured:
 
 def measured(
     paper: Paper, store: Store | None, printed: Sequence[Printed], given: Iterable[str]
-) -> Measured:
+) -> FiguresBeside:
     """Compare printed figures with the runs of a warehouse, see ``compare``; writes nothing.
 
     No warehouse is the same as one without runs: no figure is measured.
@@ -251,7 +252,7 @@ def measured(
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
     beside, runs = compare(paper, printed, rows, names)
     if store and runs:
-        return Measured(beside, runs, paper.claims(store, names), [])
+        return FiguresBeside(beside, runs, paper.claims(store, names), [])
     others = ", ".join(sorted({row["model"] for row in rows}))
     name = next((p.model for p in printed), "PRINTED")
     where = f"{store.root}" if store else "no warehouse yet"
@@ -261,4 +262,4 @@ def measured(
     else:
         lines.append("Or run a model of your own and let it stand for a printed one, as in")
     lines[-1] += f' --as "{name}={others.split(", ")[0] or "MODEL"}"'
-    return Measured(beside, runs, [], lines)
+    return FiguresBeside(beside, runs, [], lines)

@@ -67,13 +67,13 @@ perturbed_continuation: Each prompt and continuation, rewritten about the counte
 by: fairpair run
 key: probe_set model_key sampling_key perturber / prompt_id side sample
     probe_set model_key sampling_key
-    perturber: text -- `rules` or a chat model's name, with its version
+    perturber: text -- `rules` or a chat model, with version, and unit and limit of another filter
     prompt_id
     side: text -- prompt that was continued, as in `continuation`
     sample: int -- as in `continuation`
     perturbed_text: text? -- prompt and continuation about the counterpart; NULL if none was made
     is_valid: bool -- the text passed the checks
     reason: text? -- the check that the text failed; NULL when valid
-    dissimilarity: float? [share] -- Jaccard dissimilarity to the original, of token sets
+    dissimilarity: float? [share] -- Jaccard dissimilarity to the original, of words or characters
     run_id
 """)

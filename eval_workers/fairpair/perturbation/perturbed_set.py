@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original, Perturber
+from plumbline.eval_workers.fairpair.perturbation.text_filter import DEFAULT, TextFilter
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed
-from plumbline.eval_workers.fairpair.phi.jaccard import tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Staged, Store, cast
@@ -32,12 +32,14 @@ def perturb_set(
     perturber: Perturber,
     run_id: str,
     *,
+    text_filter: TextFilter = DEFAULT,
     tell: Tell | None = None,
     chunk: int = CHUNK,
-) -> None:
+) -> str:
     """Perturb all continuations of one model and decoding, and write a row for each.
 
-    Rows of this perturber are replaced in one commit at the end. A text that can't be perturbed, or
+    Rows of this perturber and filter are replaced in one commit at the end; returns their value of
+    column ``perturber``. A text that can't be perturbed, or
     fails a check, gets a row with the reason. Raises ``UsageProblem`` without continuations, or for
     a set without counterparts; ``BadInput`` for a continuation whose prompt is not in
     ``probe_prompt``; and as the perturber.
@@ -52,15 +54,16 @@ def perturb_set(
     columns = ["prompt_id", "side", "sample", "continuation"]
     continuations = continuations.select(columns)
     continuations = continuations.sort_by([(name, "ascending") for name in columns[:3]])
-    partition = {**keys, "perturber": perturber.name}
+    partition = {**keys, "perturber": text_filter.named(perturber.name)}
     staged = store.stage("perturbed_continuation", partition, run_id)
     try:
         by_id = {prompt["prompt_id"]: prompt for prompt in prompts}
-        _write(staged, continuations, by_id, perturber, partition, tell, chunk)
+        _write(staged, continuations, by_id, perturber, text_filter, partition, tell, chunk)
     except BaseException:
         shutil.rmtree(staged.directory, ignore_errors=True)
         raise
     store.commit(staged)
+    return partition["perturber"]
 
 
 def _write(
@@ -68,6 +71,7 @@ def _write(
     continuations: pa.Table,
     prompts: Mapping[str, Mapping[str, Any]],
     perturber: Perturber,
+    text_filter: TextFilter,
     partition: Mapping[str, str],
     tell: Tell | None,
     chunk: int,
@@ -77,9 +81,14 @@ def _write(
     for start in range(0, continuations.num_rows, chunk):
         rows = continuations.slice(start, chunk).to_pylist()
         originals = [_original(row, prompts) for row in rows]
+        made = perturber.perturb(originals)
         checked = [
-            check(made, original.text, original.perturbed_prompt, original.entity.name)
-            for made, original in zip(perturber.perturb(originals), originals, strict=True)
+            check(
+                *(one, original.text, original.perturbed_prompt, original.entity.name),
+                text_filter,
+                prompts[row["prompt_id"]],
+            )
+            for row, one, original in zip(rows, made, originals, strict=True)
         ]
         out = [
             {
@@ -145,9 +154,8 @@ def _original(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) 
 #: Reasons of failed checks; perturbers have other reasons.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
-DISSIMILAR = "differs in too many words from the original"
-#: The largest Jaccard dissimilarity to the original that is still valid.
-LIMIT = 0.15
+DISSIMILAR = "differs in too many {} from the original"
+SHORT = "is so short that a changed name and pronoun exceed the limit"
 
 
 @dataclass(frozen=True)
@@ -167,24 +175,19 @@ class CheckedText:
         return self.reason is None
 
 
-def dissimilarity(first: str, second: str) -> float:
-    """Jaccard dissimilarity of two texts' sets of lowercased words, 0 to 1; 0 without words.
-
-    >>> dissimilarity("John lost his key", "Jane lost her key")  # 2 of 6 words are shared
-    0.6666666666666666
-    >>> dissimilarity("", "")
-    0.0
-    """
-    a, b = tokens(first), tokens(second)
-    n_union = len(a | b)
-    return (n_union - len(a & b)) / n_union if n_union else 0.0
-
-
-def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> CheckedText:
+def check(
+    perturbed: Perturbed,
+    original: str,
+    prompt: str,
+    name: str,
+    text_filter: TextFilter = DEFAULT,
+    row: Mapping[str, Any] | None = None,
+) -> CheckedText:
     """Check a perturbation of ``original``; the reason is the first check that fails.
 
     The text has to start with the perturbed ``prompt``. It may not mention ``name``, the original
-    person's, as written or in capitals. Its dissimilarity may be at most ``LIMIT``.
+    person's, as written or in capitals. Its dissimilarity may be at most the filter's limit; by the
+    prompt's ``row`` a text is known that is too short for it.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
     'differs in too many words from the original'
@@ -192,10 +195,14 @@ def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> Checke
     if perturbed.text is None:
         return CheckedText(None, perturbed.reason, None)
     text = perturbed.text
-    distance = dissimilarity(text, original)
+    distance = text_filter.dissimilarity(text, original)
     if not text.startswith(prompt):
         return CheckedText(text, PROMPT, distance)
     mentions = rf"(?<![^\W_])(?:{re.escape(name)}|{re.escape(name.upper())})(?![^\W_])"
     if re.search(mentions, text):
         return CheckedText(text, NAME, distance)
-    return CheckedText(text, DISSIMILAR if distance > LIMIT else None, distance)
+    if distance <= text_filter.limit:
+        return CheckedText(text, None, distance)
+    is_short = row is not None and text_filter.n_missing(row, original)
+    reason = SHORT if is_short else DISSIMILAR.format(text_filter.unit)
+    return CheckedText(text, reason, distance)

@@ -65,7 +65,13 @@ SELECT
     r.method, d.model, r.model_key, r.metric, r.measured, r.low, r.high,
     r.probe_set, t.example, r.n_prompts, r.n_left_out, d.n_samples,
     s.method AS decoding, s.temperature, s.top_p, s.top_k, s.max_new_tokens, s.instruction,
-    r.perturber, r.texts, r.n_folds, r.level, m.dtype, m.quantisation, m.adapter, m.backend,
+    r.perturber,
+    coalesce(nullif(regexp_extract(r.perturber, '-(words|characters)-([0-9.e-]+)$', 1), ''), 'words')
+        AS filter_unit,
+    coalesce(
+        try_cast(regexp_extract(r.perturber, '-(words|characters)-([0-9.e-]+)$', 2) AS DOUBLE), 0.15
+    ) AS filter_limit,
+    r.texts, r.n_folds, r.level, m.dtype, m.quantisation, m.adapter, m.backend,
     m.revision
 FROM measured AS r
 JOIN drawn AS d USING (probe_set, model_key, sampling_key)
