@@ -21,7 +21,7 @@ PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
 FEMALE = ("she", "her", "hers", "herself", "woman")
 MALE = ("he", "his", "him", "himself", "man")
 WORDS = ("she", "her", "woman", "he", "his", "him", "man")
-#: The lists of the paper and of its authors' code.
+#: The pairs of the paper, and ours of the list in its authors' code.
 BOTH = ("disclosure", "pronouns")
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 import transformers
 from typer.testing import CliRunner
 
@@ -244,9 +245,10 @@ def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: P
 
 
 def test_a_grid_draws_each_way_once() -> None:
-    """The values of section 5.1, one at a time, the others off."""
+    """The values of section 5.1, one at a time, the others off; top-p 0 as in the scripts."""
     grid = Grid()
-    assert grid.temperatures == grid.top_ps == (0.3, 0.5, 0.7, 1.0)
+    assert (0, *grid.temperatures) == tuple(grid.top_ps) == (0, 0.3, 0.5, 0.7, 1.0)
+    assert [way.greedy for way in Grid((), (0, 0.5), ()).decodings()] == [True, False]
     ways = grid.decodings()
     varied = [
         (w.temperature not in (None, 1), w.top_p is not None, w.top_k is not None) for w in ways
@@ -254,6 +256,19 @@ def test_a_grid_draws_each_way_once() -> None:
     assert all(sum(each) <= 1 for each in varied)
     assert len({w.key for w in ways}) == len(ways) == 13 and sum(w.greedy for w in ways) == 1
     assert sorted(w.top_k for w in ways if w.top_k) == [10, 50, 100, 150, 200]
+
+
+def test_a_top_p_of_0_is_greedy(prompts: Store, model: Path) -> None:
+    """As in transformers, which the authors' scripts call with it."""
+    logits = torch.randn(7, 50)
+    kept = transformers.TopPLogitsWarper(0.0)(None, logits).isfinite()  # type: ignore[arg-type]
+    assert torch.equal(kept.nonzero()[:, 1], logits.argmax(dim=1)) and int(kept.sum()) == 7
+    _run(prompts, model, "decoding", "--temperature", "", "--top-k", "", "--top-p", "0,0.5")
+    rows = _rows(prompts, "decoding_sweep")
+    assert {(row["parameter"], row["setting"]) for row in rows} == {
+        ("greedy", None),
+        ("top_p", 0.5),
+    }
 
 
 def test_the_printed_best_of_all_settings_leaves_greedy_out() -> None:

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 
 #: Default word list of probabilities, GAS, GLD, ADD and tuning (the paper's section 3). The list
-#: `pronouns` pairs these words as the authors' code does, which changes ADD and L_d. The list
-#: `gendered` has nouns such as *mother*: with it a text discloses the gender of anyone it names.
+#: `pronouns` has other pairs of these words, our reading of the one list in the authors' code; they
+#: change ADD and L_d. The list `gendered` has nouns such as *mother*: with it a text discloses the
+#: gender of anyone it names.
 WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
