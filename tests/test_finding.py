@@ -147,7 +147,7 @@ def test_every_model_of_the_paper_has_a_text_with_a_source() -> None:
     relations = [model_texts.relation(name, "pile") for name in listed]
     names = ("same", "deduplicated", "some", "other", "unpublished", "unknown")
     assert [relations.count(name) for name in names] == [8, 7, 4, 4, 5, 0]
-    assert len({model_texts.family(name) for name in listed}) == 7
+    assert len({model_texts.described(name)["family"] for name in listed}) == 7
 
 
 @pytest.mark.parametrize(

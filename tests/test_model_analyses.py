@@ -18,7 +18,7 @@ from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import size as section
-from plumbline.warehouse.query.connection import connect, query, rows_of
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
 from tests.metric_rows import association, delta, fill, pair, score
@@ -32,7 +32,11 @@ SIZES = (7, 16, 41, 140, 280, 690, 1200)
 
 
 def model(name: str, n: int | None, **given: object) -> dict[str, object]:
+    """A row of `model`; `org/p-7m` is of the family p, and published models of theirs."""
     row: dict[str, object] = {"model_key": f"key-{name}", "model": name, "backend": "released"}
+    row |= model_texts.described(name)
+    if name.startswith("org/"):
+        row["family"] = name.removeprefix("org/").partition("-")[0]
     return {**row, "bos_policy": "bos", "n_parameters": n, "run_id": "r", **given}
 
 
@@ -193,51 +197,31 @@ def test_false_claims_about_size_stay_near_5_percent(store: Store) -> None:
     )
 
 
-#: The family of a model by its name alone.
-FAMILY_OF = {
-    "EleutherAI/pythia-1.4b-deduped": "pythia",
-    "meta-llama/Llama-2-70b-hf": "llama",
-    "mistralai/Mixtral-8x7B-v0.1": "mistral",
-    "EleutherAI/gpt-j-6b": "gpt-j",
-    "org/GPTJ-6B": "gpt-j",
-    "EleutherAI/gpt-neo-1.3B": "gpt",
-    "gpt2-medium": "gpt",
-    "org/bert-1mini": "bert",
-    "models/7b": "7b",
-}
+#: The seven families of the paper's 28 models, by what their names begin with.
+SEVEN_FAMILIES = {"pythia": "Pythia", "gpt-j": "GPT-J", "opt": "OPT", "llama": "Llama 2"}
+SEVEN_FAMILIES |= {"mpt": "MPT", "olmo": "OLMo", "mistral": "Mistral", "mixtral": "Mistral"}
 
 
 @pytest.mark.slow
-def test_a_family_is_what_names_begin_with(store: Store) -> None:
-    """SQL and the report's sentences put the 28 listed models into the same seven families."""
+def test_families_are_those_of_published_models(store: Store) -> None:
+    """A model of a name that nobody published has none, and is in no mean."""
     listed = {entry.name for entry in load("unstereoeval")}
-    names = [*listed, *(FAMILY_OF.keys() - listed)]
-    fill(store, "model", [model(name, 5) for name in names])
+    others = {"a-1", "a-2", "b-1", "c-1", "models/7b"}
+    rows = [model(name, 5 + k) for k, name in enumerate(sorted(listed | others))]
+    fill(store, "model", rows)
     fill(store, "benchmark_pair", [pair("b", "1")])
-    put_scores(store, [score("b", "1", 0.0, name) for name in names])
+    put_scores(store, [score("b", "1", 0.0, name) for name in listed | others])
     measure(store, "r")
-    rows = rows_of(
-        store.root, "SELECT DISTINCT model, family, scores, n_parameters FROM size_point"
-    )
-    assert {(r["scores"], r["n_parameters"]) for r in rows} == {("released", 5)}
-    families = {r["model"]: r["family"] for r in rows}
-    assert len(rows) == len(families) == len(names) and len(listed) == 28
-    assert {name: families[name] for name in FAMILY_OF} == FAMILY_OF
-    both = {(families[name], model_texts.family(name)) for name in listed}
-    assert len(both) == len({a for a, _ in both}) == len({b for _, b in both}) == 7
-
-
-def test_the_figures_of_claims_have_the_same_families(store: Store) -> None:
-    names = [entry.name for entry in load("unstereoeval")]
-    with connect(store.root) as connection:
-        rows = ", ".join(f"('{x}', 'b', 1.0, 0.0)" for x in [*names, "EleutherAI/gpt-neo-1.3B"])
-        columns = "model, benchmark, log_ratio_nats, max_pmi_nats"
-        connection.execute(f"CREATE TEMP TABLE ratio AS FROM (VALUES {rows}) AS r ({columns})")
-        figure = query(connection, "reproduce/released_figure", {}).to_pylist()
-    both = {r["model"]: r["family"] for r in figure}
-    assert both.pop("EleutherAI/gpt-neo-1.3B") == "gpt"
-    pairs = {(of, model_texts.family(model)) for model, of in both.items()}
-    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 7
+    found = {r["model"]: r["family"] for r in rows_of(store.root, "FROM size_point")}
+    assert len(listed) == 28 and found.keys() == listed | others
+    for name in listed:
+        short = name.rpartition("/")[2].lower()
+        (family,) = {of for start, of in SEVEN_FAMILIES.items() if short.startswith(start)}
+        assert found[name] == family, name
+    assert {found[name] for name in others} == {None}
+    trend = rows_of(store.root, "FROM size_trend WHERE measure = 'us'")
+    assert {r["family"] for r in trend} == {"", *SEVEN_FAMILIES.values()} - {"GPT-J"}
+    assert {r["n_models"] for r in trend if not r["family"]} == {27}
 
 
 def test_without_intervals_no_change_is_counted() -> None:
@@ -388,3 +372,38 @@ def test_a_single_pair_of_models_has_no_interval_over_models(store: Store) -> No
         ("us", 1, None),
         ("pd", 1, None),
     }
+
+
+def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:
+    """Over the pairs that two models both scored; undefined where one doesn't vary."""
+    rng = np.random.default_rng(7)
+    xs = {"a": rng.normal(size=9), "b": rng.normal(size=9), "same": np.full(9, 0.3)}
+    xs["lacks"] = xs["b"] * -2 + rng.normal(size=9)
+    fill(store, "benchmark_pair", [pair("b", f"{k}") for k in range(9)])
+    rows = [
+        score("b", f"{k}", x, name) for name, values in xs.items() for k, x in enumerate(values)
+    ]
+    rows = [r for r in rows if (r["model_key"], r["pair_id"]) != ("key-lacks", "4")]
+    rows[0]["logprob_a_nats"] = math.nan
+    put_scores(store, rows)
+    found = {
+        (r["reference_key"][4:], r["model_key"][4:]): (r["correlation"], r["n_pairs"])
+        for r in rows_of(store.root, "FROM log_ratio_correlation")
+    }
+    assert len(found) == 6
+    for (one, other), (correlation, n) in found.items():
+        kept = [k for k in range(9) if not ("a" in (one, other) and k == 0)
+                and not ("lacks" in (one, other) and k == 4)]  # fmt: skip
+        assert n == len(kept)
+        if "same" in (one, other):
+            assert correlation is None
+        else:
+            expected = np.corrcoef(xs[one][kept], xs[other][kept])[0, 1]
+            assert correlation == pytest.approx(expected)
+
+
+def test_two_pairs_have_no_correlation(store: Store) -> None:
+    fill(store, "benchmark_pair", [pair("b", f"{k}") for k in range(2)])
+    put_scores(store, [score("b", f"{k}", float(k), name) for name in "mn" for k in range(2)])
+    (row,) = rows_of(store.root, "FROM log_ratio_correlation")
+    assert (row["n_pairs"], row["correlation"]) == (2, None)

@@ -8,6 +8,7 @@ import re
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import trained
 from tests.steps import shown
 from tests.tiny_models import one_by_one, save
 
@@ -72,6 +74,39 @@ def test_every_pair_has_its_row_and_its_model(
     assert identity["model"] == "tiny-neox" and identity["dtype"] == "float32"
     assert {row["model_key"] for row in rows} == {identity["model_key"]} == {done.model_key}
     assert identity["n_parameters"] > 0
+
+
+def test_a_family_is_that_of_a_published_model_or_is_named(
+    store: Store, model: Path, tmp_path: Path
+) -> None:
+    """Not read from a directory's name; a model that was trained here is no published one."""
+    _pairs(store, TEMPLATES[:2])
+
+    def families() -> dict[str, str | None]:
+        return {row["model"]: row["family"] for row in store.read("model").to_pylist()}
+
+    names = (
+        "alpha",
+        "run-1",
+        "run-2",
+        "t5",
+        "pythia-70m",
+        "pythia-70m-chat",
+        "pythia-7m",
+        "opt-1.3b",
+    )
+    store.replace("trained_model", [trained("opt-1.3b", "novels")], {"model": "opt-1.3b"}, "r")
+    for name in names:
+        copytree(model, tmp_path / name)
+        _score(store, tmp_path / name)
+    expected: dict[str, str | None] = {**dict.fromkeys(names), "pythia-70m": "Pythia"}
+    assert families() == expected
+    key = _score(store, tmp_path / "run-1", family="mine").model_key
+    _score(store, tmp_path / "pythia-7m", family="mine")
+    expected |= dict.fromkeys(("run-1", "pythia-7m"), "mine")
+    assert families() == expected
+    done = _score(store, tmp_path / "run-1")
+    assert (done.n_new, done.model_key, families()) == (0, key, expected), "a name given stays"
 
 
 def test_a_second_run_scores_nothing_and_a_changed_pair_alone(

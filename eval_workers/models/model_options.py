@@ -15,16 +15,16 @@ Quantisation = Literal["int8", "nf4"]
 TextForm = Literal["written", "released"]
 Pll = Literal["within-word-l2r", "original", "crows-pairs"]
 #: Options that apply only to scores of whole sentences.
-OF_SCORES = ("text_form", "per_token", "pll", "chat")
+OF_SCORES = ("text_form", "per_token", "pll", "chat", "family")
 
 
 @dataclass(frozen=True, config=STRICT)
 class ModelOptions:
     """Options for loading and running a model.
 
-    All fields but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency``
-    and ``per_token`` can change a score. ``text_form``: see ``local.text_form``; ``pll``: see
-    ``kinds.masked``; ``chat``: see ``local.chat_template``.
+    All fields but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency``,
+    ``per_token`` and ``family`` can change a score. ``text_form``: see ``local.text_form``;
+    ``pll``: see ``kinds.masked``; ``chat``: see ``local.chat_template``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
@@ -76,3 +76,7 @@ class ModelOptions:
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
     )
+    family: Annotated[
+        str | None,
+        Field(min_length=1, description="Models that are alike, for means; default: as published."),
+    ] = None

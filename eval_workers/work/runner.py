@@ -19,6 +19,9 @@ from dataclasses import asdict
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.work.claimed_chunks import ChunkPlan
 from plumbline.eval_workers.work.helpers import Job, helpers
 from plumbline.eval_workers.work.step import ComputedStep, Row, State, Step
@@ -124,7 +127,10 @@ def run_steps(
         job = Job(str(store.root), model, options, tuple(steps))
         logs = store.work_directory("logs")
         with helpers(job, min(n_workers, max(1, n_chunks)), logs, say):
-            return _run(store, backend, steps, plans, run_id)
+            outcomes = _run(store, backend, steps, plans, run_id)
+        if options.family:
+            _name_family(store, backend.identity.key, options.family, run_id)
+        return outcomes
 
 
 @contextmanager
@@ -287,9 +293,21 @@ def subject(step: Step[Any], identity: Any) -> str:
 
 
 def publish_model(store: Store, model: Model, run_id: str) -> None:
-    """Record a model's identity, unless an earlier run did."""
-    key = model.identity.key
+    """Record a model's identity, unless an earlier run did.
+
+    Its family is that of the published model of this name, unless the model was trained here.
+    """
+    key, name = model.identity.key, model.identity.model
     if key not in store.units("model"):
         row = {"model_key": key, **asdict(model.identity), "run_id": run_id}
         row["n_parameters"] = model.n_parameters
+        if not store.units("trained_model", model=name):
+            row |= described(name)
         store.publish("model", [row], unit=key, run_id=run_id)
+
+
+def _name_family(store: Store, key: str, family: str, run_id: str) -> None:
+    """Record the family that the user named, also for a model that was scored before."""
+    (row,) = store.read("model", pc.field("model_key") == key).to_pylist()
+    if row["family"] != family:
+        store.publish("model", [{**row, "family": family}], unit=key, run_id=run_id)

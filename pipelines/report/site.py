@@ -36,6 +36,7 @@ _MEANING = (
     "less the share that prefers the second. Ranks are by US, the largest first; a model has all "
     "ranks that its 95% interval allows. Models whose ranks overlap can't be told apart."
 )
+_UNKNOWN = "Models of no known family"
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,10 @@ class Site:
         models = {r["model_key"]: r for r in rows}
         links = [Link("Overview", "index.html")]
         if models:
-            families = first_of(list(texts.families(list(models.values()))), 8)
+            families = [*filter(None, texts.families(list(models.values())))]
+            by_family = f" by family ({first_of(families, 8)})" if families else ""
             benchmarks_text = counted(len(by_set(rows)), "benchmark")
-            models_text = (
-                f"{counted(len(models), 'model')} by family ({families}) on {benchmarks_text}"
-            )
+            models_text = f"{counted(len(models), 'model')}{by_family} on {benchmarks_text}"
             links.append(Link("Models", "models.html", f"{models_text}: US, PD, and ranks."))
         if n_words:
             says = "lean in the text, frequency, and what models make of sentences about them."
@@ -158,9 +158,9 @@ def models_page(facts: Facts, links: Mapping[str, str]) -> Page:
     sections = [
         Section(
             f"family-{k}",
-            name,
+            name or _UNKNOWN,
             _preferred(texts, family_rows),
-            tables=[_table(name, family_rows, links)],
+            tables=[_table(name or _UNKNOWN, family_rows, links)],
         )
         for k, (name, family_rows) in enumerate(texts.families(rows).items())
     ]

@@ -23,6 +23,8 @@ key: / model_key
     conversation: text? -- text that a chat model's template puts before a sentence
     step: int? -- training step, if the checkpoint's revision or directory names it
     n_parameters: int? -- number of parameters
+    family: text? -- of published models, or by `score --family`, such as `Pythia`; NULL: not known
+    training_text: text? -- by the model's paper; empty: not published; NULL: not known
     run_id: text -- run that first used it
 
 trained_model: Models and adapters that Plumbline trained itself, with the corpus they learned from.

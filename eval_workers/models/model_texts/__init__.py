@@ -59,20 +59,16 @@ def relation(model: str, corpus: str) -> Relation:
     return parts[entry.part]
 
 
-def family(model: str) -> str:
-    """The family of a model's entry; for an unlisted model the letters at the start of its name.
+def described(model: str) -> dict[str, str | None]:
+    """A model's ``family`` and ``training_text``, columns of table ``model``; unlisted: ``None``.
 
-    So unlisted models of several families may count as one. This error is the safer one: a result
-    for fewer families claims less.
-
-    >>> family("EleutherAI/pythia-70m"), family("openai-community/gpt2-xl"), family("a/Qwen2.5-7B")
-    ('Pythia', 'gpt', 'Qwen')
+    >>> described("EleutherAI/pythia-70m")
+    {'family': 'Pythia', 'training_text': 'the Pile'}
+    >>> described("models/alpha")
+    {'family': None, 'training_text': None}
     """
-    if entry := known(model):
-        return entry.family
-    name = model.rpartition("/")[2]
-    letters = re.match(r"[^\W\d_]+", name)
-    return letters[0] if letters else name
+    entry = known(model)
+    return {"family": entry and entry.family, "training_text": entry and entry.text}
 
 
 @cache

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, as_nats
 from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
@@ -54,7 +55,8 @@ def identity(backend: str, model: str, version: str | None, **settings: Any) -> 
     names = {"model": model, "backend": backend, "backend_version": version}
     hashed = json.dumps({**names, **settings}, sort_keys=True)
     key = hashlib.sha256(hashed.encode()).hexdigest()[:16]
-    return {"model_key": key, **names, "text_form": "written", "measure": LOG_LIKELIHOOD}
+    what = {"text_form": "written", "measure": LOG_LIKELIHOOD, **described(model)}
+    return {"model_key": key, **names, **what}
 
 
 def logprob_of(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
 from plumbline.eval_workers.pairs.released.gather import Places, Row, finite, gather
 from plumbline.eval_workers.pairs.released.released_files import (
@@ -160,5 +161,5 @@ def _identity(model: str, run_id: str) -> Row:
     """The ``model`` row of released scores; ``n_parameters`` is that of UnStereoEval's models."""
     identity = {"backend": "released", "model": model}
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-    more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
+    more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model), **described(model)}
     return {"model_key": key, **identity, **more, "run_id": run_id}

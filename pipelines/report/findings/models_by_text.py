@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumbline.eval_workers.models.model_texts import Relation, family, known, relation
+from plumbline.eval_workers.models.model_texts import Relation, known, relation
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
 
@@ -26,6 +26,7 @@ class TrainingTexts:
         models = facts.rows("model")
         self._trained_on = {r["model_key"]: r["trained_on"] for r in models}
         self._names = {r["model_key"]: str(r["model"]).partition(" (")[0] for r in models}
+        self._families = {r["model_key"]: r["family"] or "" for r in models}
         self._n_parameters = {r["model_key"]: r["n_parameters"] for r in models}
         self._adapted = {r["model_key"] for r in models if r["adapter"]}
 
@@ -46,8 +47,8 @@ class TrainingTexts:
         return all(self._trained_on.get(row["model_key"]) for row in rows)
 
     def family(self, row: Row) -> str:
-        """The family of a row's model."""
-        return family(self._names.get(row["model_key"]) or str(row["model"]))
+        """The family of a row's model; empty if none is known."""
+        return self._families.get(row["model_key"], "")
 
     def year(self, row: Row) -> int | None:
         """The year in which a row's model was described; ``None`` if the model isn't known."""
@@ -66,6 +67,6 @@ class TrainingTexts:
         return {name: related for name, related in groups.items() if related}
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
-        """Family -> the rows of its models, sorted by family."""
-        names = sorted({self.family(row) for row in rows}, key=str.lower)
+        """Family -> the rows of its models, sorted by family; last, empty, those without one."""
+        names = sorted({self.family(row) for row in rows}, key=lambda f: (not f, f.lower()))
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

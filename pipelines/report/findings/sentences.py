@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from plumbline.eval_workers.models.model_texts import known
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
 from plumbline.pipelines.report.findings.models_by_text import RELATIONS, TrainingTexts
 from plumbline.pipelines.report.metric_tables import corpus_name
@@ -206,8 +205,13 @@ def _all(n: int) -> str:
 
 
 def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
-    """The mean of ``what`` over families, or each family's mean if they are few; empty for one."""
+    """The mean of ``what`` over families, or each family's mean if they are few; empty for one.
+
+    Models of no known family are left out, and counted.
+    """
     families = texts.families(rows)
+    n_without = len(families.pop("", ()))
+    without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
     mean = over_families(
         [(name, r["value"]) for name, family_rows in families.items() for r in family_rows]
     )
@@ -215,14 +219,14 @@ def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, uni
         row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
         ends = sureness(row, digits, signed=True)
         figure = f"{shown(mean.estimate, digits, signed=True)}{unit}"
-        return f"; over {mean.over} {what} is {figure} on average ({ends})"
-    if len(families) == 1:
+        return f"; over {mean.over} {what} is {figure} on average ({ends}){without}"
+    if len(families) < 2:
         return ""
     by_family = (
         f"{name} {shown(fmean(r['value'] for r in family_rows), digits, signed=True)}"
         for name, family_rows in families.items()
     )
-    return f"; {what} by family: {', '.join(by_family)}"
+    return f"; {what} by family: {', '.join(by_family)}{without}"
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
@@ -289,9 +293,9 @@ def _rest(ways: Counter[Verdict]) -> str:
 
 
 def _named(texts: TrainingTexts, rows: Rows) -> str:
-    """The families of the rows' models, in brackets; empty if no model's name is known here."""
-    names = ", ".join(texts.families(rows))
-    return f" ({names})" if any(known(str(r["model"]).partition(" (")[0]) for r in rows) else ""
+    """The families of the rows' models, in brackets; empty if none is known."""
+    names = ", ".join(filter(None, texts.families(rows)))
+    return f" ({names})" if names else ""
 
 
 def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
@@ -310,10 +314,11 @@ def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def _each_family(texts: TrainingTexts, rows: Rows) -> str:
+    families = texts.families(rows)
     counts = (
-        f"{name} {n_above(family_rows)}" for name, family_rows in texts.families(rows).items()
+        f"{name or 'others'} {n_above(family_rows)}" for name, family_rows in families.items()
     )
-    return ", ".join(counts)
+    return ", ".join(counts) if any(families) else next(counts).removeprefix("others ")
 
 
 #: Words before ``n_above`` of slopes.

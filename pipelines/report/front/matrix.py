@@ -110,7 +110,7 @@ def matrix(facts: Facts) -> Matrix | None:
 def _about(texts: TrainingTexts, models: Sequence[Row]) -> dict[str, list[Cell]]:
     """Columns of family, size and year, without columns whose text is the same in all rows."""
     columns = {
-        "Family": [text(texts.family(r)) for r in models],
+        "Family": [text(texts.family(r) or "–") for r in models],
         "Size": [_parameters(texts.n_parameters(r)) for r in models],
         "Year": [Cell("–" if (y := texts.year(r)) is None else str(y), y) for r in models],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.eval_workers.models.model_texts import family
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -57,8 +56,8 @@ def _size(facts: Facts, trends: Rows) -> Section:
         _clear_changes(means),
         "By how much a measure changes per tenfold number of parameters: the slope of a line "
         "through the models of a family, for each family with several sizes, and the mean over "
-        "families with Student's 95% interval over them. A family is models whose names begin "
-        "alike. A family's slope has no interval; a family of one size is only in the figures.",
+        "families with Student's 95% interval over them. A family's slope has no interval; a "
+        "family of one size is only in the figures, as are models of no known family.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
@@ -139,7 +138,7 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     rows = facts.rows("deduplication")
     of_pairs = means.where(subset="all")
     intro = [
-        " ".join(_mean(r, rows) for r in of_pairs if r["measure"] == "us"),
+        " ".join(_mean(r) for r in of_pairs if r["measure"] == "us"),
         "A model is compared with the one whose name has -deduped, on what both scored: the twin's "
         "figure less the model's, with the 95% interval over clusters of pairs (words, frames), "
         "and the mean over models with its interval over models. Twins also differ by training "
@@ -153,10 +152,9 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     return Section("deduplication", "Comparisons: deduplication", intro, (), figures, tables)
 
 
-def _mean(row: Row, rows: Rows) -> str:
-    families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
+def _mean(row: Row) -> str:
     return (
-        f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
+        f"{set_name(row)}: over {row['n_models']} models US "
         f"{moved(finding(row, 'difference'))}, on average by "
         f"{estimate(row, 'difference', 1).text} points; it clearly rose in {row['n_rose']} and "
         f"fell in {row['n_fell']} of them."

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.models.model_texts import family
 from plumbline.eval_workers.scoring.statistics import components
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
@@ -89,6 +88,8 @@ def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], 
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
         pairs, scores = (query(connection, name, params) for name in (_PAIRS, _SCORES))
+    by_model = scores.group_by(["model", "family"]).aggregate([])
+    families = dict(zip(*(by_model[c].to_pylist() for c in ("model", "family")), strict=True))
     benchmarks = pc.unique(pairs["benchmark"]).to_pylist()
     for benchmark in sorted(benchmarks, key=lambda name: (len(name), name)):
         own_pairs = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
@@ -100,7 +101,7 @@ def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], 
         complete = {m: values for m, values in ratios.items() if len(values) == own_pairs.num_rows}
         if complete:
             models, y = list(complete), np.column_stack(list(complete.values()))
-            yield benchmark, models, _table(own_pairs, y, models)
+            yield benchmark, models, _table(own_pairs, y, [families[m] for m in models])
 
 
 def within(table: LogRatioTable, eta_nats: float) -> LogRatioTable:
@@ -108,7 +109,7 @@ def within(table: LogRatioTable, eta_nats: float) -> LogRatioTable:
     return table.only(np.abs(table.properties["delta"][:, 0]) <= eta_nats)
 
 
-def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> LogRatioTable:
+def _table(pairs: pa.Table, y: Floats, families: Sequence[str]) -> LogRatioTable:
     every = [pairs[column] for column in ("cluster_1", "cluster_2")]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
     names = pa.chunked_array([chunk for column in used for chunk in column.chunks], pa.string())
@@ -122,7 +123,7 @@ def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> LogRatioTable:
         properties,
         numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T,
         [next(filter(None, column.to_pylist())).partition(": ")[0] for column in used],
-        np.unique([family(m) for m in models], return_inverse=True)[1],
+        np.unique(families, return_inverse=True)[1],
     )
 
 

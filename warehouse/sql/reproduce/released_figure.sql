@@ -1,10 +1,10 @@
 -- grain: model x benchmark x eta, the four of UnStereoEval: infinity, 0.8, 0.65, 0.5
 -- US, gap and PD in percent as Tables 1-18 print them, and AuFC over log ratios to base 10 as Table 19
--- does, of the rows of released_ratio.sql as `ratio`. A family is the models of one name; `n_natural`
--- are all pairs of the benchmark.
+-- does, of the rows of released_ratio.sql as `ratio`. `n_natural` are all
+-- pairs of the benchmark.
 WITH figure AS (
     SELECT
-        model, benchmark, eta,
+        model, family, benchmark, eta,
         count(*) AS n,
         100 * avg(within(log_ratio_nats, ln(1.65))::INTEGER) AS us,
         100 * avg(lean(log_ratio_nats)) AS pd,
@@ -15,7 +15,6 @@ WITH figure AS (
 )
 SELECT
     *,
-    family_of(model) AS family,
     regexp_matches(model, '-deduped$') AS is_deduped,
     us - max(us) FILTER (isinf(eta)) OVER (PARTITION BY model, benchmark) AS gap,
     100 * n / max(n) OVER (PARTITION BY model, benchmark) AS percent_left

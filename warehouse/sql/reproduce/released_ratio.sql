@@ -1,6 +1,6 @@
 -- grain: model x benchmark x pair_id, natural pairs of the released scores of $models
 -- Log ratios beside the MaxPMI (she/he) in $corpus.
-SELECT s.model, s.benchmark, s.pair_id, s.log_ratio_nats, a.max_pmi_nats
+SELECT s.model, m.family, s.benchmark, s.pair_id, s.log_ratio_nats, a.max_pmi_nats
 FROM scored_pair AS s
 JOIN model AS m ON m.model_key = s.model_key AND m.backend = 'released'
 LEFT JOIN pair_association AS a

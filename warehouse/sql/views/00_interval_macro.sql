@@ -146,11 +146,3 @@ CREATE OR REPLACE MACRO bonett_price(above, below, n, t_point) AS CASE
         bonett_price_centre(above, below, n) + t_point * bonett_price_se(above, below, n)
     ))
 END;
-
--- The family of a model: the letters that its name begins with, without its owner, in lower case.
--- Mixtral is of the family `mistral`, and GPT-J one of its own, as in eval_workers/models/model_texts.
-CREATE OR REPLACE MACRO family_of(of_model) AS CASE
-    WHEN regexp_matches(of_model, '(^|/)mixtral[^/]*$', 'i') THEN 'mistral'
-    WHEN regexp_matches(of_model, '(^|/)gpt-?j[^/]*$', 'i') THEN 'gpt-j'
-    ELSE regexp_extract(lower(of_model), '(^|/)(\pL+|[^/]*)[^/]*$', 2)
-END;

@@ -1,9 +1,7 @@
 -- grain: model x scores x benchmark x groups x corpus x contrast x subset x measure
 -- How large each model is, and what was measured of it: US (a share), PD (percentage points), |PD|,
--- and the slope of its log ratios on the text's delta or MaxPMI (nats per nat). `family` is the
--- letters that the model's name begins with, without its owner, in lower case (`pythia` for
--- EleutherAI/pythia-70m-deduped); Mixtral is of the family `mistral`, GPT-J of `gpt-j`. Plain models
--- that score log-likelihoods: no adapters, quantised models, checkpoints, counted n-grams or trainings of an
+-- and the slope of its log ratios on the text's delta or MaxPMI (nats per nat). `family` and
+-- `training_text` are those of table `model`. Plain models that score log-likelihoods: no adapters, quantised models, checkpoints, counted n-grams or trainings of an
 -- intervention. scores are `released` or `own`; of several ways of scoring one model (such as
 -- dtypes) the figure is the mean.
 CREATE OR REPLACE VIEW size_point AS
@@ -11,7 +9,7 @@ WITH sized AS (
     SELECT
         model_key, model, n_parameters,
         CASE WHEN backend = 'released' THEN 'released' ELSE 'own' END AS scores,
-        family_of(model) AS family
+        family, training_text
     FROM model
     WHERE n_parameters IS NOT NULL
         AND adapter IS NULL AND quantisation IS NULL AND step IS NULL
@@ -25,7 +23,7 @@ figure AS (
     SELECT *, '|pd|', abs(value) FROM metric_value WHERE metric = 'pd'
 )
 SELECT
-    sized.model, sized.family, sized.scores, sized.n_parameters,
+    sized.model, sized.family, sized.training_text, sized.scores, sized.n_parameters,
     benchmark, groups, corpus, contrast, subset, measured AS measure,
     avg(measured_value) AS figure
 FROM figure

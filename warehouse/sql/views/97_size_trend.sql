@@ -20,6 +20,7 @@ WITH line AS (
             CASE measure WHEN 'us' THEN 100 ELSE 1 END * figure, log10(n_parameters) ORDER BY model
         ) AS per_tenfold
     FROM size_point
+    WHERE family IS NOT NULL
     GROUP BY ALL
     HAVING min(n_parameters) < max(n_parameters)
 ),
