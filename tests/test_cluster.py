@@ -13,6 +13,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,8 +83,12 @@ def undisturbed(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
+    return spark_home(tmp_path)
+
+
+def spark_home(directory: Path) -> Path:
     """A Spark of its own by links, as Spark keeps its executors' directories beside its jars."""
-    home = tmp_path / "spark"
+    home = directory / "spark"
     home.mkdir()
     for part in ("bin", "jars", "python"):
         (home / part).symlink_to(Path(pyspark.__file__).parent / part)
@@ -265,7 +270,13 @@ def check_origin(found: dict[str, Any], archive: str, work: Path) -> None:
 
 @pytest.fixture
 def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
-    """A standalone master with two workers of one core each on the loopback; gives its address."""
+    with standalone_cluster(home, tmp_path, n_cores=1, memory="2g") as master:
+        yield master
+
+
+@contextmanager
+def standalone_cluster(home: Path, tmp_path: Path, n_cores: int, memory: str) -> Iterator[str]:
+    """A standalone master with two workers of such a size on the loopback; gives its address."""
     start_class = [str(home / "bin" / "spark-class")]
     name = "org.apache.spark.deploy"
     where = ["--host", "127.0.0.1", "--webui-port", "0"]
@@ -283,7 +294,8 @@ def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
         assert found is not None
         for number in range(2):
             log = tmp_path / f"worker-{number}.log"
-            size = ["--cores", "1", "--memory", "2g", "--work-dir", str(tmp_path / "work")]
+            size = ["--cores", str(n_cores), "--memory", memory]
+            size += ["--work-dir", str(tmp_path / "work")]
             processes.append(
                 start(
                     [*start_class, f"{name}.worker.Worker", *where, *size, found[1]],

@@ -22,7 +22,7 @@ PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
 ROOT: Any = typer.main.get_command(app)
 #: What stands for the `plumbline` command on a line.
 CALLED = re.compile(r"(\.venv(-vllm)?/bin/)?plumbline")
-SUBMITTED = re.compile(r".*/plumbline\.py")
+SUBMITTED = re.compile(r".*/submit\.py")
 
 
 def in_blocks(text: str) -> Iterator[str]:
