@@ -273,10 +273,13 @@ def _count_shards(
             with replacing(where / name) as temporary:
                 temporary.write_bytes(content)
     job = ShardJob(str(where), options, request.memory_bytes)
-    shards = {str(path.resolve()): str(path) for path in request.shards}
-    ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, update)}
+    # A file under two names counts once. It is read by the name given: a link's target, as in the
+    # hub's cache, may have a name that doesn't tell what it holds.
+    shards = {path.resolve(): path for path in request.shards}
+    paths = {str(path.absolute()): str(path) for path in shards.values()}
+    ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
     remove_stopped(where)
-    in_order = [replace(ledgers[path], shard=name) for path, name in shards.items()]
+    in_order = [replace(ledgers[path], shard=name) for path, name in paths.items()]
     if request.training_order:
         _refuse_copies(in_order)
     return in_order
@@ -311,7 +314,7 @@ class _Merge:
     def write(self) -> Counted:
         """Write the tables, unless they hold these counts already and ``replace`` is false."""
         store, request, ledgers = self.store, self.request, tuple(self.ledgers)
-        shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
+        shards = {(x.shard, x.fingerprint, x.status, x.n_documents) for x in ledgers}
         state = request.min_count, _source_field(request), shards
         if not request.replace and _state(store, request.corpus) == state:
             row = store.read("corpus", **self.partition).to_pylist()[0]
@@ -389,7 +392,7 @@ class _Merge:
         return [
             {**key, "source_file": x.shard, **row}
             for x in self.ledgers
-            if x.status == "counted" and x.n_rejected
+            if x.n_rejected
             for file in partial_files(self.where, x.fingerprint, "rejects")
             for row in pq.read_table(file).to_pylist()
         ]
@@ -407,13 +410,13 @@ def _source_field(request: CountRequest) -> str | None:
     return request.source_field if request.evidence else None
 
 
-def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[str, str, str]]] | None:
+def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[Any, ...]]] | None:
     """min_count, source_field and shards of the corpus as written; None if it does not exist."""
     written = store.read("corpus", corpus=corpus).to_pylist()
     if not written:
         return None
     rows = store.read("corpus_shard", corpus=corpus).to_pylist()
-    shards = {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
+    shards = {(r["shard"], r["fingerprint"], r["status"], r["n_documents"]) for r in rows}
     return written[0]["min_count"], written[0]["source_field"], shards
 
 

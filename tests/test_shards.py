@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ import pytest
 import zstandard
 
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.verify import shard_states, update_command
+from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.compressed import Gzip, Zstd
 from plumbline.warehouse.input.shards import (
     RecordForm,
     documents,
@@ -34,11 +38,23 @@ def zst(data: bytes) -> bytes:
     return zstandard.ZstdCompressor().compress(data)
 
 
+def long_zst(window_log: int) -> bytes:
+    """What `zstd --long=N` writes: a frame of unknown size, with a window of 2^N bytes."""
+    form = zstandard.ZstdCompressionParameters(window_log=window_log, enable_ldm=True)
+    writer = zstandard.ZstdCompressor(compression_params=form).compressobj()
+    return writer.compress(BODY) + writer.flush()
+
+
 FORMS = {
     "a.jsonl": BODY,
     "one.jsonl.zst": zst(BODY),
     "frames.jsonl.zst": zst(BODY[:100_001]) + zst(BODY[100_001:]),
     "one.jsonl.gz": gzip.compress(BODY),
+    "long.jsonl.zst": long_zst(31),
+    "RC_2023-01.zst": long_zst(28),
+    "skip.jsonl.zst": bytes.fromhex("5a2a4d18 03000000") + b"tea" + zst(BODY),
+    "c4.json.gz": gzip.compress(BODY),
+    "named-plain.jsonl": gzip.compress(BODY),
     "members.jsonl.gz": gzip.compress(BODY[:100_001]) + gzip.compress(BODY[100_001:]),
 }
 
@@ -47,10 +63,35 @@ FORMS = {
 def test_all_forms_hold_the_same_documents(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(FORMS[name])
+    assert expand_shards([str(path)]) == [path]
     assert list(documents(path)) == TEXTS
 
 
-@pytest.mark.parametrize("name", [n for n in FORMS if n != "a.jsonl"])
+@pytest.mark.parametrize("padding", [1, 511, 3 << 20])
+def test_zero_bytes_after_a_gzip_member_are_skipped(tmp_path: Path, padding: int) -> None:
+    """Tapes and some object stores pad files; the gzip module and tool skip zeros as well."""
+    path = tmp_path / "a.jsonl.gz"
+    zeros = bytes(padding)
+    path.write_bytes(gzip.compress(BODY[:100_001]) + zeros + gzip.compress(BODY[100_001:]) + zeros)
+    assert gzip.decompress(path.read_bytes()) == BODY
+    assert list(documents(path)) == TEXTS
+
+
+@pytest.mark.parametrize("text", [b"", b"x", b"tea " * 999, bytes(5000), BODY[:999]])
+def test_a_stream_cut_anywhere_is_an_error(text: bytes) -> None:
+    plain = zstandard.ZstdCompressor(write_content_size=False)
+    summed = zstandard.ZstdCompressor(write_checksum=True)
+    noise = hashlib.shake_128(text).digest(3000)
+    for body in (text, noise + text):
+        for whole in (zst(body), plain.compress(body), summed.compress(body), gzip.compress(body)):
+            stream = Gzip if whole[:2] == b"\x1f\x8b" else Zstd
+            assert stream(io.BytesIO(whole)).read() == body
+            for n in range(1, len(whole)):
+                with pytest.raises(OSError):
+                    stream(io.BytesIO(whole[:n])).read()
+
+
+@pytest.mark.parametrize("name", [n for n in FORMS if n not in ("a.jsonl", "named-plain.jsonl")])
 @pytest.mark.parametrize("keep", [0, 3, 0.1, 0.5, -9, -4, -1])
 def test_a_cut_stream_is_an_error(tmp_path: Path, name: str, keep: float) -> None:
     whole = FORMS[name]
@@ -103,7 +144,7 @@ def text_batches(path: Path, field: str) -> Iterator[pa.Array]:
     return kind.texts(path, RecordForm(field))
 
 
-def counted(where: Path, path: Path, field: str) -> Store:
+def counted(where: Path, path: Path, field: str = "text") -> Store:
     request = CountRequest(corpus="c", shards=(path,), text_field=field)
     count_corpus(Store.open(where), request)
     return Store.open(where)
@@ -146,6 +187,97 @@ def test_texts_of_another_column(tmp_path: Path) -> None:
     assert store.read("reject")["source_row"].to_pylist() == [2, 3]
     with pytest.raises(BadInput, match=r"no column named `a.x` \(it has content, a: name one"):
         counted(tmp_path / "none", path, "a.x")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.parquet", "x.jsonl"])
+def test_a_link_into_the_hubs_cache_is_read_by_its_own_name(tmp_path: Path, name: str) -> None:
+    """`huggingface_hub` keeps `snapshots/REVISION/x.jsonl.gz` as a link to `blobs/HASH`."""
+    blob, link = tmp_path / "blobs" / "0f3a", tmp_path / "snapshots" / "main" / name
+    for path in (blob, link):
+        path.parent.mkdir(parents=True)
+    if name == "x.parquet":
+        pq.write_table(pa.table({"text": TEXTS}), blob)
+    else:
+        blob.write_bytes(FORMS["one.jsonl.gz" if name.endswith("gz") else "a.jsonl"])
+    link.symlink_to("../../blobs/0f3a")
+    store = counted(tmp_path / "w", link)
+    assert store.read("corpus")["n_documents"].to_pylist() == [9000]
+    assert store.read("corpus_shard")["shard"].to_pylist() == [str(link)]
+    assert [s.state for s in shard_states(store, "c", [link])] == ["counted"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zst])
+def test_a_byte_order_mark_begins_no_document(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path, text = tmp_path / "a.jsonl", b'\xef\xbb\xbf{"text": "she sat"}\n{"text": "tea"}\n'
+    path.write_bytes(pack(text))
+    store = counted(tmp_path / "w", path)
+    assert store.read("corpus_shard")["n_documents"].to_pylist() == [2]
+    assert not store.read("reject").num_rows and list(documents(path)) == ["she sat", "tea"]
+    # A line that the compiled parser leaves to Python, and a mark elsewhere, which is no JSON.
+    deep = b'{"n": ' + b"[" * 80 + b"]" * 80 + b', "text": "tea"}\n'
+    path.write_bytes(pack(b"\xef\xbb\xbf" + deep + b"\xef\xbb\xbf" + deep))
+    store = counted(tmp_path / "w2", path)
+    assert store.read("corpus_shard")["n_documents"].to_pylist() == [1]
+    assert store.read("reject")["source_row"].to_pylist() == [2]
+    for short in (b"", b"\xef\xbb\xbf", b"\xef\xbb", b"{"):
+        path.write_bytes(pack(short))
+        assert list(documents(path)) == []
+
+
+def test_a_shard_without_a_usable_document_fails_and_the_others_count(tmp_path: Path) -> None:
+    good, bad, empty = (tmp_path / f"{name}.jsonl" for name in ("good", "bad", "empty"))
+    good.write_bytes(b'{"text": "she sat"}\nnot JSON\n')
+    bad.write_bytes(b'{"body": "tea"}\n\n[1]\n')
+    empty.write_bytes(b"")
+    request = CountRequest(corpus="c", shards=(good, bad, empty))
+    message = r"shard bad\.jsonl: no document of 2 can be used; the first: record has no `text`"
+    for _ in range(2):  # the second time from what was kept
+        with pytest.raises(BadInput, match=message):
+            count_corpus(Store.open(tmp_path / "w"), request)
+        store = Store.open(tmp_path / "w")
+        ledger = store.read("corpus_shard", corpus="c").sort_by("shard").to_pylist()
+        assert [(x["status"], x["n_documents_in"], x["n_rejected"]) for x in ledger] == [
+            ("failed", 2, 2),
+            ("counted", 0, 0),
+            ("counted", 2, 1),
+        ]
+        (row,) = store.read("corpus").to_pylist()
+        assert (row["n_documents"], row["n_rejected"]) == (1, 3)
+        assert (row["n_shards"], row["n_shards_failed"]) == (2, 1)
+        assert store.read("reject").num_rows == 3
+        assert not [check for check in run_checks(store, "c") if check.n_violations]
+    # Another field is another way of reading the same bytes.
+    request = CountRequest(corpus="c", shards=(bad,), text_field="body", replace=True)
+    assert count_corpus(Store.open(tmp_path / "w"), request).row["n_documents"] == 1
+
+
+def test_what_is_kept_of_a_shard_depends_on_how_its_name_has_it_read(tmp_path: Path) -> None:
+    """The texts of a web archive as lines of JSON are rejected, and kept so."""
+    wrong, right = tmp_path / "a.jsonl", tmp_path / "a.wet"
+    head = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 3"
+    wrong.write_text(f"{head}\r\n\r\ntea\r\n\r\n")
+    store = Store.open(tmp_path / "w")
+    with pytest.raises(BadInput, match="no document of"):
+        count_corpus(store, CountRequest(corpus="c", shards=(wrong,)))
+    wrong.rename(right)
+    counts = count_corpus(store, CountRequest(corpus="c", shards=(right,)))
+    assert counts.row["n_documents"] == 1
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+def test_texts_of_parquet_in_each_type_of_string(
+    tmp_path: Path, kind: pa.DataType, name: str
+) -> None:
+    path = tmp_path / name
+    columns = {"text": ["she sat", None, "tea"], "meta": ["a", "b", "a"]}
+    pq.write_table(pa.table({k: pa.array(v).cast(kind) for k, v in columns.items()}), path)
+    request = CountRequest(corpus="c", shards=(path,), evidence=True, source_field="meta")
+    assert count_corpus(Store.open(tmp_path / "w"), request).row["n_documents"] == 2
+    assert evidence_of(Store.open(tmp_path / "w"), "c").sources() == {"a"}
+    assert list(documents(path)) == ["she sat", "tea"]
 
 
 def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:

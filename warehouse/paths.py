@@ -44,6 +44,8 @@ class Address(type(Path())):  # type: ignore[misc]
         """The address itself, which is absolute."""
         return self
 
+    absolute = resolve
+
 
 def address(text: str | Path) -> Path | None:
     """A text or path as an address of an object store; ``None`` for anything else.

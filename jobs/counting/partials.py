@@ -1,9 +1,9 @@
 """Partial counts: files with the counts of one shard, kept so that no shard is counted twice.
 
-Their path depends on the shard's bytes, the counting options and the version of the tokeniser. The
-shard's ledger is written last and appears whole, so partial counts with a ledger are complete. The
-ledger has the hash of each file, which is checked before the file is used: files may decay, and
-partial counts may be merged again years later.
+Their path depends on the shard's bytes, the counting options and the versions of the tokeniser and
+of the reading of shards. The shard's ledger is written last and appears whole, so partial counts
+with a ledger are complete. The ledger has the hash of each file, which is checked before the file
+is used: files may decay, and partial counts may be merged again years later.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from plumbline.warehouse.storage.store import Store, write_file
 DECODER = "decoder"
 #: Name of the file with the training order, see ``warehouse.input.training_order``.
 ORDER = "order"
+#: Version of the reading of shards; the same bytes give other documents under another version.
+_READER = 2
 #: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
 #: Kinds of two successive files: tokens, which are ids, and the words with these ids.
@@ -73,10 +75,8 @@ class ShardLedger:
 
 def partials_directory(store: Store, options: CountOptions, *, create: bool = True) -> Path:
     """Directory of the partials counted under these options, by this version of the tokeniser."""
-    settings = {**asdict(options), "tokenizer": tokenizer_version(options.language)}
-    for name in ("text_field", "decoder", "evidence", "source_field", "language", "order"):
-        if settings[name] == CountOptions.__dataclass_fields__[name].default:
-            del settings[name]  # so that directories keep the names they had before this option
+    versions = {"tokenizer": tokenizer_version(options.language), "reader": _READER}
+    settings = asdict(options) | versions
     return store.work_directory("count", config_hash(settings), create=create)
 
 
@@ -167,7 +167,8 @@ class ShardJob:
     def count(self, shard: str) -> ShardLedger:
         """Count one shard unless it has been counted already.
 
-        A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
+        A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts,
+        as does one whose documents are all rejected.
         """
         with ExitStack() as claims:
             return self._attempt(shard, claims)
@@ -234,7 +235,15 @@ class ShardJob:
 
 
 def _ledger(path: Path, shard: str) -> ShardLedger:
-    return replace(_read(path)[0], shard=shard)
+    """The ledger in a file; ``failed`` if the shard's documents were all rejected."""
+    ledger = replace(_read(path)[0], shard=shard)
+    if ledger.n_documents or not ledger.n_rejected:
+        return ledger
+    first = pq.read_table(partial_files(path.parent, path.stem, "rejects")[0]).slice(0, 1)
+    problem = f"no document of {ledger.n_rejected:,} can be used; the first: {first['reason'][0]}"
+    fix = "table `reject` has all"
+    error = str(BadInput(f"shard {Path(shard).name}", problem, fix))
+    return replace(ledger, status="failed", error=error)
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -23,7 +23,7 @@ from plumbline.jobs.kernel import (
     Spill,
 )
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.shards import RecordForm, column_values, kind_of
+from plumbline.warehouse.input.shards import RecordForm, column_values, is_parquet, kind_of
 from plumbline.warehouse.input.token_files import NOT_DECODED
 from plumbline.warehouse.input.training_order import blocks
 
@@ -97,10 +97,10 @@ def _count_blocks(
 
 def _sources(path: Path, field: str) -> Iterator[str | None]:
     """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
-    if path.suffix == ".parquet" and field:
+    if field and is_parquet(path):
         try:
             for values in column_values(path, field):
-                if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+                if pa.types.is_large_string(values.type):
                     yield from map(_decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
             pass  # no such column; or a damaged file, and reading its texts raises

@@ -5,6 +5,7 @@ Keys, region and token of a server come from its usual environment variables.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import glob
 import hashlib
@@ -33,11 +34,11 @@ from plumbline.warehouse.errors import (
     disk_problems,
     failure,
 )
+from plumbline.warehouse.input.compressed import CODECS, Gzip, Zstd, codec_of
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.regular_files import opened
 from plumbline.warehouse.text.redaction import hidden
 
-CODECS = {".zst": "zstd", ".gz": "gzip"}
 #: Bytes per request for a part of a remote file, and per read when a file is hashed.
 _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
@@ -251,20 +252,29 @@ def _copy(path: Path, to: Path) -> None:
 
 
 class ByteStream(io.RawIOBase):
-    """The decompressed bytes of a file, in order; a context manager.
+    """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
 
-    Opening and reading raise the error of :func:`unreadable` for an unreadable file, and for a
-    truncated or damaged compressed one. A truncated file without compression isn't recognised.
+    The first bytes tell how a file is compressed, not its name. Opening and reading raise the error
+    of :func:`unreadable` for an unreadable file, for a truncated or damaged compressed one, and for
+    one that its name calls compressed and that isn't. A truncated file without compression isn't
+    recognised.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        codec = CODECS.get(path.suffix)
         try:
-            raw = open_file(path)
-            if codec and raw.size() == 0:
-                raise pa.ArrowInvalid(f"an empty file is not a {codec} stream")
-            self._file = pa.CompressedInputStream(raw, codec) if codec else raw
+            self._raw = open_file(path)
+            first = self._raw.read(4)
+            self._raw.seek(0)
+            codec = codec_of(first) or CODECS.get(path.suffix)
+            if codec and not first:
+                raise OSError(f"an empty file is not a {codec} stream")
+            streams = {"zstd": Zstd, "gzip": Gzip}
+            self._file = streams[codec](self._raw) if codec else self._raw
+            start = self._file.read(3)
+            while 0 < len(start) < 3 and (more := self._file.read(3 - len(start))):
+                start += more
+            self._start = start.removeprefix(codecs.BOM_UTF8)
         except (OSError, pa.ArrowInvalid) as e:
             raise unreadable(path, e) from e
 
@@ -274,13 +284,17 @@ class ByteStream(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        start, self._start = self._start[: len(view)], self._start[len(view) :]
+        view[: len(start)] = start
         try:
-            return int(self._file.readinto(buffer))
+            rest = view[len(start) :]
+            return len(start) + (int(self._file.readinto(rest)) if len(rest) else 0)
         except (OSError, pa.ArrowInvalid) as e:
             raise unreadable(self._path, e) from e
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._raw.close()
 
 
 def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:

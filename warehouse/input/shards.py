@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import token_files, web_archives
+from plumbline.warehouse.input.compressed import CODECS
 from plumbline.warehouse.input.remote_files import (
-    CODECS,
     ByteStream,
     Description,
     content_mark,
@@ -42,7 +42,8 @@ LONGEST_LINE = 1 << 27
 _BATCH_ROWS = 1024
 #: The value of a field that a record lacks.
 MISSING = object()
-_JSON_LINES = ".jsonl"
+#: Suffixes of JSON lines; a compressed file may have none, such as `RC_2023-01.zst`.
+_JSON_LINES = (".jsonl", ".json", ".ndjson")
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
@@ -74,8 +75,8 @@ def _check(path: Path, description: Description | None) -> None:
     if description.is_directory:
         fix = f"name its files, such as '{path}/*.jsonl.zst', or {_PACK}"
         raise BadInput(f"shard {path}", "is a directory", fix)
-    if _suffix(path) not in (_STREAMS if path.suffix in CODECS else (_JSON_LINES, *KINDS)):
-        plain = ", ".join(f"`{suffix}`" for suffix in (_JSON_LINES, *KINDS))
+    if _suffix(path) not in (("", *_STREAMS) if path.suffix in CODECS else (*_JSON_LINES, *KINDS)):
+        plain = ", ".join(f"`{suffix}`" for suffix in (*_JSON_LINES, *KINDS))
         streams = ", ".join(f"`{suffix}`" for suffix in _STREAMS)
         problem = f"its name does not end with {plain} (`.gz` or `.zst` may follow {streams})"
         fix = _PACK if path.suffix in (".txt", ".md") else ""
@@ -95,13 +96,14 @@ def _suffix(path: Path) -> str:
 def fingerprint(path: Path) -> str:
     """Hash of a shard's content, 32 hex digits; for a `.bin` it covers the index too.
 
-    Raises ``BadInput`` for a file or index that can't be read.
+    It covers the suffix if only that tells how the shard is read. Raises ``BadInput`` for a file or
+    index that can't be read.
     """
-    mark = content_mark(path)
-    if path.suffix != ".bin":
+    mark, suffix = content_mark(path), _suffix(path)
+    if KINDS.get(suffix) in (None, _PARQUET):
         return mark
-    marks = mark + content_mark(token_files.index_of(path))
-    return hashlib.sha256(marks.encode()).hexdigest()[:32]
+    how = content_mark(token_files.index_of(path)) if suffix == ".bin" else suffix
+    return hashlib.sha256(f"{mark}{how}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -144,19 +146,35 @@ class Kind:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """The kind of a shard; ``None`` for JSON lines, which the counting kernel reads itself."""
-    return KINDS.get(_suffix(path))
+    """The kind of a shard; ``None`` for JSON lines, which the counting kernel reads itself.
+
+    Parquet is known by its first bytes, whatever its name. Raises ``BadInput`` for a shard that
+    can't be read.
+    """
+    if kind := KINDS.get(_suffix(path)):
+        return kind
+    try:
+        with open_file(path) as file:
+            return _PARQUET if file.read(4) == b"PAR1" else None
+    except OSError as e:
+        raise unreadable(path, e) from e
 
 
 def needs_decoder(path: Path) -> bool:
     """True if a shard holds tokens instead of text."""
-    return kind_of(path) is _TOKENS
+    return KINDS.get(_suffix(path)) is _TOKENS
+
+
+def is_parquet(path: Path) -> bool:
+    """True if a shard is a Parquet file. Raises as :func:`kind_of`."""
+    return kind_of(path) is _PARQUET
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
     """The values of a column of a Parquet shard, in batches of rows; ``a.b`` is ``b`` in ``a``.
 
-    Raises ``BadInput`` for a damaged file, and for one without such a column.
+    Texts are large strings, however the file stores them. Raises ``BadInput`` for a damaged file,
+    and for one without such a column.
     """
     try:
         with open_file(path) as raw, pq.ParquetFile(raw) as file:
@@ -174,30 +192,33 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
                 values = batch.column(0)
                 for member in members[1:]:
                     values = pc.struct_field(values, member)
-                is_coded = pa.types.is_dictionary(values.type)
-                yield values.dictionary_decode() if is_coded else values
+                if pa.types.is_dictionary(values.type):
+                    values = values.dictionary_decode()
+                is_text = pa.types.is_string(values.type) or pa.types.is_string_view(values.type)
+                yield values.cast(pa.large_string()) if is_text else values
     except (OSError, pa.ArrowInvalid) as e:
         raise unreadable(path, e) from e
 
 
 def _text_column(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
     for values in column_values(path, form.text_field):
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        if not pa.types.is_large_string(values.type):
             problem = f"column `{form.text_field}` is {values.type}, not text"
             raise BadInput(f"shard {path.name}", problem)
-        yield values.cast(pa.large_string())
+        yield values
 
 
+_PARQUET = Kind(_text_column)
 _ARCHIVE = Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT)
 _TOKENS = Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED)
 #: Kinds of shards by suffix, except JSON lines.
 KINDS = {
-    ".parquet": Kind(_text_column),
+    ".parquet": _PARQUET,
     **{".wet": _ARCHIVE, ".warc": _ARCHIVE},
     **{".bin": _TOKENS, ".npy": _TOKENS},
 }
 #: Suffixes of shards that may be compressed.
-_STREAMS = (_JSON_LINES, ".wet", ".warc")
+_STREAMS = (*_JSON_LINES, ".wet", ".warc")
 
 
 def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:

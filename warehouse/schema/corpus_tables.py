@@ -40,7 +40,7 @@ key: corpus /
     training_order: text? -- hash of the training's order of the shards; NULL if not by step
     source_field: text? -- field that names a document's source; NULL if counted without evidence
     n_shards: int -- shards counted
-    n_shards_failed: int -- shards that could not be read to their end; not in the counts
+    n_shards_failed: int -- shards that could not be read to their end or used; not in the counts
     n_documents: int? -- documents counted; NULL where published statistics lack it
     n_rejected: int -- documents rejected, each a row in `reject`
     n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
@@ -71,7 +71,7 @@ key: corpus / shard
     corpus
     shard: text -- file name as given
     fingerprint: text -- hash of the file's bytes; at an address, of its size and ETag
-    status: text -- `counted` or `failed`
+    status: text -- `counted`, or `failed`: unreadable, or without a document that could be used
     error: text? -- why it failed
     n_bytes: int [bytes] -- size of the file; 0 if it can't be found
     n_documents_in: int -- documents read

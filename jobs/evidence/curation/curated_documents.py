@@ -23,6 +23,7 @@ from plumbline.warehouse.input.shards import (
     expand_shards,
     field_value,
     fingerprint,
+    is_parquet,
     kind_of,
     lines,
 )
@@ -79,7 +80,7 @@ def of_shards(
 
     def read(path: Path) -> Hashes:
         nonlocal done
-        if kind_of(path) is not None and path.suffix != ".parquet":
+        if kind_of(path) is not None and not is_parquet(path):
             fix = "count what was kept as a corpus, and give its name"
             raise UsageProblem(f"shard {path}", "has neither ids nor texts to match", fix)
         hashes = _hashes(path, field)
@@ -165,7 +166,7 @@ def _hash(value: object) -> int:
 
 def _records(path: Path, fields: Sequence[str]) -> Iterator[Mapping[str, object]]:
     """Yield a shard's records, at least these fields of each; an invalid record is empty."""
-    if path.suffix != ".parquet":
+    if not is_parquet(path):
         for line in lines(path):
             try:
                 record = json.loads(line)

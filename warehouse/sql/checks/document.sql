@@ -5,5 +5,5 @@ WHERE corpus = $corpus AND (
     n_documents_in <> n_documents + n_rejected
     OR n_kept_tokens > n_tokens
     OR status NOT IN ('counted', 'failed')
-    OR (status = 'failed' AND greatest(n_documents_in, n_tokens, n_kept_tokens, n_pairs) > 0)
+    OR (status = 'failed' AND greatest(n_documents, n_tokens, n_kept_tokens, n_pairs) > 0)
 );
