@@ -565,9 +565,11 @@ CALLS = [
         "benchmark mine: no usable pair in empty.csv, which has no rows"),
     Called("Megatron shard without its index", lambda: n_sequences(Path("a.bin")),
         "shard a.idx: ... (fetch or make it again)", BadInput),
-    of_file(taken, "semicolons.csv", "sentence_a;sentence_b\nTea.;Rum.\n",
-        "semicolons.csv: no column sentence_a, sentence_b (it has sentence_a;sentence_b: "
-        "columns are separated by commas, or by tabs in .tsv)"),
+    of_file(taken, "twice.csv", "sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n",
+        "twice.csv: its header has sentence_a twice (rename one of the columns)"),
+    of_file(taken, "utf16.csv", b"\xff\xfea", "utf16.csv: has the byte order mark of UTF-16 "
+        "but is not: 'utf-16-le' codec can't decode byte 0x61 in position 2: truncated data "
+        "(save it as UTF-8)"),
     Called("name without a file", lambda: import_benchmark(store(), "mine", None, "r"),
         "benchmark 'mine': unknown (there are bbq, closed-world, ..., winogender, winoqueer; "
         "or give --source FILE)"),

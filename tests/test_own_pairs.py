@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.eval_workers.pairs.benchmarks import How, Imported, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks._parsed import DIFFERS, shared_template
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
@@ -32,6 +34,7 @@ from plumbline.pipelines.report.sections import provenance
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import checked_rows, decoded, records_of
 from tests.hub_server import environment, hub
 from tests.metric_rows import fill, score
 
@@ -634,3 +637,96 @@ def test_a_quote_left_open_in_the_last_column(tmp_path: Path) -> None:
     for text in ('"A ran.","B ran.\nB sat."', 'A ran.,"B ran,not\nB sat."', '"A\u2028b.",B.'):
         path.write_text(f"a,b\n{text}\n", "utf-8")
         assert [row.problem for row in rows_of_file(path)] == [None]
+
+
+def _follows_rfc_4180(line: str) -> bool:
+    """Whether one line of CSV is sound, letter by letter (RFC 4180, section 2, rules 5 to 7)."""
+    state = "start"
+    for letter in line:
+        if letter == '"':
+            states = {"start": "quoted", "quoted": "quote", "quote": "quoted"}
+            if state not in states:
+                return False
+            state = states[state]
+        elif letter == "," and state != "quoted":
+            state = "start"
+        elif state == "quote":
+            return False
+        elif state != "quoted":
+            state = "plain"
+    return state != "quoted"
+
+
+@given(st.text(alphabet='a,\\" ', min_size=1, max_size=12))
+def test_a_row_has_a_problem_exactly_if_it_breaks_the_rules_of_csv(line: str) -> None:
+    ((_, problem),) = checked_rows(line + "\n", ",")
+    assert (problem is None) == _follows_rfc_4180(line)
+
+
+@given(
+    st.lists(st.lists(st.text(alphabet='a,;\t\\" \n', max_size=6), min_size=2, max_size=2)),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+)
+def test_what_a_spreadsheet_writes_is_read_as_it_is(
+    rows: list[list[str]], quoting: Any, end: str, delimiter: str, encoding: str
+) -> None:
+    """Quotes, line breaks and blanks in fields; every delimiter, line end and encoding."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=quoting, lineterminator=end, delimiter=delimiter)
+    writer.writerows([["x", "y"], *rows])
+    content = decoded(text.getvalue().encode(encoding), "a.csv")
+    found = list(records_of(content, "a.csv", ("x", "y")))
+    assert [[r.fields["x"], r.fields["y"]] for r in found] == rows
+    assert {r.problem for r in found} <= {None}
+
+
+def test_a_row_that_breaks_the_quoting_rules_is_a_reject(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    lines = [r'"He said \"old\" twice.",B.', 'He said "old" twice.,B.', '"He "said" old.",B.']
+    lines += ['"He said ""old"" twice.",B.', '"One, old.",One new.', ' "Old.",New.']
+    path.write_text("\n".join(["sentence_a,sentence_b", *lines]))
+    done, pairs = taken(store, path)
+    assert [p["sentence_a"] for p in pairs] == ['He said "old" twice.', "One, old."]
+    assert done.n_pairs + done.n_rejects == len(lines)
+    assert sorted(reasons(store)) == [1, 2, 3, 6]
+    assert all("a quote breaks the rules of CSV: put" in r for r in reasons(store).values())
+
+
+def test_quotes_in_tab_separated_text_are_letters(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text('sentence_a\tsentence_b\nThe "old" man.\tB.\n"The \\"old\\" man."\tB.\n')
+    _, pairs = taken(store, path)
+    assert [p["sentence_a"] for p in pairs] == ['The "old" man.']
+    assert "a quote breaks the rules" in reasons(store)[2]
+
+
+def test_a_column_twice_in_a_header_is_an_error(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n")
+    with pytest.raises(BadInput, match=r"pairs\.csv: its header has sentence_a twice \(rename"):
+        taken(store, path)
+    with pytest.raises(BadInput, match="its header has sentence_a twice"):
+        list(read_sentences(path, "sentence_b"))
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";"])
+def test_a_csv_with_tabs_or_semicolons_is_read(
+    store: Store, tmp_path: Path, delimiter: str
+) -> None:
+    path = as_csv(tmp_path / "pairs.csv", ROWS, delimiter)
+    path.write_bytes(path.read_text("utf-8").encode("utf-16"))
+    _, pairs = taken(store, path)
+    assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
+    assert [s.text for s in read_sentences(path, "category")] == ["age", "faith"]
+
+
+def test_prompts_that_break_the_quoting_rules_are_rejects(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.csv"
+    for header, column in (("text\n", "text"), ("", None)):
+        path.write_text(f'{header}"He said \\"old\\" twice."\n"Someone ""ran""."\n')
+        first, second = read_sentences(path, column)
+        assert first.problem and "breaks the rules of CSV" in first.problem
+        assert (second.text, second.problem) == ('Someone "ran".', None)

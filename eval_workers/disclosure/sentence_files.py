@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.text.csv_rows import read_text, records
+from plumbline.warehouse.text.csv_rows import checked_rows, read_text, records
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_DELIMITERS = {".csv": "", ".tsv": "\t"}
 _KINDS = (".txt", *_DELIMITERS, ".jsonl")
 
 
@@ -52,7 +50,7 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSent
         rows = records(path, (column,), _DELIMITERS[kind])
         sentences = (SourceSentence(r.number, r.fields.get(column, ""), r.problem) for r in rows)
     elif kind in _DELIMITERS:
-        sentences = _only_fields(path, _DELIMITERS[kind])
+        sentences = _only_fields(path, _DELIMITERS[kind] or ",")
     else:
         lines = enumerate((line for line in read_text(path).split("\n") if line.strip()), 1)
         sentences = (SourceSentence(n, *_text_of(line, column)) for n, line in lines)
@@ -68,21 +66,10 @@ def _checked(sentence: SourceSentence) -> SourceSentence:
 
 def _only_fields(path: Path, delimiter: str) -> Iterator[SourceSentence]:
     """Rows of a table with one column and no header; empty rows are skipped."""
-    rows = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
-    number = 0
-    while True:
-        problem = None
-        try:
-            row = next(rows)
-            if len(row) > 1:
-                problem = f"the row holds {len(row)} fields, expected 1"
-        except StopIteration:
-            return
-        except csv.Error as e:
-            row, problem = [""], f"not a CSV row: {e}"
-        if row:
-            number += 1
-            yield SourceSentence(number, delimiter.join(row), problem)
+    for number, (row, problem) in enumerate(checked_rows(read_text(path), delimiter), 1):
+        if problem is None and len(row) > 1:
+            problem = f"the row holds {len(row)} fields, expected 1"
+        yield SourceSentence(number, delimiter.join(row), problem)
 
 
 def _text_of(line: str, key: str | None) -> tuple[str, str | None]:

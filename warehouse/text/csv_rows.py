@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import math
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,13 +32,13 @@ class Record(NamedTuple):
     problem: str | None = None
 
 
-def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
+def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterator[Record]:
     """The rows of a CSV file whose header has at least ``columns``; blank lines are skipped.
 
-    A row has a ``problem`` if it has the wrong number of fields, breaks the rules of CSV, or spans
-    several lines because a quote is not closed. Bytes that are not UTF-8 become lone surrogates, by
-    which the caller can reject the row. Raises ``BadInput`` if the file can't be read to its end or
-    a column is missing.
+    A row has a ``problem`` if it has the wrong number of fields or breaks the quoting rules of CSV
+    (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, by which the caller can reject
+    the row. Without a ``delimiter`` it is that of the header (``delimiter_of``). Raises
+    ``BadInput`` if the file can't be read to its end, or its header lacks a column or has one twice.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "table.csv"
@@ -48,12 +50,53 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
 
 
 def records_of(
-    content: str, what: str, columns: tuple[str, ...], delimiter: str = ","
+    content: str, what: str, columns: tuple[str, ...], delimiter: str = ""
 ) -> Iterator[Record]:
     """The rows of a text, as ``records`` yields them; ``what`` names the text in messages.
 
-    >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", (), "\\t")]
+    >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", ())]
     [{'word': '1', 'tea': '2'}]
+    """
+    rows = checked_rows(content, delimiter or delimiter_of(content))
+    header, problem = next(rows, ([], None))
+    if problem:
+        raise BadInput(what, f"its header is not a CSV row: {problem}")
+    if twice := [name for name in dict.fromkeys(header) if name and header.count(name) > 1]:
+        raise BadInput(
+            what, f"its header has {', '.join(twice)} twice", "rename one of the columns"
+        )
+    if missing := [c for c in columns if c not in header]:
+        expected = f"expected the columns {', '.join(columns)}"
+        raise BadInput(what, f"no column {', '.join(missing)} in its header; {expected}")
+    for number, (row, found) in enumerate(rows, 1):
+        if not found and len(row) != len(header):
+            found = f"the row holds {len(row)} fields, expected {len(header)}"
+        yield Record(number, dict(zip(header, row, strict=False)), found)
+
+
+def delimiter_of(content: str) -> str:
+    """The delimiter of a table: a tab or semicolon if its header has one and no comma, or a comma.
+
+    Spreadsheets save with the delimiter that is usual in their country.
+
+    >>> delimiter_of("a,b;c\\n"), delimiter_of("a;b\\n1,5;2\\n")
+    (',', ';')
+    """
+    header = content.partition("\n")[0]
+    return next((mark for mark in ",\t;" if mark in header), ",")
+
+
+def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
+    r"""The rows of a text and the problem of each that isn't sound CSV; blank lines are skipped.
+
+    A field with a quote has to be in quotes, and the quote written twice. Tab-separated fields may
+    have quotes after their first letter.
+
+    >>> for row, problem in checked_rows('a,"b ""c"" d"\na,b "c"\n"a\nb,c\n', ","):
+    ...     print(row, problem and problem.partition(":")[0])
+    ['a', 'b "c" d'] None
+    ['a', 'b "c"'] a quote breaks the rules of CSV
+    ['a\nb,c\n'] a quote left open takes 2 lines into one field
     """
     lines: list[str] = []  # of the current row
 
@@ -62,15 +105,10 @@ def records_of(
             lines.append(line)
             yield line
 
+    plain = f"[^{delimiter}\r\n]*" if delimiter == "\t" else f'[^{delimiter}\r\n"]*'
+    field = f'(?:"[^"]*(?:""[^"]*)*"|(?!"){plain})'
+    sound = re.compile(f"{field}(?:{delimiter}{field})*(?:\r\n|\n|\r)?")
     reader = csv.reader(remembered_lines(), delimiter=delimiter)
-    try:
-        header = next(reader, [])
-    except csv.Error as e:
-        raise BadInput(what, f"its header is not a CSV row: {e}") from e
-    if missing := [c for c in columns if c not in header]:
-        expected = f"expected the columns {', '.join(columns)}"
-        raise BadInput(what, f"no column {', '.join(missing)} in its header; {expected}")
-    number = 0
     while True:
         lines.clear()
         try:
@@ -78,33 +116,18 @@ def records_of(
         except StopIteration:
             return
         except csv.Error as e:
-            number += 1
-            yield Record(number, {}, f"not a CSV row: {e}")
+            yield [], f"not a CSV row: {e}"
             continue
-        if not row:
-            continue
-        number += 1
-        is_whole = len(row) == len(header)
-        problem = None if is_whole else f"the row holds {len(row)} fields, expected {len(header)}"
-        if len(lines) > 1:
-            problem = _open_quote(lines, delimiter) or problem
-        yield Record(number, dict(zip(header, row, strict=False)), problem)
-
-
-def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
-    """The problem of a row of several ``lines`` if an unclosed quote joined them, else ``None``.
-
-    >>> _open_quote(['Old,"Young\\n', "Older,Younger\\n"], ",")
-    'a quote left open takes 2 lines into one field: close it, or write a quote in a text twice'
-    >>> _open_quote(['Old,"Young\\n', 'Younger"\\n'], ",") is None
-    True
-    """
-    try:
-        list(csv.reader(lines, delimiter=delimiter, strict=True))
-    except csv.Error:
-        fix = "close it, or write a quote in a text twice"
-        return f"a quote left open takes {len(lines)} lines into one field: {fix}"
-    return None
+        text = "".join(lines)
+        if '"' not in text or sound.fullmatch(text):
+            if row:
+                yield row, None
+        elif len(lines) > 1:
+            fix = "close it, or write a quote in a text twice"
+            yield row, f"a quote left open takes {len(lines)} lines into one field: {fix}"
+        else:
+            fix = 'put the text in quotes, and write "" for each in it'
+            yield row, f"a quote breaks the rules of CSV: {fix}"
 
 
 def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
@@ -125,7 +148,7 @@ def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
+    """Text of a file, plain or gzipped, see ``decoded``.
 
     Raises ``BadInput`` for a file that doesn't exist, can't be read to its end, or has more than
     ``LARGEST`` bytes when decompressed.
@@ -142,7 +165,24 @@ def read_text(path: Path) -> str:
     if len(data) > LARGEST:
         problem = f"holds more than {LARGEST:,} bytes, which no released table does"
         raise BadInput(str(path), problem, "check where it comes from")
-    return data.decode("utf-8-sig", errors="surrogateescape")
+    return decoded(data, str(path))
+
+
+def decoded(data: bytes, what: str) -> str:
+    """Text of UTF-8, with lone surrogates for other bytes, or of UTF-16 with a byte order mark.
+
+    Raises ``BadInput``, naming ``what``, for bytes with that mark that are not UTF-16.
+
+    >>> decoded("né".encode("utf-16"), "a.csv"), decoded("né".encode("utf-8-sig"), "a.csv")
+    ('né', 'né')
+    """
+    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-8-sig", errors="surrogateescape")
+    try:
+        return data.decode("utf-16")
+    except UnicodeDecodeError as e:
+        problem = f"has the byte order mark of UTF-16 but is not: {e}"
+        raise BadInput(what, problem, "save it as UTF-8") from e
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:

@@ -13,7 +13,7 @@ from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.work.rejects import printable, rejected
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import Record, read_text, records_of
+from plumbline.warehouse.text.csv_rows import Record, records
 
 Row = dict[str, Any]
 
@@ -88,16 +88,11 @@ def _publish(store: Store, file: Answered, run_id: str) -> None:
 def _read(store: Store, path: Path, sheets: Mapping[str, Row]) -> Answered:
     if not path.exists():
         raise UsageProblem(str(path), "no such file", "check the path")
-    text = read_text(path)
-    header = text.partition("\n")[0]
-    # Spreadsheets save with the delimiter that is usual in their country.
-    names = header.replace('"', "").strip()
-    delimiter = next((mark for mark in ";\t" if COLUMNS[0] in names.split(mark)), ",")
-    records = list(records_of(text, str(path), COLUMNS[:1], delimiter))
-    sheet = next((sheets[i] for r in records if (i := _item(r)) in sheets), None)
+    rows = list(records(path, COLUMNS[:1]))
+    sheet = next((sheets[i] for r in rows if (i := _item(r)) in sheets), None)
     if sheet is None:
-        item = printable(_item(records[0])) if records else ""
-        first = f"the first item is '{item}'" if records else "it has no rows"
+        item = printable(_item(rows[0])) if rows else ""
+        first = f"the first item is '{item}'" if rows else "it has no rows"
         problem = f"no row is of a sheet in this warehouse, {first}"
         fix = "expected items such as rater-1-001-0123abcd, as in the sheet that was sent out"
         raise BadInput(str(path), problem, fix)
@@ -112,7 +107,7 @@ def _read(store: Store, path: Path, sheets: Mapping[str, Row]) -> Answered:
         {item: row for item, row in sheets.items() if row["benchmark"] == benchmark},
         {pair["pair_id"]: text_id(pair) for pair in pairs},
     )
-    for record in records:
+    for record in rows:
         reader.take(record)
     return answered
 

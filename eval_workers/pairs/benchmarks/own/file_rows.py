@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import ByteStream, describe, find, open_file, unreadable
 from plumbline.warehouse.paths import Address
-from plumbline.warehouse.text.csv_rows import LARGEST, records_of
+from plumbline.warehouse.text.csv_rows import LARGEST, decoded, delimiter_of, records_of
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _BATCH_ROWS = 1024
@@ -72,8 +72,10 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
     """
     kind = _kind(path)
     if kind in _DELIMITERS:
-        for record in records_of(_text(path), str(path), (), _DELIMITERS[kind]):
-            problem = _open_quote(record.fields, _DELIMITERS[kind]) or record.problem
+        content = _text(path)
+        delimiter = _DELIMITERS[kind] or delimiter_of(content)
+        for record in records_of(content, str(path), (), delimiter):
+            problem = _open_quote(record.fields, delimiter) or record.problem
             yield SourceRow(path.name, record.number, record.fields, problem)
     elif kind in (".jsonl", ".ndjson"):
         yield from _json_lines(path)
@@ -133,7 +135,7 @@ def _kind(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """A file's text, decompressed; bytes that are not UTF-8 become lone surrogates."""
+    """A file's text, decompressed, see ``decoded``."""
     if not isinstance(path, Address) and (about := describe(path)) and about.is_directory:
         raise BadInput(str(path), "is a directory")
     try:
@@ -145,7 +147,7 @@ def _text(path: Path) -> str:
         raise unreadable(path, e) from e
     if len(data) > LARGEST:
         raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
-    return data.decode("utf-8-sig", errors="surrogateescape")
+    return decoded(data, str(path))
 
 
 def _json_lines(path: Path) -> Iterator[SourceRow]:

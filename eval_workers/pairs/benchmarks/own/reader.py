@@ -91,8 +91,6 @@ def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
         has = ", ".join(map(str, row.fields)) or "none"
         name = next(iter(missing), required[0])
         fix = f"it has {has}: name them with --column {name}=NAME, docs/pairs.md"
-        if len(row.fields) == 1 and ";" in has:
-            fix = f"it has {has}: columns are separated by commas, or by tabs in .tsv"
         raise BadInput(str(path), f"no column {absent}", fix)
 
 
