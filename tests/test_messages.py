@@ -560,13 +560,13 @@ CALLS = [
         BadInput),
     of_file(taken, "notes.txt", "Tea.",
         "notes.txt: has an unsupported type (expected .csv, .tsv, .jsonl, .ndjson, .json, "
-        ".parquet)"),
+        ".parquet, .arrow)"),
     of_file(taken, "empty.csv", "",
         "benchmark mine: no usable pair in empty.csv, which has no rows"),
     Called("Megatron shard without its index", lambda: n_sequences(Path("a.bin")),
         "shard a.idx: ... (fetch or make it again)", BadInput),
     of_file(taken, "twice.csv", "sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n",
-        "twice.csv: its header has sentence_a twice (rename one of the columns)"),
+        "twice.csv: its header has sentence_a twice (rename one)"),
     of_file(taken, "utf16.csv", b"\xff\xfea", "utf16.csv: has the byte order mark of UTF-16 "
         "but is not: 'utf-16-le' codec can't decode byte 0x61 in position 2: truncated data "
         "(save it as UTF-8)"),

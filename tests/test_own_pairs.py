@@ -171,8 +171,9 @@ def test_rows_that_equal_an_earlier_one_are_rejected_and_shown(
     cells = " ".join(out.replace("│", " ").split())
     assert f"ages {40 - len(numbers)} {len(numbers)} " in cells
     first = frame.eq(frame.iloc[numbers[0] - 1]).all(axis=1).idxmax() + 1
-    assert f"p.csv, row {numbers[0]}: the same as row {first}\n" in out
-    assert out.count("the same as") == 3 and "and so on: plumbline sql" in out
+    like = f"(and {len(numbers) - 1} rows like it)"
+    assert f"p.csv, row {numbers[0]}: the same as row {first} {like}\n" in out
+    assert "All rows: plumbline sql \"FROM reject WHERE subject = 'ages'\"" in out
     rejects = store.read("reject", stage="benchmark")
     assert sorted(rejects["source_row"].to_pylist()) == numbers.tolist()
 
@@ -357,6 +358,7 @@ def stereoset() -> list[dict[str, Any]]:
         for word, label in zip(("calm", "blue", "loud"), labels, strict=True)
     ]
     row = {"id": "7", "target": "cook", "bias_type": "profession", "sentences": sentences}
+    row["context"] = "The cook is BLANK."
     return [row, {**row, "id": "8", "sentences": sentences[:2]}]
 
 
@@ -367,7 +369,7 @@ def test_stereoset_as_released_and_as_on_the_hub(store: Store, tmp_path: Path) -
     assert (done.n_pairs, done.n_rejects) == (1, 1) and pair["pair_id"] == "7"
     assert (pair["sentence_a"], pair["sentence_b"]) == ("The cook is loud.", "The cook is calm.")
     assert (pair["word"], pair["category"], pair["direction"]) == ("cook", "profession", "a")
-    assert "0 mean sentence a (1 or stereotype) and 1 mean sentence b" in reasons(store)[2]
+    assert "none of the labels 'anti-stereotype, unrelated' mean sentence a" in reasons(store)[2]
     numbers = {"anti-stereotype": 0, "stereotype": 1, "unrelated": 2}
     listed = {
         "sentence": [s["sentence"] for s in stereoset()[0]["sentences"]],
@@ -425,7 +427,137 @@ def test_bbq(store: Store, tmp_path: Path) -> None:
     assert pairs[0]["sentence_b"] == f"{start} The grandson"
     assert pairs[2]["sentence_a"].endswith("? Jo") and pairs[2]["sentence_b"].endswith("? Al")
     assert reasons(store)[3] == "context_condition is 'disambig', the recipe takes ambig"
-    assert "0 mean sentence a (young)" in reasons(store)[4]
+    assert reasons(store)[4].startswith("none of the labels 'grandfather/old, ")
+    assert reasons(store)[4].endswith(" mean sentence a ('young'), expected one")
+
+
+def bbq_row(category: str, groups: list[str], *answers: list[str]) -> dict[str, Any]:
+    """An ambiguous row of BBQ's form: who each answer names, its label, its text if another."""
+    info = {f"ans{k}": answer[:2] for k, answer in enumerate(answers)}
+    return {
+        "example_id": 0,
+        "question_index": "1",
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": category,
+        "answer_info": info,
+        "additional_metadata": {"subcategory": "None", "stereotyped_groups": groups},
+        "context": "Two people came in.",
+        "question": "Who was late?",
+        **{f"ans{k}": answer[-1] for k, answer in enumerate(answers)},
+        "label": 2,
+    }
+
+
+UNKNOWN = ["Can't be determined", "unknown"]
+TRANS = ["Transgender women", "transgender men", "trans"]
+BLACK = ["Black", "African American"]
+
+
+@pytest.mark.parametrize(
+    ("row", "a", "b"),
+    [
+        (("Nationality", ["British"], ["British", "Europe", "A"], ["Thai", "Asia", "B"], UNKNOWN),
+         "A", "B"),
+        (("Nationality", ["Irish", "British"], UNKNOWN, ["French", "Europe"], ["Irish", "Europe"]),
+         "Irish", "French"),
+        (("Age", ["old"], UNKNOWN, ["22-year-old", "nonOld", "A"], ["78-year-old", "old", "B"]),
+         "B", "A"),
+        (("Gender_identity", TRANS, ["Ann", "nonTrans_F"], ["Max", "trans_M"], UNKNOWN),
+         "Max", "Ann"),
+        (("Gender_identity", TRANS, ["Max", "nonTrans_M"], UNKNOWN, ["Ann", "trans_F"]),
+         "Ann", "Max"),
+        (("Gender_identity", TRANS[:1] + ["trans"], ["A", "trans"], ["B", "nonTrans"], UNKNOWN),
+         "A", "B"),
+        (("Gender_identity", ["F"], ["man", "man"], ["girl", "girl"], UNKNOWN), "girl", "man"),
+        (("Race_ethnicity", BLACK, ["Jo", "F-White"], ["Al", "F-Black"], UNKNOWN), "Al", "Jo"),
+        (("Race_ethnicity", BLACK, ["African", "African"], UNKNOWN, ["Al", "African American"]),
+         "Al", "African"),
+        (("Race_x_SES", BLACK, ["Jo", "lowSES-F-White"], ["Al", "highSES-F-Black"], UNKNOWN),
+         "Al", "Jo"),
+        (("SES", ["low SES"], ["poor", "lowSES"], UNKNOWN, ["rich", "highSES"]), "poor", "rich"),
+    ],
+)  # fmt: skip
+def test_the_answer_about_the_stereotyped_group_of_bbq(
+    store: Store, tmp_path: Path, row: tuple[Any, ...], a: str, b: str
+) -> None:
+    _, (pair,) = taken(store, as_jsonl(tmp_path / "b.jsonl", [bbq_row(*row)]), recipe="bbq")
+    assert pair["sentence_a"] == f"Two people came in. Who was late? {a}"
+    assert pair["sentence_b"] == f"Two people came in. Who was late? {b}"
+
+
+def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows in = pairs + rejects, in each category; fewer pairs than the recipe expects: a warning."""
+    two_men = bbq_row("Race_x_gender", BLACK, ["Jo", "M-Black"], ["Al", "M-Black"], UNKNOWN)
+    old = bbq_row("Age", ["old"], ["Jo", "old"], ["Al", "nonOld"], UNKNOWN)
+    rows = [{**old, "example_id": k} for k in range(4)]
+    rows += [{**old, "example_id": k, "context_condition": "disambig"} for k in range(3)]
+    rows += [{**two_men, "example_id": k} for k in range(2)]
+    path, where = as_jsonl(tmp_path / "b.jsonl", rows), ["--warehouse", str(tmp_path / "w")]
+    assert main(["benchmark", "import", "bbq", "--source", str(path), *where]) == 0
+    out = capsys.readouterr().out
+    assert [line for line in out.splitlines() if line.startswith(("Age", "Race", "Warning: "))] == [
+        "Warning: 5 rows of bbq were not used: table `reject`",
+        "Age: b.jsonl, row 5: context_condition is 'disambig', the recipe takes ambig "
+        "(and 2 rows like it)",
+        "Race_x_gender: b.jsonl, row 8: several of the labels 'Jo/M-Black, Al/M-Black, Can't be "
+        "determined/unknown' mean sentence a ('African American or Black'), expected one "
+        "(and 1 row like it)",
+        "Warning: Age: 4 pairs, the recipe expects 1,840 (is the source whole, and the same "
+        "version?)",
+        "Warning: Race_x_gender: 0 pairs, the recipe expects 5,360 (is the source whole, and the "
+        "same version?)",
+        "Warning: fewer than 10 pairs say little: stereotyped group/other group (4)",
+    ]  # fmt: skip
+    assert main(["benchmark", "check", "bbq", "--source", str(path)]) == 0
+    assert "Race_x_gender: 0 pairs, the recipe expects 5,360" in capsys.readouterr().out
+
+
+def hub_layout(directory: Path) -> Path:
+    """StereoSet as the hub has it: a directory for each configuration."""
+    inter = {**stereoset()[0], "id": "9", "context": "He is a cook."}
+    for name, row in (("intrasentence", stereoset()[0]), ("intersentence", inter)):
+        (directory / name).mkdir(parents=True)
+        path = directory / name / "validation-00000-of-00001.parquet"
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    return directory
+
+
+def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path: Path) -> None:
+    source = hub_layout(tmp_path / "stereoset")
+    several = "holds several configurations or splits: intersentence, intrasentence"
+    with pytest.raises(BadInput, match=rf"stereoset: {several} \(name one: --source .*/inters"):
+        taken(store, source, recipe="stereoset")
+    done, (pair,) = taken(store, source / "intrasentence", recipe="stereoset")
+    assert (done.n_pairs, done.n_rejects, pair["pair_id"]) == (1, 0, "7")
+    with pytest.raises(BadInput, match=r"context is 'He is a cook\.', the recipe takes \*BLANK\*"):
+        taken(store, source / "intersentence", recipe="stereoset")
+    done, _ = taken(store, source / "*" / "*.parquet", recipe="stereoset")
+    assert (done.n_pairs, done.n_rejects) == (1, 1)
+
+
+def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path: Path) -> None:
+    """`dataset_infos.json` beside files, and a directory as `save_to_disk` writes it."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "dataset_infos.json").write_text('{"default": {}}')
+    (beside / "state.json").write_text(json.dumps(ROWS[:1]))
+    as_csv(beside / "pairs.csv", ROWS[1:])
+    assert taken(store, beside)[0].n_pairs == 2
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    for name in ("dataset_info.json", "state.json"):
+        (saved / name).write_text("{}")
+    table = pa.Table.from_pylist(ROWS)
+    with pa.ipc.new_stream(saved / "data-00000-of-00001.arrow", table.schema) as writer:
+        writer.write_table(table)
+    _, pairs = taken(store, saved)
+    assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
+    (saved / "data-00000-of-00001.arrow").write_bytes(b"no stream")
+    with pytest.raises(BadInput, match=r"data-00000-of-00001\.arrow: can't be read"):
+        taken(store, saved)
 
 
 def test_a_recipe_of_ones_own(store: Store, tmp_path: Path) -> None:
@@ -482,7 +614,7 @@ def test_a_recipe_that_is_fine_says_what_it_would_import(
     recipe, rows = ages(tmp_path)
     assert checked(recipe, capsys) == ["Its rows were not read", "0"]
     assert checked(recipe, capsys, "--source", str(rows)) == [
-        "rows.csv, row 3 makes no pair: sure is 'no', the recipe takes yes",
+        "rows.csv, row 3: sure is 'no', the recipe takes yes",
         "Warning: fewer than 10 pairs say little: old/young (2)",
         "It would import 2 pairs (old/young 2); rows rejected: 1",
         "0",

@@ -36,9 +36,9 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterat
     """The rows of a CSV file whose header has at least ``columns``; blank lines are skipped.
 
     A row has a ``problem`` if it has the wrong number of fields or breaks the quoting rules of CSV
-    (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, by which the caller can reject
-    the row. Without a ``delimiter`` it is that of the header (``delimiter_of``). Raises
-    ``BadInput`` if the file can't be read to its end, or its header lacks a column or has one twice.
+    (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, by which the caller can
+    reject the row. Without a ``delimiter`` the header gives it (``delimiter_of``). Raises
+    ``BadInput`` if the file can't be read to its end, or its header lacks or repeats a column.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "table.csv"
@@ -62,9 +62,7 @@ def records_of(
     if problem:
         raise BadInput(what, f"its header is not a CSV row: {problem}")
     if twice := [name for name in dict.fromkeys(header) if name and header.count(name) > 1]:
-        raise BadInput(
-            what, f"its header has {', '.join(twice)} twice", "rename one of the columns"
-        )
+        raise BadInput(what, f"its header has {', '.join(twice)} twice", "rename one")
     if missing := [c for c in columns if c not in header]:
         expected = f"expected the columns {', '.join(columns)}"
         raise BadInput(what, f"no column {', '.join(missing)} in its header; {expected}")

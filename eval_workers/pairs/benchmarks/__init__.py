@@ -27,8 +27,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
-#: Number of rejected rows that an import shows at most.
-_REJECTS_SHOWN = 3
+#: Number of reasons for rejects that an import shows at most.
+_REASONS_SHOWN = 24
 
 
 class Benchmark(Protocol):
@@ -50,7 +50,7 @@ class Imported:
     Attributes:
         warnings: lines about pairs that may be mistakes.
         n_changed, n_mended: see ``Replaced``.
-        first_rejects: a line with place and reason for each of the first rejects.
+        unused: a line for each category and reason of rejects.
     """
 
     benchmark: str
@@ -59,13 +59,13 @@ class Imported:
     warnings: tuple[str, ...] = ()
     n_changed: int = 0
     n_mended: int = 0
-    first_rejects: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Lines to print: the first rejects, then warnings."""
-        yield from self.first_rejects
-        if self.n_rejects > len(self.first_rejects):
-            yield f"and so on: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
+        """Lines to print: reasons for rejects, then warnings."""
+        yield from self.unused[:_REASONS_SHOWN]
+        if self.n_rejects > len(self.unused[:_REASONS_SHOWN]):
+            yield f"All rows: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
         if self.n_changed:
             yield (
                 f"Warning: earlier pairs that are gone or have other sentences: {self.n_changed:,};"
@@ -221,12 +221,8 @@ def import_benchmark(
         if facts or store.read("benchmark_fact", benchmark=name).num_rows:
             store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    first_rejects = tuple(
-        f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
-        for row in rejects[:_REJECTS_SHOWN]
-    )
-    warnings = tuple(pair_warnings(parsed.pairs))
-    return Imported(name, len(pairs), len(rejects), warnings, *replaced, first_rejects)
+    warnings = (*parsed.unexpected(), *pair_warnings(parsed.pairs))
+    return Imported(name, len(pairs), len(rejects), warnings, *replaced, (*parsed.unused(),))
 
 
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
@@ -266,7 +262,8 @@ def for_groups(parsed: Parsed, how: How) -> Parsed:
             items = fills.items(str(pair["template"]), str(pair["pair_id"]))
         except ValueError as e:
             file, row = str(pair["source_file"]), int(str(pair["source_row"]))
-            filled.reject(file, row, str(e), str(pair["template"]))
+            category = str(pair.get("category") or "")
+            filled.reject(file, row, str(e), str(pair["template"]), category)
             continue
         filled.take([row for item in items for row in between(item, **columns)])
     return filled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -54,13 +55,16 @@ class Parsed:
 
     ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
     of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).
+    ``expected`` is the number of pairs of each category that a recipe names.
     """
 
     name: str
     pairs: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
     facts: Mapping[str, str] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
+    _unused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(
         self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
@@ -102,7 +106,7 @@ class Parsed:
             text = str(pairs[0]["template"])
             if not text or DIFFERS in text:
                 text = f"{pairs[0]['sentence_a']} | {pairs[0]['sentence_b']}"
-            self.reject(file, row, problem, text)
+            self.reject(file, row, problem, text, str(pairs[0].get("category") or ""))
             return
         self._seen |= identifiers
         self.pairs += pairs
@@ -130,9 +134,37 @@ class Parsed:
             return f"the identifier {pair_id} was already used by an earlier row"
         return None
 
-    def reject(self, source_file: str, source_row: int, reason: str, excerpt: str) -> None:
-        """Add a reject for a source row that can't be used."""
+    def unused(self) -> Iterator[str]:
+        """A line for each category and kind of reason: its first reject, and how many more.
+
+        >>> parsed = Parsed("demo")
+        >>> for k, text in enumerate("xyz", 1):
+        ...     parsed.reject("f.csv", k, f"the group is {text!r}", text, "Age")
+        >>> [*parsed.unused()]
+        ["Age: f.csv, row 1: the group is 'x' (and 2 rows like it)"]
+        """
+        for (category, _), (first, *more) in sorted(
+            self._unused.items(), key=lambda kind: kind[0][0]
+        ):
+            like = f" (and {len(more):,} row{'s' * (len(more) > 1)} like it)" if more else ""
+            yield f"{category}: {first}{like}" if category else f"{first}{like}"
+
+    def unexpected(self) -> Iterator[str]:
+        """A line for each category with another number of pairs than its recipe expects."""
+        n_of = Counter(str(pair.get("category") or "") for pair in self.pairs)
+        for category in dict.fromkeys([*n_of, *(category for category, _ in self._unused)]):
+            expected = self.expected.get(category, n_of[category])
+            if n_of[category] != expected:
+                problem = f"{n_of[category]:,} pairs, the recipe expects {expected:,}"
+                yield f"Warning: {category}: {problem} (is the source whole, and the same version?)"
+
+    def reject(
+        self, source_file: str, source_row: int, reason: str, excerpt: str, category: str = ""
+    ) -> None:
+        """Add a reject for a source row that can't be used, of a ``category`` if it has one."""
         row = {"source_file": source_file, "source_row": source_row}
+        kind = category, re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", reason)
+        self._unused.setdefault(kind, []).append(f"{source_file}, row {source_row}: {reason}")
         common = {"stage": "benchmark", "subject": self.name}
         self.rejects.append({**common, **rejected(row, reason, excerpt)})
 

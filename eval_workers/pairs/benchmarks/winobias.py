@@ -3,8 +3,8 @@
 These are the development and test parts together, as the published figures use them. They are read
 from UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
 
-A pair has the pronouns of both genders. ``direction`` is the sentence that follows the stereotype of
-the occupation, as the authors sorted their sentences into pro- and anti-stereotypical ones, and
+A pair has the pronouns of both genders. The authors sorted their sentences into pro- and
+anti-stereotypical ones: ``direction`` is the sentence that follows the stereotype, and
 ``stereotype`` is `pro` or `anti` for the masculine sentence.
 """
 

@@ -1,4 +1,4 @@
-"""Rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or at an address."""
+"""Rows of users' files: CSV, TSV, JSON, JSON lines, Parquet and Arrow, local or at an address."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ from plumbline.warehouse.text.csv_rows import LARGEST, decoded, delimiter_of, re
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
-KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
 _BATCH_ROWS = 1024
+#: Files in which Hugging Face's ``datasets`` describes a directory's data.
+_ABOUT_FILES = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
+#: Number of a file, as ``datasets`` names the parts of a split.
+_SHARD = re.compile(r"-\d{5}-of-\d{5}")
 
 
 @dataclass(frozen=True)
@@ -42,20 +46,40 @@ class SourceRow:
 def files_of(source: Path) -> list[Path]:
     """The files of a path, an address or a pattern of names, sorted.
 
-    A directory stands for all files of ``KINDS`` in it and below it. Raises ``BadInput`` if there
-    is no file.
+    A directory stands for all files of ``KINDS`` in it and below it, but for what Hugging Face's
+    ``datasets`` says of them. Raises ``BadInput`` if there is no file, or the directory has several
+    configurations or splits: directories with files of the same names, such as
+    ``validation-00000-of-00001.parquet``.
     """
     paths: list[Path] = []
     for path, about in find(str(source)):
         if about and about.is_directory:
             inside = find(f"{path}/**")
-            paths += [p for p, about in inside if about and not about.is_directory and _kind(p)]
+            files = [p for p, about in inside if about and not about.is_directory and _kind(p)]
+            saved = {p.parent for p in files if p.name == "dataset_info.json"}
+            about_saved = {directory / "state.json" for directory in saved}
+            files = [p for p in files if p.name not in _ABOUT_FILES and p not in about_saved]
+            _check_alone(path, files)
+            paths += files
         elif about:
             paths.append(path)
     if not paths:
         fix = "give --source FILE: CSV, TSV, JSON, JSON lines or Parquet"
         raise BadInput(str(source), "no such file", fix)
     return sorted(set(paths))
+
+
+def _check_alone(directory: Path, files: Sequence[Path]) -> None:
+    """Raise ``BadInput`` if files of several directories have one name, but for its numbers."""
+    places: dict[str, set[Path]] = {}
+    for path in files:
+        places.setdefault(_SHARD.sub("", path.name), set()).add(path.parent)
+    several = sorted({p for same in places.values() if len(same) > 1 for p in same})
+    if several:
+        names = [str(p.relative_to(directory)) for p in several]
+        problem = f"holds several configurations or splits: {', '.join(names)}"
+        fix = f"name one: --source {several[0]}; or all, by a pattern of file names"
+        raise BadInput(str(directory), problem, fix)
 
 
 def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
@@ -81,8 +105,8 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
         yield from _json_lines(path)
     elif kind == ".json":
         yield from _json_document(path, at)
-    elif kind == ".parquet":
-        yield from _parquet(path)
+    elif kind in (".parquet", ".arrow"):
+        yield from _arrow(path, kind)
     else:
         raise BadInput(str(path), "has an unsupported type", f"expected {', '.join(KINDS)}")
 
@@ -181,11 +205,14 @@ def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
         yield _json_row(path, number, row)
 
 
-def _parquet(path: Path) -> Iterator[SourceRow]:
+def _arrow(path: Path, kind: str) -> Iterator[SourceRow]:
+    """The rows of Parquet, or of an Arrow stream, which ``datasets.save_to_disk`` writes."""
     number = 0
     try:
-        with open_file(path) as raw, pq.ParquetFile(raw) as file:
-            for batch in file.iter_batches(_BATCH_ROWS):
+        with open_file(path) as raw:
+            is_parquet = kind == ".parquet"
+            file = pq.ParquetFile(raw) if is_parquet else pa.ipc.open_stream(raw)
+            for batch in file.iter_batches(_BATCH_ROWS) if is_parquet else file:
                 for fields in batch.to_pylist():
                     number += 1
                     yield SourceRow(path.name, number, fields)

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
     """
     files = files_of(source)
     is_alone = len(files) == 1
-    parsed = Parsed(name)
+    parsed = Parsed(name, expected=recipe.expected)
     place_of: dict[bytes, str] = {}
     for path in files:
         is_first = True
@@ -64,7 +65,8 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 parsed.take(_pairs(row, file, default_id, recipe, filler))
             except ValueError as e:
                 excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
-                parsed.reject(file, row.number, str(e), excerpt[:400])
+                category = _text(value_at(row.fields, recipe.columns.get("category", "category")))
+                parsed.reject(file, row.number, str(e), excerpt[:400], category)
     return parsed
 
 
@@ -106,7 +108,8 @@ def _check_row(row: SourceRow, recipe: Recipe) -> None:
     if row.problem:
         raise Unusable(row.problem)
     for column, values in recipe.only.items():
-        if (value := _text(value_at(row.fields, column))) not in values:
+        value = _text(value_at(row.fields, column))
+        if not any(fnmatchcase(value, taken) for taken in values):
             raise Unusable(f"{column} is {value!r}, the recipe takes {', '.join(values)}")
 
 
@@ -189,35 +192,45 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     labels_of_a = set(choices.a)
     if choices.a_in:
         labels = value_at(fields, choices.a_in)
-        labels_of_a = set(map(_text, labels if isinstance(labels, list) else [labels]))
-    neither = [text for text, label in listed if label in choices.neither]
-    of_a = [text for text, label in listed if _means(label, labels_of_a, choices)]
+        labels_of_a = {*_labels(labels)}
+    neither = [text for text, labels in listed if {*labels} & {*choices.neither}]
+    of_a = [text for text, labels in listed if _means(labels, labels_of_a, choices)]
     rest = [text for text, _ in listed if text not in (*of_a, *neither)]
-    of_b = [t for t, label in listed if label in choices.b] if choices.b else rest
-    if len(of_a) != 1 or len(of_b) != 1:
-        all_labels = ", ".join(label for _, label in listed)
-        mean_a = f"{len(of_a)} mean sentence a ({' or '.join(sorted(labels_of_a))})"
-        problem = f"of the labels {all_labels}, {mean_a} and {len(of_b)} mean sentence b"
-        raise Unusable(f"{problem}, expected one of each")
+    of_b = [t for t, labels in listed if {*labels} & {*choices.b}] if choices.b else rest
+    for side, found in (("a", of_a), ("b", of_b)):
+        if len(found) != 1:
+            all_labels = ", ".join("/".join(labels) for _, labels in listed)
+            how_many = "several" if found else "none"
+            meant = f" ({' or '.join(sorted(labels_of_a))!r})" * (side == "a")
+            problem = f"{how_many} of the labels {all_labels!r} mean sentence {side}{meant}"
+            raise Unusable(f"{problem}, expected one")
     return _sentence(fields, choices, of_a[0]), _sentence(fields, choices, of_b[0])
 
 
-def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
+def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, list[str]]]:
+    """The texts of a row, each with its labels."""
     if not choices.each:
         pairs = zip(choices.texts, choices.labels, strict=True)
-        return [(_text(value_at(fields, t)), _text(value_at(fields, n))) for t, n in pairs]
+        return [(_text(value_at(fields, t)), _labels(value_at(fields, n))) for t, n in pairs]
     listed = value_at(fields, choices.each)
     if isinstance(listed, Mapping):  # one list per column, as in data sets on the hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
-        return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
+        return [(_text(t), _labels(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
         raise Unusable(f"{choices.each} is not a list of texts")
-    return [(_text(item.get(choices.text)), _text(item.get(choices.label))) for item in listed]
+    return [(_text(item.get(choices.text)), _labels(item.get(choices.label))) for item in listed]
 
 
-def _means(label: str, names: set[str], choices: Choices) -> bool:
-    """True if a label means one of ``names``; with ``a_in`` a part of it may (Black in F-Black)."""
-    for part in {label, *(label.split("-") if choices.a_in else ())}:
+def _labels(value: object) -> list[str]:
+    return [*map(_text, value)] if isinstance(value, list) and value else [_text(value)]
+
+
+def _means(labels: Sequence[str], names: set[str], choices: Choices) -> bool:
+    """True if a label means one of ``names``.
+
+    With ``a_in`` a part of the last one may (Black in F-Black); the others are words of the text.
+    """
+    for part in [*labels, *(labels[-1].split("-") if choices.a_in else ())]:
         synonyms = {part, *(s for same in choices.same if part in same for s in same)}
         if {a.lower() for a in synonyms} & {w.lower() for w in names}:
             return True

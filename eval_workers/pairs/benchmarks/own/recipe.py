@@ -16,8 +16,10 @@ recipe maps columns, and sets values that all rows share::
     sentence_a = "sent_more"
     [fixed]                      # the same for every row
     group_a = "stereotype"
-    [only]                       # rows with other values are rejected
+    [only]                       # rows with other values are rejected; * is any text
     context_condition = ["ambig"]
+    [expected]                   # pairs of each category of the whole data set; optional
+    Age = 1840
     [direction]                  # values of the column `direction` that mean a or b
     a = ["stereo"]
 
@@ -27,7 +29,7 @@ recipe maps columns, and sets values that all rows share::
     label = "gold_label"
     a = ["stereotype"]           # labels of sentence a, or: a_in = "column with such labels"
     b = ["anti-stereotype"]      # or: neither = [...]; b is then every other label
-    same = [["F", "woman"]]      # labels that mean the same
+    same = [["F", "woman"]]      # labels that mean the same; a list is several labels
     sentence = "{context} {choice}"
 """
 
@@ -147,6 +149,7 @@ class Recipe:
     columns: Mapping[_Column, Text] = field(default_factory=dict)
     fixed: Mapping[_Column, Text] = field(default_factory=dict)
     only: Mapping[str, Texts] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
     direction: Mapping[Annotated[str, one_of("a", "b")], Texts] = field(default_factory=dict)
     choices: Choices | None = None
 

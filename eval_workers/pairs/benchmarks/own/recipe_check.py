@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -79,8 +78,9 @@ def _check_rows(name: str, recipe: Recipe, source: Path, checked: Checked) -> No
     if checked.problems:
         return
     checked.parsed = parsed = read_pairs(name, source, recipe, filler(recipe.filled_groups()))
-    checked.rejects += _reasons(parsed)
-    checked.warnings += (w.removeprefix("Warning: ") for w in pair_warnings(parsed.pairs))
+    checked.rejects += parsed.unused()
+    warnings = (*parsed.unexpected(), *pair_warnings(parsed.pairs))
+    checked.warnings += (line.removeprefix("Warning: ") for line in warnings)
     if not parsed.pairs:
         checked.problems.append(f"{source}: no row makes a pair (each reason is a line above)")
 
@@ -107,15 +107,3 @@ def _columns_named(recipe: Recipe) -> Iterator[tuple[str, str]]:
             yield from ((f"choices.{key}", column) for column in getattr(choices, key))
         slots = SLOT.findall(choices.sentence)
         yield from (("choices.sentence", slot) for slot in slots if slot != "choice")
-
-
-def _reasons(parsed: Parsed) -> Iterator[str]:
-    """A line for each kind of reason: its first row, and the number of further rows with it."""
-    kinds: dict[str, list[Mapping[str, object]]] = {}
-    for row in parsed.rejects:
-        kind = re.sub(r"'[^']*'|\d+", "", str(row["reason"]))
-        kinds.setdefault(kind, []).append(row)
-    for first, *more in kinds.values():
-        also = f"; nor do {len(more):,} more" if more else ""
-        place = f"{first['source_file']}, row {first['source_row']}"
-        yield f"{place} makes no pair: {first['reason']}{also}"
