@@ -467,7 +467,7 @@ BLACK = ["Black", "African American"]
          "Max", "Ann"),
         (("Gender_identity", TRANS, ["Max", "nonTrans_M"], UNKNOWN, ["Ann", "trans_F"]),
          "Ann", "Max"),
-        (("Gender_identity", TRANS[:1] + ["trans"], ["A", "trans"], ["B", "nonTrans"], UNKNOWN),
+        (("Gender_identity", [*TRANS[:1], "trans"], ["A", "trans"], ["B", "nonTrans"], UNKNOWN),
          "A", "B"),
         (("Gender_identity", ["F"], ["man", "man"], ["girl", "girl"], UNKNOWN), "girl", "man"),
         (("Race_ethnicity", BLACK, ["Jo", "F-White"], ["Al", "F-Black"], UNKNOWN), "Al", "Jo"),
@@ -489,7 +489,7 @@ def test_the_answer_about_the_stereotyped_group_of_bbq(
 def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows in = pairs + rejects, in each category; fewer pairs than the recipe expects: a warning."""
+    """Rows in = pairs + rejects; fewer pairs of a category than its recipe expects: a warning."""
     two_men = bbq_row("Race_x_gender", BLACK, ["Jo", "M-Black"], ["Al", "M-Black"], UNKNOWN)
     old = bbq_row("Age", ["old"], ["Jo", "old"], ["Al", "nonOld"], UNKNOWN)
     rows = [{**old, "example_id": k} for k in range(4)]
@@ -502,8 +502,8 @@ def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
         "Warning: 5 rows of bbq were not used: table `reject`",
         "Age: b.jsonl, row 5: context_condition is 'disambig', the recipe takes ambig "
         "(and 2 rows like it)",
-        "Race_x_gender: b.jsonl, row 8: several of the labels 'Jo/M-Black, Al/M-Black, Can't be "
-        "determined/unknown' mean sentence a ('African American or Black'), expected one "
+        "Race_x_gender: b.jsonl, row 8: several of the labels \"Jo/M-Black, Al/M-Black, Can't "
+        "be determined/unknown\" mean sentence a ('African American or Black'), expected one "
         "(and 1 row like it)",
         "Warning: Age: 4 pairs, the recipe expects 1,840 (is the source whole, and the same "
         "version?)",
@@ -556,7 +556,7 @@ def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path:
     _, pairs = taken(store, saved)
     assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
     (saved / "data-00000-of-00001.arrow").write_bytes(b"no stream")
-    with pytest.raises(BadInput, match=r"data-00000-of-00001\.arrow: can't be read"):
+    with pytest.raises(BadInput, match=r"data-00000-of-00001\.arrow: Expected to read"):
         taken(store, saved)
 
 

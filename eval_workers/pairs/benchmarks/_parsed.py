@@ -143,9 +143,8 @@ class Parsed:
         >>> [*parsed.unused()]
         ["Age: f.csv, row 1: the group is 'x' (and 2 rows like it)"]
         """
-        for (category, _), (first, *more) in sorted(
-            self._unused.items(), key=lambda kind: kind[0][0]
-        ):
+        by_category = sorted(self._unused.items(), key=lambda unused: unused[0][0])
+        for (category, _), (first, *more) in by_category:
             like = f" (and {len(more):,} row{'s' * (len(more) > 1)} like it)" if more else ""
             yield f"{category}: {first}{like}" if category else f"{first}{like}"
 
