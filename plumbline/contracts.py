@@ -80,7 +80,7 @@ def check_backend(
     assert turned[0] == turned[-1], f"{texts[-1]!r} has two scores in one call"
     others = [
         *zip(scores, reversed(turned[:-1]), strict=True),
-        (scores[0], opened.score(texts[:1])[0]),
+        *((score, opened.score([text])[0]) for text, score in zip(texts, scores, strict=True)),
     ]
     for one, other in others:
         assert one.token_ids == other.token_ids, "a text's tokens depend on the others"

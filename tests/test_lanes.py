@@ -90,7 +90,8 @@ def test_where_passes_leave_something_in_the_model_there_are_no_lanes(
     assert not own_code.takes_lanes
     longrope = TransformersBackend(model, CPU)
     _ = longrope._model
-    longrope.config.rope_parameters = {"rope_type": "longrope"}
+    rotary = {"rope_type": "longrope", "original_max_position_embeddings": 9}
+    longrope.config.rope_parameters = rotary
     assert not longrope.takes_lanes
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
+from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import transformers_backend
 from plumbline.eval_workers.models.local.drawing import Read
 from plumbline.eval_workers.models.local.tree import end_of_tree, tree
@@ -160,6 +161,57 @@ def test_texts_longer_than_a_sliding_window_are_not_put_in_trees(tmp_path: Path)
     assert _far_off(backend, path) < 1e-4
     plain = _made("mistral", tmp_path / "plain")
     assert _far_off(TransformersBackend(str(plain), ModelOptions()), path) > 0.1  # the window shows
+
+
+#: Phi-3's rotary positions, much changed for texts of more than 12 tokens.
+_LONG_ROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10_000.0,
+    "short_factor": [1.0, 1.0, 1.0, 1.0],
+    "long_factor": [1.5, 4.0, 9.0, 16.0],
+    "original_max_position_embeddings": 12,
+}
+
+
+def _phi3(directory: Path) -> Path:
+    return _made(
+        "phi3", directory, rope_parameters=_LONG_ROPE, original_max_position_embeddings=12
+    )
+
+
+def _plain(path: Path) -> Any:
+    """The model alone, in float64: `generate` and one text a pass."""
+    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).double().eval()
+
+
+def test_a_short_text_keeps_its_positions_beside_a_long_one(tmp_path: Path) -> None:
+    """LongRoPE reads all texts of a pass with its long factors if one is long."""
+    path = _phi3(tmp_path / "phi3")
+    backend, model = TransformersBackend(str(path), ModelOptions()), _plain(path)
+    bos, lengths = backend.identity.bos_token_id, set[int]()
+    for score in backend.score(SENTENCES):
+        with torch.no_grad():
+            logits = model(torch.tensor([[bos, *score.token_ids[:-1]]])).logits[0]
+        expected = torch.log_softmax(logits, dim=-1)[range(score.n_tokens), score.token_ids]
+        assert score.token_logprobs_nats == pytest.approx(expected.tolist(), abs=1e-4)
+        lengths.add(score.n_tokens)
+    assert min(lengths) < 12 < max(lengths)  # both sides of the change
+    check_backend("transformers", str(path), [*SENTENCES[-2:], *SENTENCES], batch_tokens=1000)
+
+
+def test_a_continuation_that_grows_long_is_read_again(tmp_path: Path) -> None:
+    """As by `generate`: what was read with the short factors is no use to the long ones."""
+    path = _phi3(tmp_path / "phi3")
+    backend, model = TransformersBackend(str(path), ModelOptions()), _plain(path)
+    options, bos = SamplingOptions(greedy=True, max_new_tokens=9), backend.identity.bos_token_id
+    draws = [options.draw(text, 0) for text in ("She", "He drank", *SENTENCES[:6])]
+    for draw, sample in zip(draws, backend.continue_(draws, options), strict=True):
+        ids = torch.tensor([[bos, *backend._ids([draw.text])[0]]])
+        with torch.no_grad():
+            (whole,) = model.generate(ids, do_sample=False, max_new_tokens=9, eos_token_id=bos)
+        new = whole[ids.shape[1] :].tolist()
+        assert sample.text == backend._text_of(new) and len(new) == 9
+        assert backend.continue_([draw], options) == [sample]
 
 
 def test_out_of_memory_halves_the_pass_and_goes_on(

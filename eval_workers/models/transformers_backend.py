@@ -27,6 +27,7 @@ from plumbline.eval_workers.models.local.tree import (
     end_of_tree,
     forest,
     hidden_of_trees,
+    longest_short,
     n_nodes,
     on_device,
 )
@@ -75,7 +76,8 @@ class TransformersBackend(LocalContinuer):
         if own_code or self.config.model_type not in TREE_TYPES:
             return 0
         # A tree's mask replaces the model's sliding window.
-        return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
+        window = int(getattr(self.config, "sliding_window", None) or sys.maxsize)
+        return min(window, longest_short(self.config))
 
     @cached_property
     def takes_lanes(self) -> bool:

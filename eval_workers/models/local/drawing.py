@@ -21,6 +21,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from plumbline.eval_workers.models.local.tree import longest_short
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
@@ -167,6 +168,8 @@ class Read:
         """Add one token to each sequence and read it."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
+        if self._ids.shape[1] == longest_short(self._model.config) + 1:
+            self._cache = None  # keys with the short factors: read all again, as ``generate`` does
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:
