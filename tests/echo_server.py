@@ -21,6 +21,13 @@ from tests.chat_server import ChatServer, Say, serving
 
 #: What a fault does to a reply before it is sent, given the request and how many there were.
 Fault = Callable[[dict[str, Any], dict[str, Any], int], None]
+Adjust = Callable[[torch.Tensor, list[int], dict[str, Any]], torch.Tensor]
+Place = Callable[[torch.Tensor, list[int]], list[float | None]]
+
+
+def own_place(logprobs: torch.Tensor, ids: list[int]) -> list[float | None]:
+    """log p of each token given those before it: row i of the network's output is about i + 1."""
+    return [None, *(float(logprobs[i, token]) for i, token in enumerate(ids[1:]))]
 
 
 class EchoingModel:
@@ -34,6 +41,9 @@ class EchoingModel:
         self._after = [self._tokenizer.token_to_id(own_eos)] if own_eos else []
         self._lock = threading.Lock()
         self.fault: Fault | None = None
+        #: What becomes of the logits, and of which place a token gets the value.
+        self.adjust: Adjust = lambda logits, ids, body: logits
+        self.place: Place = own_place
         self.n_asked = 0
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -42,20 +52,27 @@ class EchoingModel:
         ids = [*self._own, *self._encoded(body["prompt"]), *self._after]
         with torch.inference_mode():
             logits = self._network(torch.tensor([ids])).logits[0]
+        logits = self.adjust(logits, ids, body)
         logprobs = torch.log_softmax(logits, dim=-1)
         new = int(logprobs[-1].argmax())
         whole = [*ids, new]
-        values = [float(logprobs[i, token]) for i, token in enumerate(whole[1:])]
+        values = self.place(logprobs, whole)
         tokens = [self._piece(token) for token in whole]
+        written = self._decoded(whole)[len(self._decoded(ids)) :]
         choice: dict[str, Any] = {"index": 0, "text": tokens[-1], "finish_reason": "length"}
         if "prompt_logprobs" in body:
-            known = zip(ids[1:], values, tokens[1:], strict=False)
+            known = zip(ids[1:], values[1:], tokens[1:], strict=False)
             of_prompt = [{str(i): {"logprob": v, "decoded_token": t}} for i, v, t in known]
             choice["prompt_logprobs"] = [None, *of_prompt]
         else:
             assert body["echo"] and body["logprobs"] >= 1
-            choice["text"] = body["prompt"] + tokens[-1]
-            choice["logprobs"] = {"tokens": tokens, "token_logprobs": [None, *values]}
+            choice["text"] = body["prompt"] + written
+            likeliest = zip(
+                *(part.tolist() for part in logprobs.topk(body["logprobs"])), strict=True
+            )
+            tops = [{f"{i}": p for p, i in zip(*row, strict=True)} for row in likeliest]
+            choice["logprobs"] = {"tokens": tokens, "token_logprobs": values}
+            choice["logprobs"]["top_logprobs"] = [None, *tops]
         usage = {"prompt_tokens": len(ids), "completion_tokens": 1, "total_tokens": len(whole)}
         about = {"object": "text_completion", "id": "1", "model": body["model"]}
         return {**about, "choices": [choice], "usage": usage}
@@ -65,7 +82,10 @@ class EchoingModel:
 
     def _piece(self, token: int) -> str:
         """A token decoded alone, special ones too, which loses a space at its start."""
-        return str(self._tokenizer.decode([token], skip_special_tokens=False))
+        return self._decoded([token])
+
+    def _decoded(self, ids: list[int]) -> str:
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def answer(self, body: dict[str, Any]) -> Say:
         """The reply with its fault; a prompt that is too long is refused."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
@@ -19,7 +21,8 @@ from plumbline.eval_workers.models.transformers_backend import TransformersBacke
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.echo_server import Fault, echoing
+from tests.chat_server import ChatServer
+from tests.echo_server import EchoingModel, Fault, echoing, own_place
 from tests.tiny_models import KINDS, SENTENCES, save
 
 ACCENTS = ["She said “très bien” to Zoë.", "He said “très bien” to Zoë."]
@@ -170,6 +173,130 @@ def test_a_server_whose_figures_are_none_is_refused_with_what_was_seen(
         opened(server.url)
     assert problem in str(caught.value) and str(caught.value).startswith("server http://")
     assert "\n" not in str(caught.value) and model.n_asked <= 6
+
+
+def _warmth(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
+    """The request's temperature, also for the text."""
+    return logits / (body.get("temperature", 0.7) or 1.0)
+
+
+def _penalty(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
+    """As vLLM's first engine: all tokens of the prompt count at each of its places."""
+    penalised, seen = logits.clone(), sorted(set(ids))
+    rate = 1.1
+    kept = logits[:, seen]
+    penalised[:, seen] = torch.where(kept > 0, kept / rate, kept * rate)
+    return penalised
+
+
+def _including_itself(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
+    of_text = [float(logprobs[i, token]) for i, token in enumerate(ids[:-1])]
+    return [*of_text, float(logprobs[-1, ids[-1]])]
+
+
+def _hidden_shift(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
+    """As llama-cpp-python, which leaves out the first value."""
+    return [None, *_including_itself(logprobs, ids)[1:]]
+
+
+def _of_the_next(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
+    values = own_place(logprobs, ids)
+    return [None, *values[2:], values[-1]]
+
+
+def _likeliest(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
+    return [None, *logprobs.max(dim=-1).values.tolist()]
+
+
+def _scaled(by: float) -> Fault:
+    def fault(reply: dict[str, Any], body: dict[str, Any], n_asked: int) -> None:
+        found = reply["choices"][0]["logprobs"]
+        found["token_logprobs"] = [v and v / by for v in found["token_logprobs"]]
+        tops = found["top_logprobs"]
+        found["top_logprobs"] = [top and {k: v / by for k, v in top.items()} for top in tops]
+
+    return fault
+
+
+#: What gives finite log-probabilities that depend on the text and yet are others.
+LIES: dict[str, tuple[str, Any, str]] = {
+    "given itself": ("place", _including_itself, "what comes before it"),
+    "given itself, none first": ("place", _hidden_shift, "in the same place of a text"),
+    "of the next token": ("place", _of_the_next, "if a later word is another"),
+    "of the likeliest": ("place", _likeliest, "of the likeliest one at its place"),
+    "temperature": ("adjust", _warmth, "at temperature 1 and"),
+    "penalty": ("adjust", _penalty, "in the same place of a text"),
+    "base 10": ("fault", _scaled(math.log(10)), "may be of base 10"),
+}
+
+
+@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "opt-adds-bos"])
+@pytest.mark.parametrize("name", LIES)
+def test_values_of_another_place_scale_or_distribution_are_refused(
+    saved: dict[str, Path], name: str, kind: str
+) -> None:
+    attribute, lie, problem = LIES[name]
+    with _served(saved, kind) as (server, model, options):
+        opened(server.url, **options)
+        setattr(model, attribute, lie)
+        with pytest.raises(BadInput) as caught:
+            opened(server.url, **options)
+    assert problem in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_likeliest_tokens_that_are_not_sent_are_missed_by_their_word(
+    saved: dict[str, Path],
+) -> None:
+    """The changed word finds the likeliest token's value where a server sends no other."""
+    with _served(saved, "opt-adds-bos") as (server, model, options):
+        model.fault = _of_logprobs(top_logprobs=lambda tops: None)
+        opened(server.url, **options)
+        model.place = _likeliest
+        with pytest.raises(BadInput, match="of any other word in its place"):
+            opened(server.url, **options)
+
+
+def test_a_servers_defaults_do_not_count_as_all_are_sent(saved: dict[str, Path]) -> None:
+    """Temperature 0.7 and a penalty of 1.1 where a request names none."""
+    kind = "opt-adds-bos"
+    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
+
+    def defaults(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
+        warm = logits if "temperature" in body else logits / 0.7
+        names = ("repetition_penalty", "repeat_penalty", "frequency_penalty", "presence_penalty")
+        return warm if {*names, "top_p"} <= {*body} else _penalty(warm, ids, body)
+
+    with _served(saved, kind) as (server, model, options):
+        model.adjust = defaults
+        there = opened(server.url, **options).score(SENTENCES)
+    for ours, theirs in zip(there, here, strict=True):
+        assert ours.logprob_nats == pytest.approx(theirs.logprob_nats, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["bits", "temperature", "causal penalty"])
+def test_what_docs_servers_says_cannot_be_told_is_not(saved: dict[str, Path], name: str) -> None:
+    """They are probabilities of some model, at the right places."""
+
+    def causal(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
+        rows = [_penalty(logits[i : i + 1], ids[: i + 1], body) for i in range(len(logits))]
+        return torch.cat(rows)
+
+    with _served(saved, "opt-adds-bos") as (server, model, options):
+        if name == "bits":
+            model.fault = _scaled(math.log(2))
+        else:
+            model.adjust = causal if name == "causal penalty" else lambda logits, *_: logits / 0.7
+        opened(server.url, **options)
+
+
+@contextmanager
+def _served(saved: dict[str, Path], kind: str) -> Iterator[tuple[ChatServer, EchoingModel, Any]]:
+    """A server of a model, itself, and the options that it needs."""
+    bos = KINDS[kind].bos
+    own = bos if kind.endswith("adds-bos") else ""
+    eos = "</s>" if kind == "llama-adds-bos" else ""
+    with echoing(saved[kind], own, own_eos=eos) as (server, model):
+        yield server, model, {} if own else {"bos": bos}
 
 
 def test_what_is_no_completions_server_is_refused(saved: dict[str, Path]) -> None:

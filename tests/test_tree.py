@@ -174,9 +174,7 @@ _LONG_ROPE = {
 
 
 def _phi3(directory: Path) -> Path:
-    return _made(
-        "phi3", directory, rope_parameters=_LONG_ROPE, original_max_position_embeddings=12
-    )
+    return _made("phi3", directory, rope_parameters=_LONG_ROPE, original_max_position_embeddings=12)
 
 
 def _plain(path: Path) -> Any:

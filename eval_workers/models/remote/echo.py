@@ -11,7 +11,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +26,14 @@ from plumbline.eval_workers.models.scoring_contract import as_nats
 if TYPE_CHECKING:
     import openai
 
-#: Parameters of each request, besides its model and prompt.
-PARAMETERS = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
+#: Parameters of each request, besides its model and prompt. Some servers apply the settings of their
+#: sampler to the prompt's log-probabilities, so all are sent. Penalties of repetitions have two
+#: names: vLLM's and llama.cpp's.
+PARAMETERS = {
+    **{"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 1.0, "top_p": 1.0},
+    **{"frequency_penalty": 0.0, "presence_penalty": 0.0},
+    **{"repetition_penalty": 1.0, "repeat_penalty": 1.0},
+}
 #: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
 _FIXES = {
@@ -52,11 +58,18 @@ class Echo:
     """A prompt's tokens as a server returns them, and log p of each (nats; ``None`` if missing).
 
     The first ``n_context`` tokens come before the text: BOS, added by the server or by Plumbline.
+    The last ``n_after`` come after it: EOS that the server adds, and the generated token.
+
+    ``tops_nats``: for each token, log p of the likeliest ones at its place, if the server sends
+    them. ``written``: the generated text.
     """
 
     pieces: tuple[str, ...]
     logprobs_nats: tuple[float | None, ...]
     n_context: int
+    n_after: int = 0
+    tops_nats: tuple[tuple[float, ...], ...] = ()
+    written: str = ""
 
     @property
     def context(self) -> tuple[str, ...]:
@@ -66,12 +79,17 @@ class Echo:
     @property
     def text_pieces(self) -> tuple[str, ...]:
         """Tokens of the text."""
-        return self.pieces[self.n_context :]
+        return self.pieces[self.n_context : len(self.pieces) - self.n_after]
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """Tokens after the text."""
+        return self.pieces[len(self.pieces) - self.n_after :]
 
     @property
     def text_logprobs_nats(self) -> tuple[float | None, ...]:
         """Log-probabilities of the text's tokens."""
-        return self.logprobs_nats[self.n_context :]
+        return self.logprobs_nats[self.n_context : len(self.pieces) - self.n_after]
 
 
 def read_echo(body: str, text: str) -> Echo:
@@ -86,7 +104,7 @@ def read_echo(body: str, text: str) -> Echo:
     (('<s>',), ('She', 'ran'), (-2.0, -5.0))
     """
     content = _object(body)
-    tokens, values = _tokens(content)
+    tokens, values, tops = _tokens(content)
     usage = content.get("usage")
     n_usage = usage.get("completion_tokens") if isinstance(usage, dict) else None
     # A server that adds BOS may add EOS too: one more token after the text.
@@ -97,8 +115,9 @@ def read_echo(body: str, text: str) -> Echo:
             if any(not token.replace(_SPACE, " ").strip() for token in echoed[:start]):
                 break  # the space before the first word, not BOS
             if start < len(echoed) and spells(echoed[start:], text):
-                return Echo(tuple(echoed), tuple(values[: len(echoed)]), start)
-    if len(tokens) <= PARAMETERS["max_tokens"]:
+                written = _text(content).partition(text)[2]
+                return Echo(tuple(tokens), tuple(values), start, n, tops, written)
+    if len(tokens) <= 1:
         raise EchoFault(f"gives log-probabilities of generated tokens only: {_short(tokens)}")
     seen = f"{_short(tokens)} for {text[:_EXCERPT]!r}"
     raise EchoFault(f"gives tokens that don't make up the text: {seen}")
@@ -114,8 +133,18 @@ def _object(body: str) -> dict[str, Any]:
     return content
 
 
-def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
-    """Tokens and their log-probabilities (nats), the generated tokens included."""
+def _text(content: dict[str, Any]) -> str:
+    text = content["choices"][0].get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _tokens(
+    content: dict[str, Any],
+) -> tuple[list[str], list[float | None], tuple[tuple[float, ...], ...]]:
+    """Tokens and their log-probabilities (nats), the generated tokens included, and ``tops_nats``.
+
+    The likeliest tokens are empty where the server sends none, or something else.
+    """
     choices = content.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     logprobs = choice.get("logprobs") if isinstance(choice, dict) else None
@@ -124,10 +153,10 @@ def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
     columns: Iterator[Any]
     if isinstance(entries := logprobs.get("content"), list):  # the form of chats
         rows = [entry if isinstance(entry, dict) else {} for entry in entries]
-        columns = ([row.get(name) for row in rows] for name in ("token", "logprob"))
+        columns = ([row.get(name) for row in rows] for name in ("token", "logprob", "top_logprobs"))
     else:
-        columns = (logprobs.get(name) for name in ("tokens", "token_logprobs"))
-    tokens, values = columns
+        columns = (logprobs.get(name) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    tokens, values, tops = columns
     if not isinstance(tokens, list) or not isinstance(values, list) or not tokens:
         raise EchoFault("gives no log-probabilities")
     if len(tokens) != len(values):
@@ -136,7 +165,16 @@ def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
         raise EchoFault("gives tokens that are not a text")
     if not all(value is None or type(value) in (int, float) for value in values):
         raise EchoFault("gives log-probabilities that are not numbers")
-    return tokens, [value if value is None else as_nats(value) for value in values]
+    nats = [value if value is None else as_nats(value) for value in values]
+    return tokens, nats, tuple(map(_top, tops if isinstance(tops, list) else ()))
+
+
+def _top(entry: Any) -> tuple[float, ...]:
+    """Log p of the likeliest tokens at a place, from either form of the protocol."""
+    if isinstance(entry, list):
+        entry = {i: top.get("logprob") for i, top in enumerate(entry) if isinstance(top, dict)}
+    values = entry.values() if isinstance(entry, dict) else ()
+    return tuple(as_nats(value) for value in values if type(value) in (int, float))
 
 
 def _short(tokens: Sequence[str]) -> str:
@@ -193,25 +231,33 @@ class EchoServer:
     model: str
     server: Server
 
-    def bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
+    def bodies(
+        self, prompts: Sequence[str], changes: Mapping[str, object] | None = None
+    ) -> list[str | Failure]:
         """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
+
+        ``changes``: parameters other than ``PARAMETERS``.
 
         The server's policy sets concurrency and retries. Raises ``BadInput`` if a request is
         refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
         and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
-        return asyncio.run(self._bodies(prompts))
+        return asyncio.run(self._bodies(prompts, {**PARAMETERS, **(changes or {})}))
 
     def software(self) -> str:
         """Name and version of the server's software; empty if they are unknown."""
         return asyncio.run(self._software())
 
-    async def _bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
+    async def _bodies(
+        self, prompts: Sequence[str], parameters: Mapping[str, object]
+    ) -> list[str | Failure]:
         policy = self.server.policy
         slots = asyncio.Semaphore(policy.concurrency)
         url, timeout_s = self.server.base_url, self.server.timeout_s
         async with ChatClient(url, timeout_s=timeout_s) as client:
-            tasks = [asyncio.ensure_future(self._body(client, slots, p)) for p in prompts]
+            tasks = [
+                asyncio.ensure_future(self._body(client, slots, p, parameters)) for p in prompts
+            ]
             try:
                 return await asyncio.gather(*tasks)
             except BaseException:
@@ -221,9 +267,13 @@ class EchoServer:
                 raise
 
     async def _body(
-        self, client: ChatClient, slots: asyncio.Semaphore, prompt: str
+        self,
+        client: ChatClient,
+        slots: asyncio.Semaphore,
+        prompt: str,
+        parameters: Mapping[str, object],
     ) -> str | Failure:
-        call = partial(completion, model=self.model, prompt=prompt, parameters=PARAMETERS)
+        call = partial(completion, model=self.model, prompt=prompt, parameters=parameters)
         policy = self.server.policy
         async with slots:
             for n_attempts in range(1, policy.max_attempts + 1):

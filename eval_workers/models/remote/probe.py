@@ -1,7 +1,7 @@
 """A check of a server's log-probabilities before anything is scored.
 
-Known faults: some servers return nothing, zeros, or log-probabilities of the generated text;
-evaluations took these for scores of the prompt.
+Known faults: some servers return nothing, zeros, or log-probabilities of the generated text, of the
+next position, or of the sampler's distribution; evaluations took these for scores of the prompt.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -23,9 +24,20 @@ TEXTS = (
     "A clerk had put all the keys into the drawer at home.",
     "The person in the store asked when she would be home.",
 )
+#: The same texts with one word changed.
+CHANGED = (
+    "The weather was fine, so the two Tuesday friends walked home.",
+    "A clerk had put all the thunder into the drawer at home.",
+    "The person in the seven asked when she would be home.",
+)
 #: Largest accepted difference between two scores of one text: other users' requests in a batch may
 #: change the rounding. For comparison: a preference counts from ln 1.65 = 0.5 nats on.
 SAME_NATS = 0.05
+#: Largest accepted difference between a token's values in two requests that differ: half precision
+#: rounds logits above 16 to eighths.
+OTHER_NATS = 0.5
+#: Largest accepted sum of probabilities at one place, and how many of the likeliest are asked for.
+_MOST, _TOPS = 1.001, 5
 #: Rounding error of a log-probability of 0.
 ROUNDING_NATS = 1e-6
 #: The value that servers send for minus infinity, which JSON lacks.
@@ -65,9 +77,14 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
         _refuse(server, f"puts different tokens before texts: {sorted(contexts)}")
     for echo in echoes:
         _check_values(server, echo)
-    _check_dependence(server, echoes[: len(TEXTS)])
-    _check_same(server, [echoes[0], *echoes[len(TEXTS) :]])
-    pieces = json.dumps([echo.pieces for echo in echoes[: len(TEXTS)]])
+    texts, again = echoes[: len(TEXTS)], echoes[len(TEXTS) :]
+    _check_dependence(server, texts)
+    _check_same(server, [texts[0], *again])
+    _check_likeliest(server, texts)
+    _check_change(server, texts, _echoes(server, sent, CHANGED))
+    _check_temperature(server, texts[0], *_echoes(server, sent, TEXTS[:1], temperature=0.5))
+    _check_written(server, sent)
+    pieces = json.dumps([[*echo.context, *echo.text_pieces] for echo in texts])
     tokenisation = hashlib.sha256(pieces.encode("utf-8", "replace")).hexdigest()[:8]
     return ProbeResult(sent, echoes[0].context, tokenisation)
 
@@ -102,10 +119,11 @@ def _choose_context(server: EchoServer, bos: str | None) -> str:
     return bos
 
 
-def _echoes(server: EchoServer, sent: str, texts: Sequence[str]) -> list[Echo]:
-    """Echoes of texts that are sent at the same time."""
+def _echoes(server: EchoServer, sent: str, texts: Sequence[str], **changes: object) -> list[Echo]:
+    """Echoes of texts that are sent at the same time; ``changes``: see ``EchoServer.bodies``."""
+    bodies = server.bodies([sent + text for text in texts], {"logprobs": _TOPS, **changes})
     echoes = []
-    for text, body in zip(texts, server.bodies([sent + text for text in texts]), strict=True):
+    for text, body in zip(texts, bodies, strict=True):
         if isinstance(body, Failure):
             _refuse(server, f"refuses to echo a prompt with log-probabilities: {body.error}")
         try:
@@ -116,7 +134,12 @@ def _echoes(server: EchoServer, sent: str, texts: Sequence[str]) -> list[Echo]:
 
 
 def _check_values(server: EchoServer, echo: Echo) -> None:
-    """Refuse values that aren't finite log-probabilities, or are all the same."""
+    """Refuse values that aren't finite log-probabilities, are all the same, or of nothing."""
+    if echo.n_context and (first := echo.logprobs_nats[0]) is not None:
+        problem = (
+            f"gives {echo.pieces[0]!r}, the first token, log-probability {first:g}, and nothing"
+        )
+        _refuse(server, f"{problem} is what comes before it: all may belong to other tokens")
     for piece, value in zip(echo.text_pieces, echo.text_logprobs_nats, strict=True):
         if value is None or not math.isfinite(value):
             shown = "no log-probability" if value is None else f"log-probability {value}"
@@ -136,7 +159,7 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
             if echo.text_logprobs_nats[:n] == other.text_logprobs_nats[:n]:
                 _refuse(server, "gives different texts the same log-probabilities")
     for k in (-2, -1):  # the last word and the full stop, which may be one token
-        ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
+        ends = {(echo.text_pieces[k], echo.text_logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
         if not ends and value is not None and value < -ROUNDING_NATS:  # else it is certain
             _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
@@ -150,6 +173,93 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
     if max(sums) - min(sums) > SAME_NATS:
         shown = ", ".join(f"{total:.3f}" for total in sums)
         _refuse(server, f"gives the same text another score each time: {shown} nats")
+
+
+def _check_likeliest(server: EchoServer, echoes: Sequence[Echo]) -> None:
+    """Refuse the likeliest tokens' values if they are too large, or are those of all tokens."""
+    tops = [top for echo in echoes for top in echo.tops_nats]
+    total = max((sum(math.exp(min(value, 1.0)) for value in top) for top in tops), default=0.0)
+    if total > _MOST:
+        problem = f"gives the likeliest tokens at a place probabilities that sum to {total:.3f}"
+        _refuse(server, f"{problem}: its logarithms may be of base 10")
+    values = [value for echo in echoes for value in echo.logprobs_nats]
+    if tops and values == [max(top, default=None) for top in tops]:
+        _refuse(server, "gives each token the log-probability of the likeliest one at its place")
+
+
+def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
+    """Refuse values that follow a later token, or don't follow the token itself."""
+    own = []
+    for echo, other in zip(echoes, changed, strict=True):
+        _check_values(server, other)
+        for piece, new, one, two in zip(
+            *(echo.text_pieces, other.text_pieces),
+            *(echo.text_logprobs_nats, other.text_logprobs_nats),
+            strict=False,
+        ):
+            difference = abs((one or 0.0) - (two or 0.0))
+            if piece != new:
+                own.append(difference)
+                break
+            if difference > OTHER_NATS:
+                problem = f"gives {piece!r} log-probability {one:g}, and {two:g} if a later word is"
+                _refuse(server, f"{problem} another: values may belong to the next token")
+    if max(own, default=0.0) <= SAME_NATS:
+        _refuse(server, "gives a word the log-probability of any other word in its place")
+
+
+def _check_temperature(server: EchoServer, echo: Echo, colder: Echo) -> None:
+    """Refuse values that the temperature changes: they are those of a sampler."""
+    for piece, one, two in zip(
+        echo.text_pieces, echo.text_logprobs_nats, colder.text_logprobs_nats, strict=False
+    ):
+        if one is not None and two is not None and abs(one - two) > OTHER_NATS:
+            problem = f"gives {piece!r} log-probability {one:g} at temperature 1 and {two:g} at 0.5"
+            _refuse(server, f"{problem}: a text's must not depend on how tokens are drawn")
+
+
+def _check_written(server: EchoServer, sent: str) -> None:
+    """Refuse a server if a token it generates has another value when it is sent as text.
+
+    A generated token's value is that of its place: it is the prompt's values that may be shifted.
+    """
+    prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
+    echoes = _echoes(server, sent, prompts, temperature=0.0)
+    compared = [
+        values
+        for text, echo in zip(prompts, echoes, strict=True)
+        if (values := _written_and_sent(server, sent, text, echo))
+    ]
+    if not compared:
+        problem = "gives no log-probability of a generated token that can be compared"
+        _refuse(server, f"{problem} with its own of the same token in a text")
+    for piece, one, two in compared:
+        if abs(one - two) > OTHER_NATS:
+            problem = f"gives {piece!r} log-probability {one:g} as it generates it"
+            _refuse(server, f"{problem}, and {two:g} in the same place of a text")
+
+
+def _written_and_sent(
+    server: EchoServer, sent: str, text: str, echo: Echo
+) -> tuple[str, float, float] | None:
+    """The token generated after ``text``, its value, and the one of the same token sent as text.
+
+    ``None`` if it isn't the same token as text, or its value is 0: a certain token, or a sampler
+    without a choice. Tokens with and without a space before may look alike: the nearer value.
+    """
+    if not echo.n_after or (one := echo.logprobs_nats[-1]) is None or one > -ROUNDING_NATS:
+        return None
+    start, piece = text + "".join(echo.after[:-1]), echo.pieces[-1]
+    new = dict.fromkeys([echo.written, piece, f" {piece}"])
+    texts = [start + part for part in new if part.strip()]
+    values = []
+    for whole, body in zip(texts, server.bodies([sent + whole for whole in texts]), strict=True):
+        with suppress(EchoFault):
+            again = read_echo("" if isinstance(body, Failure) else body, whole)
+            two = again.text_logprobs_nats[-1]
+            if [*again.context, *again.text_pieces] == [*echo.pieces] and two is not None:
+                values.append((abs(one - two), two))
+    return (piece, one, min(values)[1]) if values else None
 
 
 def _name(server: EchoServer) -> str:
