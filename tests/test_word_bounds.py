@@ -16,6 +16,9 @@ from plumbline.jobs.association.lean_intervals import adjusted, chance_clear, le
 from plumbline.jobs.association.measures import bound_rows, delta_rows, dispersion
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.evidence.lean import cluster_bounds
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Section
+from plumbline.pipelines.report.sections import why
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
@@ -170,9 +173,9 @@ def test_leans_of_two_texts_differ_by_their_bounds(store: Store) -> None:
     assert (ab["n_words"], ab["n_with_se"], ab["n_one_sided"], ab["n_different"]) == (0, 1, 1, 1)
 
 
-def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
-    p = np.random.default_rng(2).random(40) ** 2
-    rows = [
+def asked(p: np.ndarray) -> list[dict[str, object]]:
+    """Rows of ``word_evidence``, w0 the most frequent word."""
+    return [
         {
             "corpus": "c",
             "contrast": "she/he",
@@ -183,11 +186,40 @@ def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
             "delta_nats_high": 1.5,
             "p": float(value),
         }
-        | dict.fromkeys(("n_word", "frequency_rank", "n_documents", "n_clusters"), 20)
+        | dict.fromkeys(("n_word", "n_documents", "n_clusters"), 20)
         | dict.fromkeys(("n_pair_f", "n_pair_m", "n_defined"), 9)
-        | {"per_million": 1.0, "run_id": "r"}
+        | {"per_million": 1.0, "frequency_rank": k + 1, "run_id": "r"}
         for k, value in enumerate(p)
     ]
+
+
+def test_a_list_that_somebody_picked_is_no_ranking(store: Store) -> None:
+    """As by `why --words LIST`: the ranking is that of all words, and the list is shown as one."""
+    counted(store)
+    associate(store, "c")
+    ranked = rows_of(store.root, "FROM listed_lean ORDER BY ALL")
+    rows = asked(np.full(40, 1e-6))
     store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    copies = [
+        {c: row[c] for c in ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")}
+        | {"counted": "copies once", "run_id": "r"}
+        for row in rows
+    ]
+    fill(store, "word_copies", copies)
+    assert rows_of(store.root, "FROM listed_lean ORDER BY ALL") == ranked
+    first, *others = why.sections(Facts(store.root))
+    assert isinstance(first, Section) and first.title == "Words that were picked by hand"
+    assert len(first.tables[0].rows) == 40 and len(others) == 12
+    # Thirty are looked up because they are frequent: only as frequent words are listed with them.
+    store.replace(
+        "word_copies", pa.Table.from_pylist([*copies[:5], *copies[35:]]), {"corpus": "c"}, "r"
+    )
+    names = {r["word"] for r in rows_of(store.root, "FROM listed_lean WHERE contrast = 'she/he'")}
+    assert names == {f"w{k}" for k in range(35)}
+
+
+def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
+    p = np.random.default_rng(2).random(40) ** 2
+    store.replace("word_evidence", pa.Table.from_pylist(asked(p)), {"corpus": "c"}, "r")
     found = {r["word"]: r["q"] for r in rows_of(store.root, "FROM listed_lean")}
     assert [found[f"w{k}"] for k in range(40)] == pytest.approx(stats.false_discovery_control(p))

@@ -27,21 +27,40 @@ from plumbline.warehouse.wordlists import side_names
 
 PLACE = 1010
 NAMES = ("why",)
-#: The last words that `why WORD` explained. `why --top` writes thousands, without `word_copies`.
+#: Words that `why WORD` explained, the last first; those of `why --top` have no `word_copies`.
 _EXPLAINED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
-ORDER BY run_id DESC, corpus, contrast, word LIMIT 12;"""
+ORDER BY run_id DESC, corpus, contrast, word;"""
+_SECTIONS = 12
+_PICKED = (
+    "Somebody asked about these words by name. They are not the words that lean most: those are in "
+    "the section on how words lean."
+)
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """A section for each of the words that were explained last."""
+    """A section for each of the words explained last, and a table of all if there are more."""
     explained = facts.query(_EXPLAINED)
     if not explained:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
-    for lean in explained:
+    if len(explained) > _SECTIONS:
+        yield Section(
+            "why", "Words that were picked by hand", [_PICKED], tables=[_picked(explained)]
+        )
+    for lean in explained[:_SECTIONS]:
         word = {key: lean[key] for key in ("corpus", "contrast", "word")}
         queries = {name: Rows((), query).where(**word).sql for name, query in QUERIES.items()}
         answer = {name: facts.query(query) for name, query in queries.items()}
         yield word_section(answer, folded=True)
+
+
+def _picked(rows: Rows) -> PageTable:
+    columns = [
+        *("corpus", "contrast", "word"),
+        ("lean, nats", "delta_nats"),
+        ("co-occurrences", lambda r: f"{r['n_pair_f']:,} / {r['n_pair_m']:,}"),
+        ("interval over", lambda r: counted(r["n_clusters"], r["clusters"])),
+    ]
+    return table("Words asked about, 95% intervals in brackets", rows, columns, searchable=True)
 
 
 #: Most collocates listed per side, and most sources; the warehouse's tables have more.
