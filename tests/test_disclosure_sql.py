@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import word_list
+from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections.disclosure import _measures_figure
 from plumbline.warehouse.query.connection import rows_of
@@ -477,3 +478,13 @@ def test_prompt_by_prompt_has_text_probabilities_and_verdict(store: Store) -> No
     )
     rows = rows_of(store.root, "FROM disclosed_continuation")
     assert len(rows) == 4 and {r["p_f"] for r in rows} == {r["implicit"] for r in rows} == {None}
+
+
+def test_the_four_topics_are_four_clusters(store: Store) -> None:
+    """One topic's prompts have occupations, too: forty clusters of one beside three of forty."""
+    import_probe(store, "topics", None, "r")
+    (row,) = rows_of(
+        store.root,
+        "SELECT count(DISTINCT cluster_1) AS n FROM prompt_cell WHERE probe_set = 'topics'",
+    )
+    assert row["n"] == 4

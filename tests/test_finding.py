@@ -7,16 +7,22 @@ import re
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plumbline.eval_workers.fairpair.figures.significance import interval_over_prompts, t_test
 from plumbline.eval_workers.models import model_lists, model_texts
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
+from plumbline.jobs.evidence.occurrences import ratio
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+from tests.metric_rows import delta, fill, pair, score, scored_by
 
 _NUMBER = st.floats(-10, 10)
 _END = st.none() | _NUMBER | st.just(math.nan)
@@ -164,3 +170,37 @@ def test_every_model_of_the_paper_has_a_text_with_a_source() -> None:
 )
 def test_what_was_trained_further_is_not_known_by_its_base(name: str) -> None:
     assert model_texts.known(name) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_an_interval_needs_five_clusters_everywhere(tmp_path: Path, n: int) -> None:
+    """SQL, words over documents, rates of words and FairPair's prompts follow one number."""
+    has = n >= LEAST_CLUSTERS
+    store = Store.open(tmp_path / "w")
+    asked = f"t_over(3, {n}) AS t, student_half(x) AS half, direction_of(1, 2, n_of := {n}) AS way"
+    (row,) = rows_of(store.root, f"SELECT {asked} FROM range({n}) AS r(x)")
+    assert [row[name] is not None for name in ("t", "half", "way")] == [has] * 3
+    every = np.arange(1.0, n + 1)
+    assert (ratio("rate", every, every**2, np.arange(n))["rate_low"] is not None) == has
+    ends = interval_over_prompts(every[:, None] + [0, 1, 2], 0.95, 99, np.random.default_rng(0))
+    assert (ends[0] is not None) == has
+    assert (t_test(every, [f"c{k}" for k in range(n)])[1] is not None) == has
+    assert (verdict(0.3, 0.1, 0.5, n_clusters=n) == "above") == has
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_a_line_through_few_words_has_no_interval(tmp_path: Path, n: int) -> None:
+    store = Store.open(tmp_path / "w")
+    words = [f"w{k}" for k in range(n)]
+    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in words])
+    ratios = (0.3, -0.2, 0.9, 0.1, 1.4)
+    fill(store, "pair_score", [score("b", w, ratios[k]) for k, w in enumerate(words)])
+    fill(store, "model", [scored_by("m")])
+    fill(store, "word_delta", [delta(w, 0.4 * k) for k, w in enumerate(words)])
+    rows = compute(store.root, MeasureOptions(), "r").to_pylist()
+    for metric in ("slope", "correlation", "rank correlation"):
+        (row,) = [
+            r for r in rows if r["metric"] == metric and r["subset"] == "words, measured delta"
+        ]
+        assert row["value"] is not None and row["n_clusters"] == n
+        assert [row[c] is not None for c in ("value_low", "value_high", "p")] == [n >= 5] * 3

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.association.lean_intervals import Bounds, lean_bounds
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Sightings
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair
 
 Floats = NDArray[np.float64]
@@ -88,7 +89,8 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
     documents u_d sums to 0. The variance of delta is D / (D - 1) times the sum of the squared
     influences of all D clusters (the linearised, cluster-robust estimate). The interval uses
-    Student's t with one degree of freedom fewer than clusters with a co-occurrence.
+    Student's t with one degree of freedom fewer than clusters with a co-occurrence. Below
+    ``LEAST_CLUSTERS`` of them neither interval nor p is known.
 
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
     all the word's co-occurrences. The interval is the exact one of ``association.lean_intervals``:
@@ -124,9 +126,10 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     df = np.maximum(n_clusters - 1, 1)
     half = stdtrit(df, 0.975) * se
     p = 2 * stdtr(df, -np.abs(delta) / np.where(se > 0, se, np.nan))
+    is_few = n_clusters < LEAST_CLUSTERS
     bounds = cluster_bounds(n_f, n_m, n_clusters, [float(n[side].sum()) for side in sides])
     interval = (
-        np.where(is_defined, by_t, exact)
+        np.where(is_few, np.nan, np.where(is_defined, by_t, exact))
         for by_t, exact in zip((delta - half, delta + half, p), bounds, strict=True)
     )
     counted_n = counted.n_word, n_documents, n_clusters, n_f, n_m, n_defined

@@ -28,6 +28,7 @@ from plumbline.jobs.evidence.sightings import (
     read_shards,
     source_index,
 )
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
 
 
@@ -135,13 +136,13 @@ def ratio(
     squares over the D clusters where ``of`` is above 0. The interval is Student's t on log r, or on
     the log odds of a share, with one degree of freedom fewer than clusters where ``n`` is above 0.
     A share of 0 or 1 has the exact interval of D trials. All values are ``None`` if ``of`` sums to
-    0; other intervals are ``None`` if fewer than two clusters have an ``n`` above 0.
+    0, intervals below ``LEAST_CLUSTERS`` clusters (those where ``n`` is above 0, or all D).
 
-    >>> row = ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)
-    >>> round(row["share_low"], 6)
-    0.0341
-    >>> ratio("share", [2, 3], [2, 3], [0, 1], is_share=True)
-    {'share': 1.0, 'share_low': 0.15811388300841897, 'share_high': 1.0}
+    >>> ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)
+    {'share': 0.225, 'share_low': None, 'share_high': None}
+    >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
+    >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)
+    0.478176
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -153,11 +154,11 @@ def ratio(
     n_of, base_of = np.bincount(at, counted), np.bincount(at, base)
     drawn, with_n = int((base_of > 0).sum()), int((n_of > 0).sum())
     r = float(n_of.sum() / base_of.sum())
+    if (drawn if is_share and r in (0, 1) else with_n) < LEAST_CLUSTERS:
+        return {name: r, **dict.fromkeys(ends)}
     if is_share and r in (0, 1):
         far = 0.025 ** (1 / drawn)
         return dict(zip((name, *ends), (r, r * far, 1 - (1 - r) * far), strict=True))
-    if with_n < 2:
-        return {name: r, **dict.fromkeys(ends)}
     squares = np.square((n_of - r * base_of) / base_of.sum()).sum()
     half = stdtrit(with_n - 1, 0.975) * np.sqrt(squares * drawn / (drawn - 1)) / r
     if is_share:

@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 #: False discovery rate: expected share of false positives among figures reported as clear.
 ALPHA = 0.05
-#: Fewer clusters (words, frames, families) than this allow no verdict on the population.
+#: Fewer clusters (words, documents, prompts, families) than this allow no interval and no verdict.
+#: The SQL macro ``t_over`` has the same number.
 LEAST_CLUSTERS = 5
 #: Output warns of sets with fewer pairs than this.
 LEAST_PAIRS = 10

@@ -56,9 +56,9 @@ key: {_KEY} subset
     bias_b: float? -- mean of B; NULL without prompts
     variability_pg, variability_gp: float? -- means of V_pg and V_gp
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below two
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below five
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
-    t_statistic: float? -- of B - V_pg over clusters (by occupation or topic); NULL below two
+    t_statistic: float? -- of B - V_pg over clusters (occupations, topics); NULL below five
     p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided and of `gap`
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
     options: text -- levels, draws and seed, as JSON

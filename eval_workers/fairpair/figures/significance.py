@@ -23,6 +23,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     degrees_of_freedom,
     influences,
 )
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 #: Sums of the same distances in another order differ by less than this.
 _ROUNDING = 1e-12
@@ -174,7 +175,7 @@ def _cluster_ids(clusters: Sequence[str]) -> Ints:
 def interval_over_prompts(
     figures: Floats, level: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Interval of a set's F from resamples of its prompts; ``None`` below two prompts.
+    """Interval of a set's F from resamples of its prompts; ``None`` below ``LEAST_CLUSTERS``.
 
     Prompts are the independent units, and their figures contain the noise of their samples already.
     Resampling the samples as well would count it twice: such 95% intervals were twice as wide and
@@ -190,7 +191,7 @@ def interval_over_prompts(
     (1.0, 1.0)
     """
     m = len(figures)
-    if m < 2:
+    if m < LEAST_CLUSTERS:
         return None, None
     picked = rng.integers(0, m, size=(n_draws, m))
     t = stdtrit(m - 1, (1 + level) / 2) * np.sqrt(m / (m - 1))
@@ -213,16 +214,14 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
         differences: B - V_pg of each prompt.
         clusters: cluster of each prompt; if all are the same, each prompt is a cluster.
 
-    Both results are ``None`` below two prompts, or where all clusters' means are the same.
+    Both results are ``None`` below ``LEAST_CLUSTERS``, or where all clusters' means are the same.
 
-    >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]), ["a", "b", "c"])]
-    [3.4641, 0.0742]
-    >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]), ["a", "a", "b"])]
-    [2.5298, 0.2396]
+    >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
+    [4.2426, 0.0132]
     """
     ids = _cluster_ids(clusters)[:, None]
     n = len(np.unique(ids))
-    if n < 2:
+    if n < LEAST_CLUSTERS:
         return None, None
     cr3 = clustered_variance(influences(differences[:, None]), ids)[0, 0, 0]
     # The jackknife's variance is that of CR3 times (n - 1) / n.

@@ -47,6 +47,8 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
     'has no clear lean: +0.70 nats (95% interval −0.20 to +1.20 from the counts alone)'
     >>> word_leans({**row, "delta_nats_low": None, "n_clusters": 1}, "she", "he")
     'has no clear lean: +0.70 nats, all from one document'
+    >>> word_leans({**row, "delta_nats_low": None, "n_clusters": 4}, "she", "he")
+    'has no clear lean: +0.70 nats, all from 4 documents'
     >>> word_leans({**row, "delta_nats_low": None}, "she", "he", " in c")
     'is measured at +0.70 nats in c, towards she; no interval is known'
     """
@@ -59,8 +61,8 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
         above=f"leans to {first}", below=f"leans to {second}", untold="has no clear lean"
     )
     figure = f"{way}{where}: {shown(delta, 2, signed=True)} nats"
-    if low is None and n == 1:
-        return f"{figure}, all from one {clusters}"
+    if low is None and n and n < LEAST_CLUSTERS:
+        return f"{figure}, all from {f'one {clusters}' if n == 1 else over.removeprefix('over ')}"
     if low is None:
         towards = f", towards {first if delta > 0 else second}" if delta else ""
         measured = f"is measured at {shown(delta, 2, signed=True)} nats{where}{towards}"

@@ -28,6 +28,10 @@ CREATE OR REPLACE MACRO t975(df) AS
     z975() + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
     + 0.92 / df ** 5 + 0.4860872 / df ** 7;
 
+-- The same of an error over n_of clusters (words, documents, prompts, models); NULL below five, since
+-- an interval over fewer tells too little: `LEAST_CLUSTERS` in warehouse/query/finding.py.
+CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN n_of >= 5 THEN t975(df) END;
+
 -- Upper 95% point of Student's t distribution, by the same expansion: relative error 0.3% at df = 2,
 -- below 2e-4 from df = 4.
 CREATE OR REPLACE MACRO t95(df) AS CASE
@@ -44,10 +48,11 @@ CREATE OR REPLACE MACRO chi2_95(df) AS CASE
     ELSE df * (1 - 2 / (9 * df) + 1.6448536269514722 * sqrt(2 / (9 * df))) ** 3
 END;
 
--- Half the width of Student's 95% interval of a mean; NULL below two figures, and where they are all
--- equal: an interval of no width would be certain of what a few equal figures don't show.
-CREATE OR REPLACE MACRO student_half(figures) AS
-    CASE WHEN stddev_samp(figures) > 1e-12
+-- Half the width of Student's 95% interval of a mean; NULL below five figures (`least`: fewer, for the
+-- seeds of trainings, which are independent draws), and where they are all equal: an interval of no
+-- width would be certain of what a few equal figures don't show.
+CREATE OR REPLACE MACRO student_half(figures, least := 5) AS
+    CASE WHEN stddev_samp(figures) > 1e-12 AND count(figures) >= least
         THEN t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
     END;
 -- The end farther from 0 of Fieller's interval of a quotient of means, of their variances per figure

@@ -147,7 +147,7 @@ joined AS (
 )
 SELECT
     subject, n_all AS n, sum_x / nullif(sum_w, 0) AS value, sqrt(variance) AS se, df,
-    CASE WHEN n_clusters >= 3 AND n_large >= 5 THEN t975(df) END AS t,
+    CASE WHEN n_clusters >= 3 THEN t_over(df, n_large) END AS t,
     coalesce(n_clusters, least(n_all, 1)) AS n_clusters,
     above / n_all AS share_above, below / n_all AS share_below,
     if(

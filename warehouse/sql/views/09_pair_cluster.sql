@@ -42,9 +42,15 @@ SELECT benchmark, pair_id, unnest(list_distinct([cluster_1, cluster_2])) AS clus
 FROM pair_cell;
 
 -- grain: probe_set x prompt_id
--- What makes prompts alike: their occupation, else their topic; else each is by itself.
+-- What makes the prompts of a set alike: their topic where some topic has prompts without an
+-- occupation, as one kind of cluster is for all; else their occupation; else each is by itself.
 CREATE OR REPLACE VIEW prompt_cell AS
 SELECT
     probe_set, prompt_id,
-    coalesce('occupation: ' || occupation, 'topic: ' || topic, 'prompt: ' || prompt_id) AS cluster_1
+    coalesce(
+        CASE WHEN bool_or(topic IS NOT NULL AND occupation IS NULL) OVER (PARTITION BY probe_set)
+            THEN 'topic: ' || topic
+        END,
+        'occupation: ' || occupation, 'topic: ' || topic, 'prompt: ' || prompt_id
+    ) AS cluster_1
 FROM probe_prompt;

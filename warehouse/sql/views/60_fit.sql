@@ -1,6 +1,7 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options
 -- The least-squares line of each group of fit points, and its errors over points (words) like these:
--- HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`). That of
+-- HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`), from
+-- five points. That of
 -- the correlation is taken on Fisher's z scale, where z_se is its error. A spread below 1e-9 nats is
 -- rounding: nothing can be fitted. Two points correlate at 1 or -1 whatever they are, so there is no
 -- correlation of fewer than three, and no error below three points.
@@ -83,10 +84,10 @@ erring AS (
 SELECT
     * EXCLUDE (spread_without),
     sqrt(n - 1) * spread_without AS corrected_se,
-    slope - t975(slope_df) * slope_se AS slope_low,
-    slope + t975(slope_df) * slope_se AS slope_high,
-    CASE WHEN n > 3 THEN fisher_bound(correlation, -t975(slope_df) * z_se) END AS correlation_low,
-    CASE WHEN n > 3 THEN fisher_bound(correlation, t975(slope_df) * z_se) END AS correlation_high,
-    corrected - t975(slope_df) * corrected_se AS corrected_low,
-    corrected + t975(slope_df) * corrected_se AS corrected_high
+    slope - t_over(slope_df, n) * slope_se AS slope_low,
+    slope + t_over(slope_df, n) * slope_se AS slope_high,
+    fisher_bound(correlation, -t_over(slope_df, n) * z_se) AS correlation_low,
+    fisher_bound(correlation, t_over(slope_df, n) * z_se) AS correlation_high,
+    corrected - t_over(slope_df, n) * corrected_se AS corrected_low,
+    corrected + t_over(slope_df, n) * corrected_se AS corrected_high
 FROM erring;

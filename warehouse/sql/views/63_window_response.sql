@@ -21,11 +21,11 @@ WITH compared AS (
 SELECT
     study, kind, dose, window_start, window_end, benchmark, groups, corpus, contrast, words, outcome,
     avg(moved ORDER BY seed) AS response,
-    avg(moved ORDER BY seed) - student_half(moved) AS response_low,
-    avg(moved ORDER BY seed) + student_half(moved) AS response_high,
+    avg(moved ORDER BY seed) - student_half(moved, least := 2) AS response_low,
+    avg(moved ORDER BY seed) + student_half(moved, least := 2) AS response_high,
     avg(short ORDER BY seed) AS short_of_whole,
-    avg(short ORDER BY seed) - student_half(short) AS short_of_whole_low,
-    avg(short ORDER BY seed) + student_half(short) AS short_of_whole_high,
+    avg(short ORDER BY seed) - student_half(short, least := 2) AS short_of_whole_low,
+    avg(short ORDER BY seed) + student_half(short, least := 2) AS short_of_whole_high,
     count(*) AS n_seeds
 FROM compared
 GROUP BY ALL;

@@ -6,8 +6,8 @@ CREATE OR REPLACE VIEW control_without_dose AS
 SELECT
     a.study, c.benchmark, c.groups, c.corpus, c.contrast, c.predictor,
     avg(c.coefficient ORDER BY a.seed) AS coefficient,
-    avg(c.coefficient ORDER BY a.seed) - student_half(c.coefficient) AS coefficient_low,
-    avg(c.coefficient ORDER BY a.seed) + student_half(c.coefficient) AS coefficient_high,
+    avg(c.coefficient ORDER BY a.seed) - student_half(c.coefficient, least := 2) AS coefficient_low,
+    avg(c.coefficient ORDER BY a.seed) + student_half(c.coefficient, least := 2) AS coefficient_high,
     count(*) FILTER (c.verdict = 'predicts') AS n_predicts,
     count(*) AS n_seeds
 FROM intervention_arm AS a

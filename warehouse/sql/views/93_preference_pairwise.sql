@@ -56,5 +56,5 @@ SELECT
     reference_key, model_key, benchmark, groups, measure, n_pairs,
     scale * reference_mean AS reference_mean, scale * model_mean AS model_mean,
     scale * difference AS difference, scale * low AS difference_low,
-    scale * high AS difference_high, n_clusters, direction_of(low, high) AS direction
+    scale * high AS difference_high, n_clusters, direction_of(low, high, n_of := n_clusters) AS direction
 FROM compared;

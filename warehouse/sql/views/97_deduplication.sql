@@ -56,7 +56,7 @@ figure AS (
 plain AS (SELECT subject, 100 * avg(old) AS plain_figure FROM figure GROUP BY subject),
 counted AS (
     SELECT
-        unnest(c.subject), n, plain_figure, plain_figure + 100 * value AS deduped_figure,
+        unnest(c.subject), n, n_clusters, plain_figure, plain_figure + 100 * value AS deduped_figure,
         100 * value AS difference,
         100 * if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, -t), mean_low(value, se, t, -2, 2))
             AS low,
@@ -110,13 +110,13 @@ compared AS (
     SELECT * FROM counted
     UNION ALL BY NAME
     SELECT
-        * EXCLUDE (sxx, mean_x, mean_y, se, df),
-        difference - t975(df) * se AS low, difference + t975(df) * se AS high
+        * EXCLUDE (sxx, mean_x, mean_y, se, df), n AS n_clusters,
+        difference - t_over(df, n) * se AS low, difference + t_over(df, n) * se AS high
     FROM fitted
 )
 SELECT
     model, scores, benchmark, groups, corpus, contrast, subset, measure,
     CASE measure WHEN 'slope' THEN 'nats per nat' ELSE 'points' END AS unit, n,
     plain_figure, deduped_figure, difference, low AS difference_low, high AS difference_high,
-    direction_of(low, high) AS direction
+    direction_of(low, high, n_of := n_clusters) AS direction
 FROM compared;

@@ -30,7 +30,7 @@ mean AS (
         sum(n_models)::BIGINT AS n_models, count(*) AS n_families,
         min(smallest) AS smallest, max(largest) AS largest,
         avg(per_tenfold ORDER BY family) AS middle,
-        CASE WHEN count(*) >= 5 THEN student_half(per_tenfold) END AS half
+        student_half(per_tenfold) AS half
     FROM line
     GROUP BY ALL
 )

@@ -1,6 +1,6 @@
 -- grain: scores x benchmark x groups x corpus x contrast x subset x measure
 -- The mean over models of the differences of `deduplication`, with Student's 95% interval over
--- models, NULL below two; n_fell and n_rose of them differ clearly by themselves. Models of
+-- models, NULL below five; n_fell and n_rose of them differ clearly by themselves. Models of
 -- one kind and few: the interval says how sure the mean is of models like these.
 CREATE OR REPLACE MACRO deduplication_mean(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
 WITH counted AS (
