@@ -122,15 +122,15 @@ def associate(
             Words without a weight have no weighted sum.
 
     Raises:
-        UsageProblem: the corpus is unknown, or was imported and so has no counts; or the list can't
+        UsageProblem: the corpus is unknown, or was imported without counts; or the list can't
             be added, see :mod:`plumbline.jobs.association.target_lists`.
         MissingComponent: the kept documents are not on this machine.
         BadInput: the kept documents are damaged, or the file of weights can't be used.
         Interrupted: stopped by a signal; the same command resumes.
     """
     row = corpus_row(store, corpus)
-    if row["source"] != "counted":
-        raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no counts to associate")
+    if row["n_pairs"] is None:
+        raise UsageProblem(f"corpus {corpus!r}", "was imported without counts to associate")
     weights = WordWeights.read(word_weights) if word_weights else None
     before = contrasts_of(store, row)
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)

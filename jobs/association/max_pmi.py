@@ -82,8 +82,8 @@ def constrain(
 
     A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta is
     not used. An unknown word could lean more than the known words, so its pair is undecided at
-    every eta that no known delta exceeds. Imported statistics have no counts: every delta is used,
-    and words without a delta are skipped.
+    every eta that no known delta exceeds. With a ``least_count`` of 0, and in a corpus without
+    counts, every delta is used and words without one are passed over, as in the released MaxPMI.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
     female and male). In a corpus that isn't English, the first pair of its word list replaces
@@ -143,10 +143,10 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """The deltas of known words, and ``least_count`` (``None`` if the corpus has no counts)."""
+    """The deltas of known words, and ``least_count`` (``None`` if every delta is used)."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
-    used = least_count if n_least.null_count < rows.num_rows else None
+    used = least_count or None if n_least.null_count < rows.num_rows else None
     rows = rows.filter(pc.fill_null(pc.greater_equal(n_least, least_count), True))
     return dict(zip(rows["word"].to_pylist(), rows["delta_nats"].to_pylist(), strict=True)), used
 

@@ -105,7 +105,7 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     corpus = row["corpus"]
     if not store.units("word_delta", corpus=corpus):
         return f"run plumbline corpus associate --corpus {corpus}"
-    if row["source"] != "counted":
+    if row["n_pairs"] is None:
         names = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
         others = [] if contrast in names else names
         return f"the imported statistics have {'only ' + ', '.join(others) if others else 'none'}"

@@ -1,27 +1,40 @@
 """Importing published word statistics as a corpus: each word's occurrences and lean.
 
 The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
-occurrences and share of all kept tokens, but not the counts behind the deltas. So an imported
-corpus has no PMI, no standard errors and no total except the number of kept tokens.
+occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger file
+(:mod:`plumbline.jobs.ingest.released_pmi`). With it in the same folder the corpus has counts like
+one that was counted here; without it, no PMI, no standard errors and no total except the tokens.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_lookup import writes_corpus
+from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, beside, released_counts
 from plumbline.jobs.kernel.json_fallback import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.text.csv_rows import Record, records
+from plumbline.warehouse.wordlists import WordList, load
 
 #: The contrast of the released deltas.
 CONTRAST = "she/he"
+#: Name of the word list of the words whose co-occurrences are released.
+LIST = "gendered-released"
+#: How the release counted, as far as the paper says; a token of the Pile has about 1.66 pairs, so a
+#: co-occurrence isn't counted in each window that holds it, as by the rule `windows`.
+RULE, WINDOW = "pairs", 10
+#: Tables that only a corpus with counts has.
+_OF_COUNTS = ("pair_count", "word_list", "word_association", "word_bound")
 _FILE = "pmi_file_w_counts.csv"
 _COLUMNS = ("word", "pmi_diff", "counts", "freq")
 _INT64_MAX = 2**63 - 1
@@ -32,12 +45,16 @@ class ImportedStatistics:
     """Outcome of an import: rows in the file = ``n_words`` + ``n_rejected``.
 
     ``n_tokens`` is the corpus's number of kept tokens, also of words that the file lacks.
+    ``n_counted``: words with co-occurrences, from the file of PMI. Its other rows, and words whose
+    delta it doesn't give, are ``n_uncounted`` rejects. Both None without that file.
     """
 
     corpus: str
     n_words: int
     n_rejected: int
     n_tokens: int
+    n_counted: int | None = None
+    n_uncounted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,9 +72,11 @@ class _Row:
     reason: str = ""
 
 
-@writes_corpus
 def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
+
+    If the file of PMI is beside it, also into ``pair_count`` and ``word_list``, and ``word_delta``
+    and its kin are then those of :func:`~plumbline.jobs.association.associations.associate`.
 
     The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
     that more than half of the usable rows share. Rows that imply another total, or can't be used
@@ -72,6 +91,14 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
         BadInput: the file does not exist, can't be read to its end, lacks a column, or holds no
             usable row or no total; the warehouse is then left as it was.
     """
+    done = _import(store, corpus, path, run_id)
+    if done.n_counted is not None:
+        associate(store, corpus)
+    return done
+
+
+@writes_corpus
+def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
     file = _locate(path)
     _refuse_counted(store, corpus)
     rows = [_parse(record) for record in records(file, _COLUMNS)]
@@ -80,8 +107,19 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
     if (n_sum := sum(r.n_word for r in good)) > total:
         problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
         raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
-    _write(store, file, corpus, good, rejected, total, run_id)
-    return ImportedStatistics(corpus, len(good), len(rejected), total)
+    pmi, counts, uncounted = beside(file), None, list[tuple[Path, PmiRow]]()
+    if pmi:
+        deltas = {r.word: r.delta_nats for r in good}
+        counts = released_counts(pmi, {r.word: r.n_word for r in good}, deltas)
+        counted = set(counts.word)
+        reason = f"its pmi_diff isn't used: {pmi.name} has no counts of the word"
+        lost = [PmiRow(r.number, r.word, {}, reason) for r in good if r.word not in counted]
+        uncounted = [*((pmi, r) for r in counts.rejected), *((file, r) for r in lost)]
+    rejects = [*((file, r) for r in rejected), *uncounted]
+    _write(store, corpus, good, counts, rejects, total, run_id)
+    n_counted = len(counted) if counts else None
+    n_uncounted = len(uncounted) if counts else None
+    return ImportedStatistics(corpus, len(good), len(rejected), total, n_counted, n_uncounted)
 
 
 def _locate(path: Path) -> Path:
@@ -166,23 +204,28 @@ def _agreeing(rows: Sequence[_Row], total: int) -> tuple[list[_Row], list[_Row]]
     return list(good.values()), rejected
 
 
+def _list_of(targets: Collection[str]) -> WordList:
+    """The pairs of the list `gendered` whose words are both among the targets, and the others."""
+    known = load("gendered")
+    pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
+    paired = {word for p in pairs for word in (p.a, p.b)}
+    unpaired = tuple(sorted({*targets} - paired))
+    return WordList(LIST, "", known.source, pairs, unpaired, known.groups)
+
+
 def _write(
     store: Store,
-    file: Path,
     corpus: str,
     good: Sequence[_Row],
-    rejected: Sequence[_Row],
+    counts: ReleasedCounts | None,
+    rejects: Sequence[tuple[Path, _Row | PmiRow]],
     total: int,
     run_id: str,
 ) -> None:
     partition = {"corpus": corpus}
-    counts = [{"corpus": corpus, "word": r.word, "n_word": r.n_word} for r in good]
-    fixed = {"contrast": CONTRAST, "n_defined": 1}
-    deltas = [
-        {**row, **fixed, "delta_nats": r.delta_nats} for row, r in zip(counts, good, strict=True)
-    ]
+    words = [{"corpus": corpus, "word": r.word, "n_word": r.n_word} for r in good]
     key = {"stage": "import", "subject": corpus}
-    rejects = [
+    rejected = [
         {
             **key,
             "run_id": run_id,
@@ -191,7 +234,7 @@ def _write(
             "reason": r.reason,
             "excerpt": excerpt(r.word.encode("utf-8", "surrogateescape")),
         }
-        for r in rejected
+        for file, r in rejects
     ]
     row = {
         **{"corpus": corpus, "source": "imported", "run_id": run_id},
@@ -200,11 +243,30 @@ def _write(
         "n_words_kept": len(good),
         "n_tokens_pruned": total - sum(r.n_word for r in good),
     }
-    is_new = not cast(TABLES["word_delta"], deltas).equals(store.read("word_delta", **partition))
+    new: dict[str, pa.Table | list[dict[str, object]]] = {"word_count": words}
+    if counts:
+        listed = _list_of({*counts.target})
+        rule: dict[str, object] = {"rule": RULE, "window": WINDOW}
+        row |= {**rule, "targets": LIST, "targets_hash": listed.hash, "n_words": counts.n_rows}
+        row["n_pairs"] = round(counts.per_token * total)
+        columns = {"word": counts.word, "target": counts.target, "n_pair": counts.n_pair}
+        fixed = {name: [value] * len(counts.word) for name, value in {**partition, **rule}.items()}
+        new |= {"pair_count": pa.table({**fixed, **columns}), "word_list": listed.rows(corpus)}
+    else:
+        fixed_delta = {"contrast": CONTRAST, "n_defined": 1}
+        new["word_delta"] = [
+            {**word, **fixed_delta, "delta_nats": r.delta_nats}
+            for word, r in zip(words, good, strict=True)
+        ]
+        new |= {table: [] for table in _OF_COUNTS}
+    is_new = any(
+        not cast(TABLES[name], rows).equals(store.read(name, **partition))
+        for name, rows in new.items()
+    )
     with store.together(run_id, "corpus import"):
-        store.replace("word_count", counts, partition, run_id)
-        store.replace("word_delta", deltas, partition, run_id)
-        store.replace("reject", rejects, key, run_id)
-        for table in ("pair_association", "vocabulary", "seed_word") if is_new else ():
-            store.drop(table, partition)
+        for name, rows in new.items() if is_new else ():
+            store.replace(name, rows, partition, run_id)
+        store.replace("reject", rejected, key, run_id)
+        for name in ("pair_association", "vocabulary", "seed_word") if is_new else ():
+            store.drop(name, partition)
         store.publish("corpus", [row], unit="corpus", run_id=run_id)

@@ -452,9 +452,10 @@ class Constrain(Command):
     least_count: Annotated[
         int,
         Field(
-            ge=1,
+            ge=0,
             le=1_000_000_000,
-            description="Fewest co-occurrences on each side for a word's delta to count.",
+            description="Fewest co-occurrences on each side for a word's delta to count; 0: every "
+            "delta counts and no word is unknown, as in the released MaxPMI.",
         ),
     ] = LEAST_COUNT
 

@@ -136,16 +136,31 @@ def reproduce(
     changes = deduplication_rows(
         store, corpus, {f.eta_nats for f in figures if f.metric == DEDUPLICATION}, models
     )
+    of_words = neighbours(store, release.statistics, corpus)
     return ReleaseResult(
         compare(sorted(figures, key=lambda f: f.table), [*rows, *changes]),
         starts(rows),
-        claims.check(store, models, corpus, claims.packaged()),
+        claims.check(store, models, corpus, claims.packaged(), of_words),
         rows_of(store.root, _SIZES, {"corpus": corpus}),
         rows_of(store.root, _DEDUPLICATION, {"corpus": corpus}),
         models,
         _incomplete(imported),
         max_pmi,
     )
+
+
+def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, pa.Table]:
+    """The relations `near` and `tau` of the claims; empty without the release's file of PMI."""
+    from plumbline.jobs.ingest.released_pmi import beside, read_pmi
+    from plumbline.jobs.ingest.released_statistics import LIST
+    from plumbline.pipelines.reproduce.word_lists import agreement_of
+
+    pmi = beside(statistics) if statistics else None
+    if pmi is None:
+        return {}
+    near = [{"word": r.word, "targets": [*r.pmi]} for r in read_pmi(pmi) if not r.reason]
+    tau = [asdict(a) for a in agreement_of(store, corpus, LIST)]
+    return {"near": pa.Table.from_pylist(near), "tau": pa.Table.from_pylist(tau)}
 
 
 _OF_RELEASE = "scores = 'released' AND corpus IN ('', $corpus)"
@@ -210,7 +225,7 @@ def _import_leans(
     import_statistics(store, corpus, release.statistics, run_id)
     for name in release.benchmarks:
         announce(f"MaxPMI of {name}")
-        constrain(store, corpus, name)
+        constrain(store, corpus, name, least_count=0)
     if not released:
         return None
     ours = _max_pmi(store, corpus)

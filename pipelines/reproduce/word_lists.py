@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from plumbline.pipelines.reproduce.tau_interval import (
     tau_errors,
     tau_interval,
 )
+from plumbline.pipelines.reproduce.unstereoeval.claims import packaged
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -38,6 +37,8 @@ _FEWEST_WORDS = 50
 _TIE_DIGITS = 9
 #: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
+#: Words of the Pile's English vocabulary, of which Table 4 gives percentages (App. B: 120k).
+_VOCABULARY = 120_339
 #: Claims of App. A: two pairs with strongly correlated deltas; signs of tau with other pairs.
 _STRONG = ("her/him", "her/his")
 _SIGNS = (
@@ -88,12 +89,13 @@ def compare_list(
         progress: called with (resamples done, all), for the intervals of tau.
 
     Raises:
-        UsageProblem: the corpus or list is unknown, the corpus was imported, words of the list were
-            not counted, or the corpus has no deltas yet.
+        UsageProblem: the corpus or list is unknown, the corpus was imported without counts, words
+            of the list were not counted, or the corpus has no deltas yet.
     """
     row = corpus_row(store, corpus)
-    if row["source"] != "counted":
-        raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no word list to compare")
+    if row["n_pairs"] is None:
+        problem = "was imported without counts, so it has no word list to compare"
+        raise UsageProblem(f"corpus {corpus!r}", problem)
     lists = {x.name: x for x in corpus_lists(store, row)}
     word_list = lists[name] if name in lists else wordlists.load(name)
     counted = {word for x in lists.values() for word in x.targets}
@@ -114,7 +116,7 @@ def compare_list(
         pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = pile
     near = None
-    if "she/he" in contrasts:
+    if "she/he" in contrasts and row["source"] == "counted":  # only these words are released
         [row_near] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         near = near_pronouns(row_near)
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
@@ -275,6 +277,13 @@ def matrix(compared: ComparedList) -> tuple[list[str], NDArray[np.float64]]:
     return contrasts, tau
 
 
+def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
+    """Kendall tau-b of every two pairs of one of the corpus's own word lists, without intervals."""
+    lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
+    contrasts = [p.contrast for p in lists[name].pairs]
+    return agreement(contrasts, _deltas(store, corpus, contrasts))
+
+
 @cache
 def printed() -> dict[str, tuple[int, float]]:
     """Table 4 by contrast: words of the Pile with a delta, and their percent of its vocabulary.
@@ -282,9 +291,10 @@ def printed() -> dict[str, tuple[int, float]]:
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
     """
-    text = (resources.files(__package__) / "pile_pairs.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return {r["contrast"]: (int(r["n_words"]), float(r["percent_of_vocabulary"])) for r in rows}
+    [claim] = (c for c in packaged() if c.where == "App. A, Table 4" and len(c.printed) > 1)
+    contrasts = sorted(p.contrast for p in wordlists.load("gendered").pairs)
+    counts = zip(contrasts, map(int, claim.printed), strict=True)
+    return {contrast: (n, round(100 * n / _VOCABULARY, 2)) for contrast, n in counts}
 
 
 def near_pronouns(row: dict[str, Any]) -> str:

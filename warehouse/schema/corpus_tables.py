@@ -45,8 +45,8 @@ key: corpus /
     n_rejected: int -- documents rejected, each a row in `reject`
     n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
     n_kept_tokens: int [tokens] -- tokens after stop words are dropped, also of pruned words
-    n_words: int? -- distinct words counted, also the pruned ones; NULL if imported
-    n_pairs: int? [pairs] -- all co-occurrences, not only those with targets; NULL if imported
+    n_words: int? -- distinct words counted, also the pruned ones; NULL if not known
+    n_pairs: int? [pairs] -- all co-occurrences, not only with targets; NULL if not known
     min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
     n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
     n_tokens_pruned: int [tokens] -- `n_kept_tokens` minus the sum of `n_word`

@@ -69,7 +69,7 @@ key: corpus benchmark / contrast pair_id
     n_words: int? -- kept tokens of the template; NULL where MaxPMI is imported
     n_words_defined: int? -- words with a delta that counts; NULL where MaxPMI is imported
     n_words_unknown: int? -- the others, which could lean more; NULL for statistics without counts
-    least_count: int? [pairs] -- co-occurrences on each side if a delta counts; NULL without counts
+    least_count: int? [pairs] -- co-occurrences on each side if a delta counts; NULL: every delta
 
 rating_question: Questions to raters about the pairs of a benchmark.
 by: benchmark export-ratings

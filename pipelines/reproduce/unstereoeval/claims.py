@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from itertools import groupby
@@ -17,11 +17,13 @@ from plumbline.pipelines.reproduce.compare import AGREE, NOT_RUN, OFF
 from plumbline.warehouse.query.connection import connect, query
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, load, toml_table
+from plumbline.warehouse.wordlists import load as load_list
 
 if TYPE_CHECKING:
     import duckdb
 
 _FILE = "claims.toml"
+_TEXTS = pa.list_(pa.string())
 #: Sets of UnStereoEval in the order of its tables.
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 #: Limits on |MaxPMI| of the rows of `card`; ``inf`` for none.
@@ -70,12 +72,27 @@ def packaged() -> list[ReleaseClaim]:
     return list(load(_ClaimFile, resources.files(__package__) / _FILE, _FILE).claim)
 
 
+#: Relations of words and their gendered neighbours, empty as without the release's file of PMI.
+_NO_NEIGHBOURS = {
+    "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
+    "tau": pa.table(
+        {"contrast_a": pa.array([], pa.string()), "contrast_b": pa.array([], pa.string())}
+        | {"n_words": pa.array([], pa.int64()), "tau_b": pa.array([], pa.float64())}
+    ),
+}
+
+
 def check(
-    store: Store, models: Sequence[str], corpus: str, claims: Iterable[ReleaseClaim]
+    store: Store,
+    models: Sequence[str],
+    corpus: str,
+    claims: Iterable[ReleaseClaim],
+    neighbours: Mapping[str, pa.Table] | None = None,
 ) -> list[CheckedClaim]:
     """Compare each printed value of the claims with the result of its query.
 
     ``models``: whose released scores are read. ``corpus``: name of the released word statistics.
+    ``neighbours``: the relations `near` and `tau`; None without the file of PMI.
     Claims are about the whole release: empty unless the store has the scores of all 28 models on
     all five sets, and the word statistics.
     """
@@ -86,7 +103,18 @@ def check(
         if connection.sql(_IS_WHOLE).fetchall() != [(True,)]:
             return []
         connection.register("card", _cards(store, connection, corpus))
+        register_words(connection, neighbours or {})
         return [c for claim in claims for c in _checked(connection, claim, corpus)]
+
+
+def register_words(
+    connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
+) -> None:
+    """Register the relations `near`, `tau` (empty unless given) and `pair`."""
+    pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
+    relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
+    for name, rows in relations.items():
+        connection.register(name, rows)
 
 
 _IS_WHOLE = """
