@@ -442,6 +442,12 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
         assert (f.measured, f.low) == (whole["fairpair_f"], whole["fairpair_f_low"])
     assert "n_samples 10 (paper: 100)" in run.differs and "n_folds 0" in run.unknown
     assert "texts filtered (paper: as-published)" in run.differs
+    assert "filter_unit words" in run.unknown and not any("limit" in d for d in run.differs)
+    by_rules = store.read("fairpair_set").to_pylist()
+    other = {"perturber": f"{SAMPLED.perturber}-characters-0.3"}
+    put(store, "fairpair_set", [{**row, **other} for row in by_rules])
+    more = measured(paper, store, figures(paper, None), ["GPT2-XL=m"]).runs
+    assert "filter_limit 0.3 (paper: 0.15)" in {d for one in more for d in one.differs}
     made = [r for r in store.read("perturbed_continuation").to_pylist() if r["side"] == "original"]
     shares = [
         [100.0 * r["is_valid"] for r in made if r["prompt_id"] == f"job{k}"] for k in range(6)

@@ -168,7 +168,7 @@ class Atlas(_Release, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Beside(_Published, _Figures):
+class _Beside(_Published, _Figures, Command):
     """Printed figures beside the runs of a warehouse."""
 
     paper: ClassVar[str]
