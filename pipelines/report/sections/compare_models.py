@@ -59,7 +59,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not compared:
         yield Missing(_TITLE, "plumbline score --model ANOTHER_MODEL --benchmark NAME")
         return
-    intro, tables = [*(_sentence(*difference) for difference in compared), _RULE], list[PageTable]()
+    sentences = [_sentence(*difference) for difference in compared]
+    intro, tables = [*sentences, *_agreement(facts), _RULE], list[PageTable]()
     figures = [_figure(rows, reference) for rows, reference in compared if reference]
     if figures:
         intro.append(_MEDIAN_MODEL)
@@ -143,6 +144,20 @@ def _sentence(rows: Rows, reference: str) -> str:
         f"estimate is {furthest['model']}'s: {_points(furthest, 'us_difference')} of US. By PD "
         f"{n_pd['above']} lean further to {first} and {n_pd['below']} further to {second}."
     )
+
+
+def _agreement(facts: Facts) -> Iterator[str]:
+    """A sentence on how models' log ratios correlate; none without a correlation."""
+    sets = [
+        f"{shown(r['correlation'], 2, signed=True)} on {set_name(r)}"
+        + (f" ({shown(r['least'], 2)} to {shown(r['most'], 2)})" if r["n_models"] > 2 else "")
+        for r in facts.rows("model_correlation")
+    ]
+    if sets:
+        yield (
+            "Two models' log ratios of the same pairs correlate, on average over every two models, "
+            f"by {', '.join(sets)}."
+        )
 
 
 def _two_models(row: Row) -> str:
