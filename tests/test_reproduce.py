@@ -416,6 +416,14 @@ def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
             of = [cells[benchmark.lower(), measure] for measure in digits]
             line = f"| {benchmark} | {' | '.join(of)} |"
             assert line in page.replace("**", "").replace("−", "-"), line
+    compared = rows_of(store.root, "FROM training_text_difference WHERE measure = 'us'")
+    names = {name.lower(): name for name in ("USE-5", "USE-10", "USE-20", "WinoBias", "Winogender")}
+    assert {r["benchmark"] for r in compared} == names.keys()
+    for r in compared:
+        of = (r["mean_figure"], r["other_figure"], r["difference"])
+        ends = (r["difference_low"], r["difference_high"])
+        line = "| {} | {:.1f} | {:.1f} | {:.1f} ({:.1f} to {:.1f}) |"
+        assert line.format(names[r["benchmark"]], *of, *ends) in page.replace("−", "-"), r
 
 
 def whole(row: dict[str, Any]) -> bool:
