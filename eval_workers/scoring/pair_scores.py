@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: billion a minute or two. Its overhead (claim, file, part-filled last pass) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
+#: Ending of the name of a benchmark's baseline, see ``pairs.benchmarks.own.baseline``; view
+#: ``scored_pair`` has it too.
+BASELINE = "-baseline"
 #: A scored text: a sentence, or a sentence with the other one of its pair.
 Item = str | tuple[str, str]
 
@@ -66,12 +69,20 @@ def score_benchmarks(
 ) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
+    A benchmark's baseline is scored with it.
+
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With ``options.per_token`` also
     writes ``token_logprob``, and scores pairs without stored tokens again. Raises
     ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_steps`` raises.
     """
-    steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
+    steps = [PairScores.of(name, options) for name in with_baselines(store, benchmarks)]
     return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
+
+
+def with_baselines(store: Store, benchmarks: Sequence[str]) -> list[str]:
+    """The benchmarks, each followed by its baseline if it has one."""
+    every = dict.fromkeys(x for name in benchmarks for x in (name, f"{name}{BASELINE}"))
+    return [x for x in every if x in benchmarks or store.units("benchmark_pair", benchmark=x)]
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:

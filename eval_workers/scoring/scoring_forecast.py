@@ -71,10 +71,12 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
     Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
     from plumbline.eval_workers.models.size_forecast import prospect
+    from plumbline.eval_workers.scoring.pair_scores import with_baselines
     from plumbline.eval_workers.scoring.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
-    counts = [todo(store, model, name, task.options) for name in task.benchmarks]
+    names = with_baselines(store, task.benchmarks)
+    counts = [todo(store, model, benchmark, task.options) for benchmark in names]
     size, name = model.size, model.identity.model
     types = [task.options.dtype, *filter(None, [task.options.quantisation])]
     note = f"{size.n_embedding:,} of them embeddings, {' and '.join(types)}"

@@ -21,8 +21,10 @@ from typing import Protocol
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import Row as Row
+from plumbline.eval_workers.pairs.benchmarks.own.baseline import baseline_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
+from plumbline.eval_workers.scoring.pair_scores import BASELINE
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
@@ -216,8 +218,12 @@ def import_benchmark(
         {"benchmark": name, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(parsed.facts.items(), 1)
     ]
+    base = f"{name}{BASELINE}"
+    baseline = [{"benchmark": base, **pair} for pair in baseline_pairs(parsed.pairs)]
     with store.together(run_id, f"benchmark {name}"):
         replaced = replace_pairs(store, name, pairs, run_id)
+        if baseline or store.units("benchmark_pair", benchmark=base):
+            replace_pairs(store, base, baseline, run_id)
         if facts or store.read("benchmark_fact", benchmark=name).num_rows:
             store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)

@@ -107,7 +107,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if any(row["rank"] is not None for row in facts.rows("metric")):
         intro.append(_RANKS)
     few = few_pairs(facts.metrics("us", subset="all"))
-    alerts = [*([f"{few}."] if few else []), *_alerts(scores)]
+    alerts = [*([f"{few}."] if few else []), *_baselines(facts), *_alerts(scores)]
     yield Section("preference", _TITLE, intro, alerts, figures, tables)
 
 
@@ -119,6 +119,31 @@ def _meaning(benchmarks: Sequence[Mapping[str, str]]) -> list[str]:
     first, second = of_two[0].split("/") if len(of_two) == 1 else named
     meaning = _MEANING.format(first=first, second=second)
     return [meaning, _MANY_GROUPS] if len(kinds) > len(of_two) else [meaning]
+
+
+def _baselines(facts: Facts) -> Iterator[str]:
+    """A warning for each benchmark whose groups differ by content words, and PD less its baseline.
+
+    Only benchmarks of which PD is known are named, with at most ``ONE_BY_ONE`` figures.
+    """
+    for row in facts.rows("baseline"):
+        if not facts.metrics("pd", benchmark=row["benchmark"]):
+            continue
+        less = facts.metrics("pd", benchmark=row["benchmark"], subset="less baseline")
+        figures = [
+            f"{r['model']} {shown(r['value'], 1, signed=True)} ({sureness(r, 1, signed=True)})"
+            for r in less[:ONE_BY_ONE]
+        ]
+        without = (
+            f"PD in points less that of such sentences: {', '.join(figures)}"
+            if figures
+            else (f"`plumbline score --benchmark {row['benchmark']}` scores such sentences too")
+        )
+        yield (
+            f"{row['benchmark']}: {counted(row['n_pairs'], 'pair')} differ by content words, as in "
+            f"“{row['sentence_a']}” and “{row['sentence_b']}”, so PD also tells how frequent these "
+            f"words are. {without}{', ...' if len(less) > ONE_BY_ONE else ''}."
+        )
 
 
 def _alerts(scores: Rows) -> list[str]:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Row
+from plumbline.eval_workers.pairs.benchmarks.own.baseline import baseline_warning
 from plumbline.warehouse.query.finding import LEAST_PAIRS
 
 #: Most entries such as `x/y (1)` in the warning about too few pairs.
@@ -13,7 +14,7 @@ _NAMED = 6
 
 
 def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
-    """A line for each kind of doubt: names of groups, repeated sentences, too few pairs.
+    """A line for each kind of doubt: names of groups, repeats, content words, too few pairs.
 
     >>> groups = [("x", "y"), ("y", "x"), *[("X", "y")] * 10]
     >>> rows = [{"sentence_a": f"{k}", "sentence_b": "b", "group_a": a, "group_b": b}
@@ -43,6 +44,7 @@ def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
             f"category: {len(repeats):,}; the first, {again['pair_id']}, repeats "
             f"{first['pair_id']} (each counts; delete those you don't mean)"
         )
+    yield from baseline_warning(pairs)
     few = [f"{a}/{b} ({n})" for (a, b), n in sorted(n_of.items()) if n < LEAST_PAIRS]
     if few:
         more = f" and {len(few) - _NAMED:,} more" if len(few) > _NAMED else ""
