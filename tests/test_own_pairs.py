@@ -749,7 +749,8 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
         variables = environment(server, tmp_path / "home")
         done = subprocess.run(command, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    rows = rows_of(tmp_path / "w", "SELECT pair_id, source_file FROM benchmark_pair ORDER BY ALL")
+    text = "SELECT pair_id, source_file FROM benchmark_pair WHERE benchmark = 'mine' ORDER BY ALL"
+    rows = rows_of(tmp_path / "w", text)
     assert [r["source_file"] for r in rows] == ["one.csv", "one.csv", "two.jsonl"]
     assert rows[2]["pair_id"] == "two.jsonl:00001"
 
@@ -765,8 +766,10 @@ def test_the_command_from_a_csv_to_a_figure(
     assert "Old men sing." in out and "Young men sing." in out
     assert main(["benchmark", "import", "nothing", *where]) == 2
     assert "give --source FILE" in capsys.readouterr().err
-    rows = rows_of(tmp_path / "w", "SELECT count(*) AS n FROM benchmark_pair")
-    assert rows == [{"n": 2}]
+    rows = rows_of(
+        tmp_path / "w", "SELECT benchmark, count(*) AS n FROM benchmark_pair GROUP BY ALL"
+    )
+    assert {r["benchmark"]: r["n"] for r in rows} == {"mine": 2, "mine-baseline": 2}
 
 
 def test_a_quote_left_open_in_the_last_column(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def _by_family(facts: Facts) -> Rows:
     def place(row: Row) -> tuple[object, ...]:
         return (
             name_order((set_name(row), "")),
-            texts.family(row).lower(),
+            *texts.place(row),
             *name_order((row["model"], row["model_key"])),
         )
 

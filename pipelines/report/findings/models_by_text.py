@@ -50,6 +50,10 @@ class TrainingTexts:
         """The family of a row's model; empty if none is known."""
         return self._families.get(row["model_key"], "")
 
+    def place(self, row: Row) -> tuple[bool, str]:
+        """The place of a row's family among families; models without one come last."""
+        return not self.family(row), self.family(row).lower()
+
     def year(self, row: Row) -> int | None:
         """The year in which a row's model was described; ``None`` if the model isn't known."""
         described = known(self._names.get(row["model_key"], ""))
@@ -68,5 +72,5 @@ class TrainingTexts:
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
         """Family -> the rows of its models, sorted by family; last, empty, those without one."""
-        names = sorted({self.family(row) for row in rows}, key=lambda f: (not f, f.lower()))
+        names = dict.fromkeys(map(self.family, sorted(rows, key=self.place)))
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

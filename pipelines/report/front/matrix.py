@@ -87,7 +87,7 @@ def matrix(facts: Facts) -> Matrix | None:
     reach = min(100, 10 * math.ceil(max(ends) / 10) or 10)
     texts, names = TrainingTexts(facts), [set_name(pd_rows[0]) for pd_rows in pd_by_set]
     models = list({r["model_key"]: r for r in pd.values()}.values())
-    models.sort(key=lambda r: (texts.family(r).lower(), *name_order((r["model"], r["model_key"]))))
+    models.sort(key=lambda r: (*texts.place(r), *name_order((r["model"], r["model_key"]))))
     about = _about(texts, models)
     lines = []
     for i, row in enumerate(models):
