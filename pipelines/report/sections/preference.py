@@ -142,7 +142,7 @@ def _baselines(facts: Facts) -> Iterator[str]:
         yield (
             f"{row['benchmark']}: {counted(row['n_pairs'], 'pair')} differ by content words, as in "
             f"“{row['sentence_a']}” and “{row['sentence_b']}”, so PD also tells how frequent these "
-            f"words are. {without}{', ...' if len(less) > ONE_BY_ONE else ''}."
+            f"words are. {without}{' and others' if len(less) > ONE_BY_ONE else ''}."
         )
 
 
