@@ -82,7 +82,7 @@ def check_submitted(line: str, dist: Path) -> None:
 def typed(text: str, cwd: Path, env: dict[str, str]) -> str:
     """What a terminal prints of a block; its last status has to be 0."""
     command = ["bash", "-euo", "pipefail", "-c", text]
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
     return done.stdout
 
