@@ -22,7 +22,7 @@ def texts(tmp_path: Path) -> Path:
     (directory / "below").mkdir(parents=True)
     (directory / "a.txt").write_bytes(b"She met him.\r\nHe left.\n")
     (directory / "below" / "c.txt").write_text("née\u2028\x00 tea", encoding="utf-8")
-    (directory / "b.txt").write_bytes(b"\xef\xbb\xbfTea.")
+    (directory / "b.TXT").write_bytes(b"\xef\xbb\xbfTea.")
     (directory / "latin.txt").write_bytes(b"caf\xe9 au lait")
     (directory / "blank.txt").write_text(" \n\t")
     (directory / "notes.md").write_text("not a text of this directory")
@@ -52,9 +52,9 @@ def test_files_in_are_packed_or_rejected(
 
 
 def test_files_are_taken_once_in_their_order(texts: Path) -> None:
-    given = [texts / "notes.md", texts / "b.txt", texts]
+    given = [texts / "notes.md", texts / "b.TXT", texts]
     names = [path.name for path in text_files(given)]
-    assert names == ["notes.md", "b.txt", "a.txt", "c.txt", "blank.txt", "latin.txt"]
+    assert names == ["notes.md", "b.TXT", "a.txt", "c.txt", "blank.txt", "latin.txt"]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,9 @@ def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Pat
         ("cp1251", "Тогда она сказала: Привет, Анна.", "cp1251 fits 100%"),
         ("koi8-r", "Она сказала: Привет, Анна.", "koi8-r fits 100%"),
         ("utf-16", "Tea, she said.", "utf-16 fits 100%"),
+        ("utf-16-le", "Tea, she said.", "utf-16-le fits 100%"),
+        ("utf-16-be", "Un café, she said.", "utf-16-be fits 100%"),
+        ("utf-16-le", "Чай, сказала она.", "utf-16-le fits 100%"),
         ("gbk", "她说他昨天来了", ""),
     ],
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from plumbline.jobs.ingest.text_encoding import guess_encoding
+from plumbline.jobs.ingest.text_encoding import guess_encoding, has_controls
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.regular_files import content
@@ -44,6 +44,8 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Names of the files given and of all ``.txt`` files, sorted, in and below directories given.
 
+    The suffix is of any case.
+
     Each file occurs once. Its name is its path from the directory given (of a file given, its own
     directory): ``letters/1850/anna.txt``. It starts further up if two names would be equal.
 
@@ -59,7 +61,9 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     for source in sources:
         if not source.exists():
             raise BadInput(f"texts {source}", "no such file or directory", "check the path")
-        inside = sorted(source.rglob("*.txt")) if source.is_dir() else [source]
+        inside = [source]
+        if source.is_dir():
+            inside = sorted(path for path in source.rglob("*") if path.suffix.lower() == ".txt")
         texts = [path for path in inside if path.is_file()]
         if not texts:
             raise BadInput(f"texts {source}", "holds no .txt file", "name the files themselves")
@@ -181,9 +185,12 @@ def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
 
     ASCII text in UTF-16 is valid UTF-8 too, but with a NUL beside each letter.
     """
+    is_like_ascii = not encoding or "a".encode(encoding) == b"a"
+    if is_like_ascii and has_controls(data):
+        raise UnicodeError("as text: more than a tenth of it are control characters")
     try:
         text = data.decode("utf-8-sig")
-        if not encoding or "\0" not in text or "a".encode(encoding) == b"a":
+        if is_like_ascii or "\0" not in text:
             return text, True
     except UnicodeDecodeError:
         if not encoding:

@@ -17,6 +17,8 @@ _WORD = re.compile(rb"[!-\x7e]{0,30}[\x80-\xff][!-\xff]{0,60}")
 _MOST_WORDS, _SHOWN = 1000, 3
 _OPENING, _CLOSING = frozenset("“‘«„¿¡£§"), frozenset("”»“…€°²³½®©™")
 _BETWEEN = frozenset("’–—\xa0")
+#: Bytes of control characters, except white space; the high bytes of most letters in UTF-16.
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r"})
 #: Least share of non-ASCII characters in place for a guess.
 _LEAST = 0.8
 
@@ -39,10 +41,23 @@ class Guess:
         return f"{self.name}{others} fits {self.share:.0%} of what isn't ASCII: {self.words}"
 
 
+def has_controls(data: bytes) -> bool:
+    """True if more than a tenth of the bytes are control characters, as in UTF-16.
+
+    >>> has_controls("Tea.".encode("utf-16-le")), has_controls(b"Tea.\\n"), has_controls(b"")
+    (True, False, False)
+    """
+    return _n_controls(data) * 10 > len(data)
+
+
+def _n_controls(data: bytes) -> int:
+    return len(data) - len(data.translate(None, _CONTROLS))
+
+
 def guess_encoding(data: bytes) -> Guess | None:
     """The likeliest encoding of a text, or ``None`` if no encoding fits.
 
-    It tries UTF-16 with its byte order mark, and the usual encodings of Western, Central European,
+    It tries UTF-16, and the usual encodings of Western, Central European,
     Cyrillic and Greek text. An encoding is rated by the share of non-ASCII characters that are in
     place: letters among letters of their script and in fitting case, quotation marks at the ends of
     words.
@@ -56,6 +71,11 @@ def guess_encoding(data: bytes) -> Guess | None:
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and (text := _text(data)):
         return Guess("utf-16", 1.0, _first(text.split()))
+    if has_controls(data):
+        high_last = _n_controls(data[1::2]) > _n_controls(data[::2])
+        name = "utf-16-le" if high_last else "utf-16-be"
+        text = _text(data, name)
+        return Guess(name, 1.0, _first(text.split())) if text and "\0" not in text else None
     samples = [match.group() for match in islice(_WORD.finditer(data), _MOST_WORDS)]
     guesses = dict[str, tuple[float, list[str]]]()
     for name in _CANDIDATES:
