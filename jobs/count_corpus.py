@@ -248,7 +248,7 @@ def _settings(request: CountRequest) -> dict[str, Any]:
     word_list, language = request.word_list(), request.rules
     return {
         "rule": request.rule,
-        "window": request.window,
+        "window_tokens": request.window,
         "targets": ALL if request.all_pairs else word_list.name,
         "targets_hash": word_list.hash,
         "language": language.name if language.rules else None,
@@ -321,7 +321,7 @@ class _Merge:
             return Counted(row, ledgers, False)
         words, pruned, n_kept = self._words()
         pairs = store.stage("pair_count", self.partition, self.run_id)
-        rule: dict[str, str | int] = {"rule": request.rule, "window": request.window}
+        rule: dict[str, str | int] = {"rule": request.rule, "window_tokens": request.window}
         output, is_pruned = Output(pairs, {**self.partition, **rule}), pruned.n_words > 0
         self._merge_pairs(self._partials("pairs"), words, output, pruned=is_pruned)
         by_step = self._by_step(words)

@@ -51,7 +51,7 @@ def _with_tables(
 ) -> Store:
     row: dict[str, object] = dict.fromkeys((*_COUNTS, "n_kept_tokens", "n_tokens_pruned"), 0)
     row |= {"corpus": corpus, "source": "counted", "targets": texts.get("word", "she-he")}
-    row |= {"run_id": "r", "rule": "pairs", "window": 10}
+    row |= {"run_id": "r", "rule": "pairs", "window_tokens": 10}
     row |= {"n_words": 20, "n_words_kept": 20, "min_count": 1}
     pairs = [pair(benchmark, w, **(texts or {"word": w})) for w in words]
     with recorded(store, "fill", {}):

@@ -310,12 +310,12 @@ def counted(store: Store, targets: str = "gendered", source: str = "counted") ->
     row = {name: 0 for name in ("n_shards", "n_shards_failed", "n_documents", "n_rejected")}
     row |= {"n_tokens": 150, "n_kept_tokens": KEPT, "n_words": len(WORDS), "n_pairs": TOTAL}
     row |= {"n_words_kept": len(WORDS), "n_tokens_pruned": 0, "min_count": 1}
-    row |= {"rule": "pairs", "window": 10}
+    row |= {"rule": "pairs", "window_tokens": 10}
     made = {"corpus": "c", "source": source, "targets": targets, "run_id": "r"}
     store.publish("corpus", [row | made], unit="corpus", run_id="r")
     words = [{"corpus": "c", "word": w, "n_word": n} for w, n in WORDS.items()]
     store.publish("word_count", words, unit="a", run_id="r")
-    fixed = {"corpus": "c", "rule": "pairs", "window": 10}
+    fixed = {"corpus": "c", "rule": "pairs", "window_tokens": 10}
     pairs = [{**fixed, "word": w, "target": t, "n_pair": n} for (w, t), n in PAIRS.items()]
     store.publish("pair_count", pairs, unit="a", run_id="r")
 

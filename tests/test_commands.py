@@ -225,7 +225,7 @@ def test_a_dry_run_of_a_count_says_what_is_counted_already(
     assert after["a"] == ("bytes to count", 0)
     given += ["--window", "5"]
     assert main([*given, "--dry-run"]) == 2
-    assert "exists with window 10" in capsys.readouterr().err
+    assert "exists with window_tokens 10" in capsys.readouterr().err
     given += ["--replace"]
     assert planned()["texts.jsonl"] == ("to count", n_bytes), "counted otherwise"
     assert sorted(texts.parent.rglob("*")) == made

@@ -77,7 +77,7 @@ def test_options_reach_the_count(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "c", (given["corpus"],)
     )
     (row,) = store.read("corpus").to_pylist()
-    assert (row["window"], row["n_documents"], row["n_rejected"]) == (4, 1, 1)
+    assert (row["window_tokens"], row["n_documents"], row["n_rejected"]) == (4, 1, 1)
     (run,) = store.read("run").to_pylist()
     assert run["command"] == "corpus count" and '"memory": "768m"' in run["config"]
     assert "c: 1 of 2 documents rejected" in capsys.readouterr().out

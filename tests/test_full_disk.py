@@ -81,12 +81,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     store = filled(Store.open(root / "w"))
     counts = [{"corpus": "c", "word": w, "n_word": 4} for w in ("tea", "she", "he")]
     store.publish("word_count", counts, unit="a", run_id="r")
-    counted = {"corpus": "c", "rule": "pairs", "window": 10, "word": "tea"}
+    counted = {"corpus": "c", "rule": "pairs", "window_tokens": 10, "word": "tea"}
     pairs = [{**counted, "target": w, "n_pair": 2} for w in ("she", "he")]
     store.publish("pair_count", pairs, unit="a", run_id="r")
     fill(store, "benchmark_pair", [pair("d", "1", sentence_a="She ran.", sentence_b="He ran.")])
     (row,) = store.read("corpus").to_pylist()
-    row |= {"n_kept_tokens": 12, "n_pairs": 9, "rule": "pairs", "window": 10}
+    row |= {"n_kept_tokens": 12, "n_pairs": 9, "rule": "pairs", "window_tokens": 10}
     store.publish("corpus", [row], unit="corpus", run_id="r")
     (root / "models").mkdir()
     return Place(root)

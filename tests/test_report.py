@@ -148,7 +148,7 @@ def corpus(**given: object) -> dict[str, object]:
         "corpus": "novels",
         "source": "counted",
         "rule": "pairs",
-        "window": 10,
+        "window_tokens": 10,
         "targets": "gendered",
         "n_shards": 1,
         "n_shards_failed": 1,

@@ -330,7 +330,7 @@ def test_does_a_checkpoint_follow_what_it_read_last(store: Store) -> None:
     fill(store, "word_list", [{"corpus": "c", "source": "made", **listed}])
     fill(store, "word_delta", [delta("w0", 0.5)])
     row = {c.name: None if c.nullable else 0 for c in TABLES["corpus"].columns}
-    row |= {"corpus": "c", "source": "counted", "rule": "pairs", "window": 10, "run_id": "r"}
+    row |= {"corpus": "c", "source": "counted", "rule": "pairs", "window_tokens": 10, "run_id": "r"}
     fill(store, "corpus", [row])
     fill(store, "benchmark_pair", [pair("b", w, word=w) for w in words])
     ratio = rng.normal(0, 1, (3, len(words)))

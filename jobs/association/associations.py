@@ -149,7 +149,7 @@ def associate(
             else store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         )
         word_count = store.read("word_count", corpus=corpus)
-        totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window"])
+        totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])
         counts = CorpusCounts(word_count, pairs, *totals)
         by_name = contrasts(lists.values())
         v_of = {SUM: np.ones(len(counts.n_word))}

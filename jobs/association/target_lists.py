@@ -88,7 +88,7 @@ def stage_pairs(
     if merge:
         staged_words = store.stage("word_count", {"corpus": corpus}, run_id)
         staged_words.write_part("part-00000", words.to_batches())
-        output = Output(staged, {name: row[name] for name in ("corpus", "rule", "window")})
+        output = Output(staged, {name: row[name] for name in ("corpus", "rule", "window_tokens")})
         is_pruned = row["n_words"] > row["n_words_kept"]
         merge(staged_words, output, all_pairs=False, pruned=is_pruned)
         store.discard(staged_words)

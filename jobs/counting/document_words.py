@@ -149,7 +149,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
     options = CountOptions(
         corpus_list(store, row).targets,
         row["rule"],
-        row["window"],
+        row["window_tokens"],
         row["targets"] == "all",
         row["text_field"] or "text",
         row["decoder"] or "",

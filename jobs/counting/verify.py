@@ -104,8 +104,9 @@ def update_command(
     row = _counted_row(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
-    columns = ("rule", "window", "min_count", "text_field", "source_field")
+    columns = ("rule", "min_count", "text_field", "source_field")
     as_counted = {name: row[name] for name in columns if row[name] is not None}
+    as_counted["window"] = row["window_tokens"]
     as_counted["evidence"] = row["source_field"] is not None
     options = CorpusOptions(**as_counted | _as_given(store, row))
     return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"

@@ -40,7 +40,7 @@ _SHOWN = (
     *("n_words", "n_words_kept", "n_pairs"),
 )
 _LISTED = (
-    *("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed"),
+    *("corpus", "rule", "window_tokens", "targets", "n_shards", "n_shards_failed"),
     *("n_documents", "n_kept_tokens"),
 )
 #: Columns printed for a word whose lean differs.

@@ -121,7 +121,7 @@ def _views() -> list[str]:
 
 def _old_view(name: str, parameters: str | None) -> str:
     """The statement for a table, view or table macro with the column names of Plumbline 0.1."""
-    old = ", ".join(f"{new} AS {names[0]}" for new, names in RENAMED[name].items())
+    old = ", ".join(f'{new} AS "{names[0]}"' for new, names in RENAMED[name].items())
     head, source = f"VIEW {OLD_SCHEMA}.{name} AS", name
     if parameters is not None:
         arguments = re.findall(r"(?:^|,)\s*(\w+)( :=)?", parameters)

@@ -29,7 +29,7 @@ key: corpus /
     corpus: text -- name given by the user
     source: text -- `counted` from shards or `imported` from published statistics
     rule: text? -- counting rule, `pairs` or `windows`
-    window: int? [tokens] -- width of the window in kept tokens
+    window_tokens: int? [tokens] -- width of the window in kept tokens
     targets: text? -- name of the target word list
     targets_hash: text? -- hash of its words and weights, which are in `word_list`
     tokenizer: text? -- version of the token rules
@@ -107,7 +107,7 @@ by: corpus count
 key: corpus / word target
     corpus
     rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
-    window: int [tokens] -- width of the window in kept tokens
+    window_tokens: int [tokens] -- width of the window in kept tokens
     word
     target: text -- target word
     n_pair: int [pairs] -- co-occurrences, at least 1

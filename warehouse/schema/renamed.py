@@ -12,6 +12,8 @@ REMOVED = frozenset({"fairpair_length"})
 
 #: One entry per table, view or macro: ``name: new (old), ...``. The first old name is from 0.1.
 _TEXT = """
+corpus: window_tokens (window)
+pair_count: window_tokens (window)
 word_list: word_a (female), word_b (male)
 word_association: pmi_nats_se (pmi_se_nats)
 word_delta: delta_nats_se (delta_se_nats)

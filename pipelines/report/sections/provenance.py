@@ -83,7 +83,7 @@ def _counting_rules(row: Row) -> str:
     if row["source"] != "counted":
         return str(row["source"])
     rare = f", words counted fewer than {row['min_count']:,} times pruned"
-    rules = f"rule {row['rule']}, window of {row['window']}, targets {row['targets']}"
+    rules = f"rule {row['rule']}, window of {row['window_tokens']}, targets {row['targets']}"
     return rules + (rare if row["min_count"] > 1 else "")
 
 

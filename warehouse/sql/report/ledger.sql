@@ -10,7 +10,7 @@ WITH ledger AS (
     GROUP BY corpus
 )
 SELECT
-    c.corpus, c.source, c.rule, c."window", c.targets, c.n_shards, c.n_shards_failed,
+    c.corpus, c.source, c.rule, c.window_tokens, c.targets, c.n_shards, c.n_shards_failed,
     l.n_in, l.n_counted, l.n_rejected, c.n_tokens, c.n_kept_tokens, c.n_words, c.n_pairs,
     c.min_count
 FROM corpus AS c

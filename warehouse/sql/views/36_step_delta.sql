@@ -66,8 +66,8 @@ SELECT
     s.n_pair_f::BIGINT AS n_pair_f, s.n_pair_m::BIGINT AS n_pair_m,
     ln(s.n_pair_f / s.n_f) - ln(s.n_pair_m / s.n_m) AS delta_nats,
     sqrt(
-        co_occurrence_dispersion(s.n_self_f, s.n_f, c.rule, c."window") / s.n_pair_f
-        + co_occurrence_dispersion(s.n_self_m, s.n_m, c.rule, c."window") / s.n_pair_m
+        co_occurrence_dispersion(s.n_self_f, s.n_f, c.rule, c.window_tokens) / s.n_pair_f
+        + co_occurrence_dispersion(s.n_self_m, s.n_m, c.rule, c.window_tokens) / s.n_pair_m
     ) AS delta_nats_se
 FROM spanned AS s JOIN corpus AS c USING (corpus)
 WHERE s.n_pair_f > 0 AND s.n_pair_m > 0;
