@@ -459,28 +459,105 @@ BLACK = ["Black", "African American"]
 @pytest.mark.parametrize(
     ("row", "a", "b"),
     [
-        (("Nationality", ["British"], ["British", "Europe", "A"], ["Thai", "Asia", "B"], UNKNOWN),
-         "A", "B"),
-        (("Nationality", ["Irish", "British"], UNKNOWN, ["French", "Europe", "French"], ["Irish", "Europe", "Irish"]),
-         "Irish", "French"),
-        (("Age", ["old"], UNKNOWN, ["22-year-old", "nonOld", "A"], ["78-year-old", "old", "B"]),
-         "B", "A"),
-        (("Gender_identity", TRANS, ["Ann", "nonTrans_F", "Ann"], ["Max", "trans_M", "Max"], UNKNOWN),
-         "Max", "Ann"),
-        (("Gender_identity", TRANS, ["Max", "nonTrans_M", "Max"], UNKNOWN, ["Ann", "trans_F", "Ann"]),
-         "Ann", "Max"),
-        (("Gender_identity", [*TRANS[:1], "trans"], ["A", "trans", "A"], ["B", "nonTrans", "B"], UNKNOWN),
-         "A", "B"),
-        (("Gender_identity", ["F"], ["man", "man", "man"], ["girl", "girl", "girl"], UNKNOWN), "girl", "man"),
-        (("Race_ethnicity", BLACK, ["Jo", "F-White", "Jo"], ["Al", "F-Black", "Al"], UNKNOWN), "Al", "Jo"),
-        (("Race_ethnicity", BLACK, ["African", "African", "African"], UNKNOWN, ["Al", "African American", "Al"]),
-         "Al", "African"),
-        (("Race_x_SES", BLACK, ["Jo", "lowSES-F-White", "Jo"], ["Al", "highSES-F-Black", "Al"], UNKNOWN),
-         "Al", "Jo"),
-        (("SES", ["low SES"], ["poor", "lowSES", "A"], UNKNOWN, ["rich", "highSES", "B"]),
-         "A", "B"),
+        (
+            (
+                "Nationality",
+                ["British"],
+                ["British", "Europe", "A"],
+                ["Thai", "Asia", "B"],
+                UNKNOWN,
+            ),
+            "A",
+            "B",
+        ),
+        (
+            (
+                "Nationality",
+                ["Irish", "British"],
+                UNKNOWN,
+                ["French", "Europe", "French"],
+                ["Irish", "Europe", "Irish"],
+            ),
+            "Irish",
+            "French",
+        ),
+        (
+            ("Age", ["old"], UNKNOWN, ["22-year-old", "nonOld", "A"], ["78-year-old", "old", "B"]),
+            "B",
+            "A",
+        ),
+        (
+            (
+                "Gender_identity",
+                TRANS,
+                ["Ann", "nonTrans_F", "Ann"],
+                ["Max", "trans_M", "Max"],
+                UNKNOWN,
+            ),
+            "Max",
+            "Ann",
+        ),
+        (
+            (
+                "Gender_identity",
+                TRANS,
+                ["Max", "nonTrans_M", "Max"],
+                UNKNOWN,
+                ["Ann", "trans_F", "Ann"],
+            ),
+            "Ann",
+            "Max",
+        ),
+        (
+            (
+                "Gender_identity",
+                [*TRANS[:1], "trans"],
+                ["A", "trans", "A"],
+                ["B", "nonTrans", "B"],
+                UNKNOWN,
+            ),
+            "A",
+            "B",
+        ),
+        (
+            ("Gender_identity", ["F"], ["man", "man", "man"], ["girl", "girl", "girl"], UNKNOWN),
+            "girl",
+            "man",
+        ),
+        (
+            ("Race_ethnicity", BLACK, ["Jo", "F-White", "Jo"], ["Al", "F-Black", "Al"], UNKNOWN),
+            "Al",
+            "Jo",
+        ),
+        (
+            (
+                "Race_ethnicity",
+                BLACK,
+                ["African", "African", "African"],
+                UNKNOWN,
+                ["Al", "African American", "Al"],
+            ),
+            "Al",
+            "African",
+        ),
+        (
+            (
+                "Race_x_SES",
+                BLACK,
+                ["Jo", "lowSES-F-White", "Jo"],
+                ["Al", "highSES-F-Black", "Al"],
+                UNKNOWN,
+            ),
+            "Al",
+            "Jo",
+        ),
+        (
+            ("SES", ["low SES"], ["poor", "lowSES", "A"], UNKNOWN, ["rich", "highSES", "B"]),
+            "A",
+            "B",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_answer_about_the_stereotyped_group_of_bbq(
     store: Store, tmp_path: Path, row: tuple[Any, ...], a: str, b: str
 ) -> None:
@@ -513,7 +590,7 @@ def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
         "Warning: Race_x_gender: 0 pairs, the recipe expects 5,360 (is the source whole, and the "
         "same version?)",
         "Warning: fewer than 10 pairs say little: stereotyped group/other group (4)",
-    ]  # fmt: skip
+    ]
     assert main(["benchmark", "check", "bbq", "--source", str(path)]) == 0
     assert "Race_x_gender: 0 pairs, the recipe expects 5,360" in capsys.readouterr().out
 
