@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -183,6 +184,18 @@ def test_her_by_what_stands_round_it(sentence: str, expected: str | None) -> Non
     assert decide_her(TOKEN.findall(before), TOKEN.findall(after)) == expected
 
 
+@pytest.mark.parametrize(("truth", "n_right"), [("him", 19), ("his", 50)])
+def test_her_is_undecided_where_both_would_do_and_never_wrong(truth: str, n_right: int) -> None:
+    """Of 63 objects (*saw her last night*, *elected her president*) and 56 that own something."""
+    text = tomllib.loads(Path(__file__).with_name("her_sentences.toml").read_text())[truth]
+    found = Counter[str | None]()
+    for sentence in text.strip().splitlines():
+        before, after = re.split(r"\b[Hh]er\b(?! friends call)", sentence, maxsplit=1)
+        found[decide_her(TOKEN.findall(before), TOKEN.findall(after))] += 1
+    assert set(found) <= {truth, None} and found[truth] >= n_right
+    assert found.total() == {"him": 63, "his": 56}[truth]
+
+
 @pytest.mark.parametrize(
     ("converted", "kinds"),
     [
@@ -333,4 +346,4 @@ def test_templates_filled_with_she_come_back(
                 counts[agrees if place.placeholder else "undecided"] += 1
     assert sum(counts.values()) == expected
     assert counts["agree"] >= least * (counts["agree"] + counts["differ"])
-    assert counts["undecided"] <= 0.03 * expected
+    assert counts["undecided"] <= 0.04 * expected  # gave her flowers, wished her happy birthday

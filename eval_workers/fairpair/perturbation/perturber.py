@@ -13,7 +13,7 @@ from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Pert
 from plumbline.warehouse.errors import UsageProblem
 
 #: Increased with every change of the rules that may change a text.
-RULES_VERSION = 1
+RULES_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RulePerturber:
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
     >>> RulePerturber().perturb([text])[0].text
     'Jane is her own woman.'
-    >>> RulePerturber().name.startswith("rules-1-")
+    >>> RulePerturber().name.startswith("rules-2-")
     True
     """
 

@@ -26,8 +26,8 @@ from plumbline.eval_workers.models.scoring_contract import as_nats
 if TYPE_CHECKING:
     import openai
 
-#: Parameters of each request, besides its model and prompt. Some servers apply the settings of their
-#: sampler to the prompt's log-probabilities, so all are sent. Penalties of repetitions have two
+#: Parameters of each request, besides its model and prompt. Some servers apply their sampler's
+#: settings to the prompt's log-probabilities, so all are sent. The penalty of repetitions has two
 #: names: vLLM's and llama.cpp's.
 PARAMETERS = {
     **{"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 1.0, "top_p": 1.0},

@@ -23,6 +23,7 @@ _WORD = re.compile(r"[^\W_]")
 _OPENING = frozenset("\"'“‘«([`*_„‚‹")
 _CONTRACTED = re.compile(r"['’](?:s|re|ll|d|ve|m)$")
 _ADJECTIVE = re.compile(r"\w{2,}(?:less|ous|able|ible|ish|ful|esque|[^e]ed)$")
+_ROLE = re.compile(r"\w{3}(?:or|er|ist|ess|ent|ant|man|woman|person)$")
 _CLOSED = ("determiners", "pronouns", "conjunctions", "prepositions", "auxiliaries", "adverbs")
 #: If one of these follows a word in -ing, both his and him are possible: "heard her singing and".
 _OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
@@ -61,6 +62,10 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
         return None  # her "friend", told her "stop"; a closing quote looks the same
     if _ends_phrase(verb, word, next_word):
         return "him"
+    if _may_be_when(word, next_word):
+        return None  # saw her last night, met her years ago; but: spent her last night in Paris
+    if _may_be_called(verb, after[0], next_word):
+        return None  # elected her president, called her captain; but: called her mother
     if _is(verb, "places") and _is(word, "bare", "stood"):
         return "him"  # the man behind her came, those around her will follow
     if _is(verb, "making", "causative", "perception"):
@@ -89,7 +94,35 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
         return None if giver in ("she", "and", "to") else "him"  # brought her joy
     if _is(verb, "handing") and giver not in ("she", "to"):
         return None  # "and gave her flowers": to her, or flowers of hers
+    is_many = rest[place].endswith("s") and not rest[place].endswith("ss")
+    is_given = is_many or _is(rest[place], "gifts", "dishes")
+    if _is(verb, "making", "serving") and giver not in ("she", "to") and is_given:
+        return None if _ends(rest[place + 1]) else "his"  # read her poems, made her tea
+    if _is(verb, "giving") and giver not in ("she", "to") and _ends(rest[place + 1]):
+        return None  # taught her chess; but: taught her class
     return "his"
+
+
+def _may_be_when(word: str, next_word: str) -> bool:
+    """True if the words may say when something happens to her, and not be hers."""
+    if word in ("last", "next", "first") and _ends(next_word):
+        return True
+    if word in ("last", "next"):
+        return _is(next_word, "times", "dates")
+    if _is(word, "numbers"):
+        return _is(next_word, "times")
+    return _is(word, "times", "dates") and (
+        _is(next_word, "since") or (_is(word, "dates") and _ends(next_word))
+    )
+
+
+def _may_be_called(verb: str, written: str, next_word: str) -> bool:
+    """True if a word may be what she is called or made, and not be hers."""
+    word = written.lower()
+    if _is(verb, "naming"):
+        return written[:1].isupper() or _ends(next_word)
+    is_role = _is(word, "roles") or bool(_ROLE.search(word))
+    return _is(verb, "making") and is_role and _ends(next_word)
 
 
 def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
