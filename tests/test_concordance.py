@@ -129,8 +129,10 @@ def test_intervals_hold_what_they_are_of() -> None:
 def test_what_is_not_known_is_none() -> None:
     assert ratio("x", [0, 0], [5, 5], [0, 1]) == {"x": 0.0, "x_low": None, "x_high": None}
     assert ratio("x", [0, 0], [0, 0], [0, 1]) == {"x": None, "x_low": None, "x_high": None}
-    never = ratio("x", [0, 0], [5, 5], [0, 1], is_share=True)
-    assert never == {"x": 0.0, "x_low": 0.0, "x_high": pytest.approx(1 - 0.025**0.5)}
+    few = ratio("x", [0] * 4, [5] * 4, range(4), is_share=True)
+    assert few == {"x": 0.0, "x_low": None, "x_high": None}
+    never = ratio("x", [0] * 5, [5] * 5, range(5), is_share=True)
+    assert never == {"x": 0.0, "x_low": 0.0, "x_high": pytest.approx(1 - 0.025**0.2)}
 
 
 def test_lines_show_the_text_as_it_stands(

@@ -23,6 +23,7 @@ from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.browser import browser, program
@@ -132,7 +133,10 @@ def test_csv(store: Store, tmp_path: Path) -> None:
     assert f"Wrote {out}" in printed
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
     assert [row["word"] for row in rows] == ["ete", "rum", "tea", "été"]
-    assert all(float(r["delta_nats_low"]) <= float(r["delta_nats"]) for r in rows)
+    for row in rows:
+        has = int(row["n_clusters"]) >= LEAST_CLUSTERS
+        assert bool(row["delta_nats_low"]) == has
+        assert not has or float(row["delta_nats_low"]) <= float(row["delta_nats"])
 
 
 def test_markdown(store: Store) -> None:
