@@ -11,6 +11,7 @@ from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import homographs, word_leans
 from plumbline.pipelines.report.model import (
     Cell,
+    Columns,
     Missing,
     PageTable,
     Section,
@@ -54,7 +55,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _picked(rows: Rows) -> PageTable:
-    columns = [
+    columns: Columns = [
         *("corpus", "contrast", "word"),
         ("lean, nats", "delta_nats"),
         ("co-occurrences", lambda r: f"{r['n_pair_f']:,} / {r['n_pair_m']:,}"),
