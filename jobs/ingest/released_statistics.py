@@ -115,7 +115,7 @@ def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStati
         reason = f"its pmi_diff isn't used: {pmi.name} has no counts of the word"
         lost = [PmiRow(r.number, r.word, {}, reason) for r in good if r.word not in counted]
         uncounted = [*((pmi, r) for r in counts.rejected), *((file, r) for r in lost)]
-    rejects = [*((file, r) for r in rejected), *uncounted]
+    rejects: list[tuple[Path, _Row | PmiRow]] = [*((file, r) for r in rejected), *uncounted]
     _write(store, corpus, good, counts, rejects, total, run_id)
     n_counted = len(counted) if counts else None
     n_uncounted = len(uncounted) if counts else None
@@ -236,7 +236,7 @@ def _write(
         }
         for file, r in rejects
     ]
-    row = {
+    row: dict[str, object] = {
         **{"corpus": corpus, "source": "imported", "run_id": run_id},
         **dict.fromkeys(("n_shards", "n_shards_failed", "n_rejected"), 0),
         "n_kept_tokens": total,
@@ -246,7 +246,7 @@ def _write(
     new: dict[str, pa.Table | list[dict[str, object]]] = {"word_count": words}
     if counts:
         listed = _list_of({*counts.target})
-        rule: dict[str, object] = {"rule": RULE, "window": WINDOW}
+        rule: dict[str, object] = {"rule": RULE, "window_tokens": WINDOW}
         row |= {**rule, "targets": LIST, "targets_hash": listed.hash, "n_words": counts.n_rows}
         row["n_pairs"] = round(counts.per_token * total)
         columns = {"word": counts.word, "target": counts.target, "n_pair": counts.n_pair}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from typing import Protocol
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
@@ -90,7 +90,8 @@ class Zstd(io.RawIOBase):
     def __init__(self, file: File) -> None:
         decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
         self._source = _WithEnd(file)
-        self._stream = decompressor.stream_reader(self._source, _BLOCK, read_across_frames=True)
+        source = cast(BinaryIO, self._source)  # of which only `read` is called
+        self._stream = decompressor.stream_reader(source, _BLOCK, read_across_frames=True)
         self._rest: bytes | None = None
 
     def readable(self) -> bool:

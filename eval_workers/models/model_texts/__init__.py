@@ -68,7 +68,9 @@ def described(model: str) -> dict[str, str | None]:
     {'family': None, 'training_text': None}
     """
     entry = known(model)
-    return {"family": entry and entry.family, "training_text": entry and entry.text}
+    if entry is None:
+        return {"family": None, "training_text": None}
+    return {"family": entry.family, "training_text": entry.text}
 
 
 @cache
