@@ -252,8 +252,8 @@ class Pack(Command):
 class CorpusImport(CorpusName, Command):
     """Import published word statistics: counts and she/he delta of words, without any text.
 
-    `why`, `benchmark constrain` and `corpus words` work on such a corpus; it has no counts of
-    pairs.
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus. It has co-occurrences, as
+    a counted one, if the release's pmi_by_gendered_expressions.csv is in the same folder.
 
     Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
     """
