@@ -244,7 +244,8 @@ def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
 
 
 def _same(a: float | None, b: float | None) -> bool:
-    return a is b if a is None or b is None else abs(a - b) <= 1e-9
+    """Equal to 2e-6: counts above a million come back from six decimals only so exactly."""
+    return a is b if a is None or b is None else abs(a - b) <= 2e-6
 
 
 def _of_release(
