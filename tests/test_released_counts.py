@@ -111,7 +111,7 @@ def test_the_printed_rows_are_counts(store: Store, tmp_path: Path) -> None:
         assert deltas[word]["delta_nats"] == pytest.approx(delta, abs=1e-13)
         assert deltas[word]["delta_nats_se"] == pytest.approx(math.sqrt(1 / she + 1 / he))
     (corpus,) = store.read("corpus").to_pylist()
-    assert (corpus["source"], corpus["rule"], corpus["window"]) == ("imported", "pairs", 10)
+    assert (corpus["source"], corpus["rule"], corpus["window_tokens"]) == ("imported", "pairs", 10)
     assert corpus["n_pairs"] / TOKENS == pytest.approx(1.66432, rel=4e-6)
     # PMI is the released value and ln of all tokens.
     for row in store.read("word_association", corpus="pile").to_pylist():
