@@ -306,9 +306,11 @@ def test_weights_that_sum_to_zero_define_nothing() -> None:
     assert ("n", "tea") not in all_deltas(counts(), nothing)
 
 
-def counted(store: Store, targets: str = "gendered", source: str = "counted") -> None:
+def counted(
+    store: Store, targets: str = "gendered", source: str = "counted", n_pairs: int | None = TOTAL
+) -> None:
     row = {name: 0 for name in ("n_shards", "n_shards_failed", "n_documents", "n_rejected")}
-    row |= {"n_tokens": 150, "n_kept_tokens": KEPT, "n_words": len(WORDS), "n_pairs": TOTAL}
+    row |= {"n_tokens": 150, "n_kept_tokens": KEPT, "n_words": len(WORDS), "n_pairs": n_pairs}
     row |= {"n_words_kept": len(WORDS), "n_tokens_pruned": 0, "min_count": 1}
     row |= {"rule": "pairs", "window_tokens": 10}
     made = {"corpus": "c", "source": source, "targets": targets, "run_id": "r"}
@@ -375,8 +377,8 @@ def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
 def test_associate_needs_a_counted_corpus(store: Store) -> None:
     with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):
         associate(store, "c")
-    counted(store, source="imported")
-    with pytest.raises(UsageProblem, match="imported"):
+    counted(store, source="imported", n_pairs=None)
+    with pytest.raises(UsageProblem, match="imported without counts"):
         associate(store, "c")
     with pytest.raises(UsageProblem, match="only c"):
         corpus_row(store, "d")

@@ -112,7 +112,7 @@ BREAKS: list[tuple[str, Callable[[list[Row]], list[Row]], set[str]]] = [
     ("pair_count", extra(word="tea", target="ran", n_pair=1), {"pair_setting"}),
     ("pair_count", extra(word="tea", target="she", n_pair=0), {"count_positive"}),
     ("pair_count", extra(word="tea", n_pair=10**9), {"pair_total"}),
-    ("pair_count", first(window=5), {"pair_setting"}),
+    ("pair_count", first(window_tokens=5), {"pair_setting"}),
     ("pair_count", first(rule="windows"), {"pair_setting"}),
     ("corpus", first(n_kept_tokens=1), {"corpus_total"}),
     ("corpus", first(n_documents=1), {"corpus_total"}),

@@ -278,8 +278,10 @@ COMMAND_LINES = [
         "--out a.zip: its name does not end with .jsonl.zst",
         {"a.txt": "Tea."}, True),
     Typed("corpus count a.txt --corpus c", 3,
-        "shard a.txt: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) "
+        "shard a.txt: its name does not end with `.jsonl`, `.json`, `.ndjson`, "
+        "`.parquet`, `.wet`, `.warc`, "
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.json`, `.ndjson`, "
+        "`.wet`, `.warc`) "
         "(make a shard of text files with plumbline corpus pack)",
         {"a.txt": "Tea."}),
     Typed("corpus count empty --corpus c", 3,
@@ -378,8 +380,10 @@ CALLS = [
         "shard of text files with plumbline corpus pack)",
         BadInput, {"folder/": ""}),
     Called("a text", lambda: expand_shards(["a.txt"]),
-        "shard a.txt: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) "
+        "shard a.txt: its name does not end with `.jsonl`, `.json`, `.ndjson`, "
+        "`.parquet`, `.wet`, `.warc`, "
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.json`, `.ndjson`, "
+        "`.wet`, `.warc`) "
         "(make a shard of text files with plumbline corpus pack)",
         BadInput, {"a.txt": "x"}),
     Called("ftp", lambda: expand_shards(["ftp://host/a.jsonl"]),
@@ -406,8 +410,10 @@ CALLS = [
         "text nowhere.jsonl: no such file (check the path or the pattern)",
         BadInput),
     Called("held-out table", lambda: text_files(["a.csv"]),
-        "shard a.csv: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`)",
+        "shard a.csv: its name does not end with `.jsonl`, `.json`, `.ndjson`, "
+        "`.parquet`, `.wet`, `.warc`, "
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.json`, `.ndjson`, "
+        "`.wet`, `.warc`)",
         BadInput, {"a.csv": "text\n"}),
     of_file(lambda path: read_held_out([path]), "bad.txt", b"caf\xe9",
         "text bad.txt: it holds no document; the first row: invalid UTF-8 at byte 3: "
@@ -736,7 +742,7 @@ CALLS = [
     Called("option", lambda: make(ModelOptions, {"dtyp": 1}),
         "key 'dtyp': is unknown (known: revision, dtype, device, batch_tokens, bos, backend, "
         "base_url, concurrency, tensor_parallel, adapter, quantisation, trust_remote_code, "
-        "text_form, pll, chat, per_token)"),
+        "text_form, pll, chat, per_token, family)"),
     Called("form of texts", lambda: make(ModelOptions, {"text_form": "lower"}),
         "text_form = 'lower': should be 'written' or 'released'"),
     Called("text in a form", lambda: in_form("She ran.", "lower"),
@@ -999,7 +1005,7 @@ CALLS = [
     of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nsize = 3',
         "model list mine.toml: unknown key model 1, size (known here: revision, dtype, device, "
         "batch_tokens, bos, backend, base_url, concurrency, tensor_parallel, adapter, "
-        "quantisation, trust_remote_code, text_form, pll, chat, per_token, id, name, "
+        "quantisation, trust_remote_code, text_form, pll, chat, per_token, family, id, name, "
         "unavailable, workers, n_parameters)"),
     of_file(model_list, "mine.toml", '[[model]]\nid = "a"\n[[model]]\nid = 3',
         "model list mine.toml: model 2, id does not fit (expected a text, not 3)"),
@@ -1130,7 +1136,8 @@ CALLS = [
     of_file(pythia.read, "evals.csv", f"{CHECKPOINTS}pythia,1b\n",
         "evals.csv, row 1: the row holds 2 fields, expected 8 (mend or remove the row)"),
     of_file(pythia.read, "evals.csv", f'{CHECKPOINTS}pythia,1b,1,{pythia.TASK},"a\n',
-        "evals.csv, row 1: the row holds 5 fields, expected 8 (mend or remove the row)"),
+        "evals.csv, row 1: a quote breaks the rules of CSV: put the text in quotes, and write "
+        '"" for each in it (mend or remove the row)'),
     of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
         "printed.csv, row 1: value is 'many', expected a finite number (mend or remove the row)"),
     of_file(beside_runs.read, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.vllm import vllm_client
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of
 from tests.conftest import REPOSITORY
@@ -62,8 +63,9 @@ def test_readme_from_texts_and_pairs_to_a_preference(
     monkeypatch.chdir(tmp_path)
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     write_texts(Path("novels"))
-    install, why, prefers, released = blocks("sh", readme)
+    install, vllm, why, prefers, released = blocks("sh", readme)
     assert install.startswith("pip install .")
+    assert vllm.rstrip() == vllm_client.INSTALL
     Path("pairs.csv").write_text(blocks("csv", readme)[0], encoding="utf-8")
     run(why)
     assert "“wept”" in capsys.readouterr().out

@@ -162,10 +162,10 @@ def test_completion_knows_the_warehouse(connection: duckdb.DuckDBPyConnection) -
         "us_gap(",
     ]
     assert complete("SELECT auf") == ["aufc(", "aufc_point(", "aufc_steps("]
-    assert complete("SELECT log_r") == ["log_ratio_nats"]
+    assert complete("SELECT log_r") == ["log_ratio_correlation", "log_ratio_nats"]
     assert complete("SELECT p.LOG_R") == ["p.log_ratio_nats"]
     assert complete("SELECT sum(max_pmi_w") == ["max_pmi_word"]
-    assert complete("SELECT 1 FROM log_ratio") == []
+    assert complete("SELECT 1 FROM log_ratio_n") == []
     assert complete("SELECT 'word_de") == [] and complete("SELECT 'a' < word_de") == ["word_delta"]
     assert complete("nothing_like_it") == []
     assert set(complete("SELECT 1 FROM ")) >= set(TABLES) | {"scored_subset("}

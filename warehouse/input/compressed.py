@@ -18,7 +18,7 @@ _END = bytes(range(0x80, 0x90))
 _END_FRAME = zstandard.ZstdCompressor(write_checksum=True).compress(_END)
 
 
-class File(Protocol):
+class Readable(Protocol):
     """An open file."""
 
     def read(self, nbytes: int, /) -> bytes:
@@ -48,7 +48,7 @@ class Gzip(io.RawIOBase):
     b'tea'
     """
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: Readable) -> None:
         self._file, self._input, self._member = file, b"", zlib.decompressobj(31)
 
     def readable(self) -> bool:
@@ -87,7 +87,7 @@ class Zstd(io.RawIOBase):
     b'tea'
     """
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: Readable) -> None:
         decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
         self._source = _WithEnd(file)
         source = cast(BinaryIO, self._source)  # of which only `read` is called
@@ -119,7 +119,7 @@ class Zstd(io.RawIOBase):
 class _WithEnd:
     """A zstd file with one more frame, by which a cut is noticed: the library doesn't report it."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: Readable) -> None:
         self._file, self.is_at_end, self._left = file, False, _END_FRAME
 
     def read(self, n_bytes: int) -> bytes:
