@@ -98,6 +98,8 @@ def released(data: Path) -> None:
         file.write_text(as_csv([row | {"stereotype": "True"}]))
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_what_a_standalone_master_cannot_run_is_parsed(tmp_path: Path) -> None:
     dist = write_dist(tmp_path / "dist")[0].parent
     assert sum(parsed(block, dist) for block in blocks("cluster.md")) == 5
