@@ -125,6 +125,12 @@ def check_core(
         assert err.count("\n") == 1
 
 
+def unreached(done: subprocess.CompletedProcess[str]) -> bool:
+    """True if pip failed because it didn't reach an index: no name, no route, refused, too slow."""
+    lost = "connection broken|ConnectionPool|ConnectionError|Connection reset|timed out"
+    return done.returncode != 0 and re.search(lost, done.stderr) is not None
+
+
 @pytest.mark.slow
 def test_the_core_runs_where_no_extra_can_be_imported(tmp_path: Path) -> None:
     check_core(sys.executable, tmp_path, BLOCK)
@@ -137,7 +143,7 @@ def test_a_fresh_environment_with_the_core_alone(tmp_path: Path, wheel: Path) ->
     python = tmp_path / "venv" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", wheel]
     done = subprocess.run(install, capture_output=True, text=True)
-    if "Temporary failure in name resolution" in done.stderr:
+    if unreached(done):
         pytest.skip("no package index can be reached")
     assert done.returncode == 0, done.stderr[-2000:]
     (tmp_path / "work").mkdir()
@@ -225,11 +231,13 @@ def test_the_line_that_installs_vllm_resolves(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     pip = [str(tmp_path / "venv/bin/python"), "-m", "pip", "install", "--dry-run", "--quiet"]
     done = subprocess.run([*pip, wanted], capture_output=True, text=True)
-    if "Temporary failure in name resolution" in done.stderr:
+    if unreached(done):
         pytest.skip("no package index can be reached")
     assert done.returncode == 0, done.stderr[-2000:]
     (ours,) = (line for line in PROJECT["dependencies"] if line.startswith("numba"))
     both = subprocess.run([*pip, wanted, ours], capture_output=True, text=True)
+    if "conflicting dependencies" not in both.stderr and unreached(both):
+        pytest.skip("no package index can be reached")
     assert both.returncode and "conflicting dependencies" in both.stderr
 
 
