@@ -22,6 +22,7 @@ from tests.chat_server import ChatServer, Say, serving
 #: What a fault does to a reply before it is sent, given the request and how many there were.
 Fault = Callable[[dict[str, Any], dict[str, Any], int], None]
 Adjust = Callable[[torch.Tensor, list[int], dict[str, Any]], torch.Tensor]
+Draw = Callable[[torch.Tensor, float], int]
 Place = Callable[[torch.Tensor, list[int]], list[float | None]]
 
 
@@ -45,6 +46,9 @@ class EchoingModel:
         self.adjust: Adjust = lambda logits, ids, body: logits
         self.place: Place = own_place
         self.n_asked = 0
+        #: The generated token, given its logits and the temperature.
+        self.drawn: Draw = self._drawn
+        self._generator = torch.Generator().manual_seed(1)
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """A completion with the prompt, or its log-probabilities, before it."""
@@ -54,7 +58,7 @@ class EchoingModel:
             logits = self._network(torch.tensor([ids])).logits[0]
         logits = self.adjust(logits, ids, body)
         logprobs = torch.log_softmax(logits, dim=-1)
-        new = int(logprobs[-1].argmax())
+        new = self.drawn(logits[-1], body.get("temperature", 1.0))
         whole = [*ids, new]
         values = self.place(logprobs, whole)
         tokens = [self._piece(token) for token in whole]
@@ -76,6 +80,18 @@ class EchoingModel:
         usage = {"prompt_tokens": len(ids), "completion_tokens": 1, "total_tokens": len(whole)}
         about = {"object": "text_completion", "id": "1", "model": body["model"]}
         return {**about, "choices": [choice], "usage": usage}
+
+    @property
+    def n_tokens(self) -> int:
+        """Size of the vocabulary."""
+        return int(self._tokenizer.get_vocab_size())
+
+    def _drawn(self, logits: torch.Tensor, temperature: float) -> int:
+        """The likeliest token at temperature 0."""
+        if not temperature:
+            return int(logits.argmax())
+        p = torch.softmax(logits / temperature, dim=-1)
+        return int(torch.multinomial(p, 1, generator=self._generator))
 
     def _encoded(self, prompt: str) -> list[int]:
         return list(self._tokenizer.encode(prompt, add_special_tokens=False).ids)

@@ -3,6 +3,7 @@ out before anything is scored."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +16,14 @@ import torch
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.echo import spells
+from plumbline.eval_workers.models.remote.echo import PARAMETERS, read_echo, spells
+from plumbline.eval_workers.models.remote.probe import TEXTS
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import ChatServer
+from tests.chat_server import ChatServer, Say
 from tests.echo_server import EchoingModel, Fault, echoing, own_place
 from tests.tiny_models import KINDS, SENTENCES, save
 
@@ -200,8 +202,9 @@ def _hidden_shift(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
 
 
 def _of_the_next(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
+    """Texts sent again have the same score: their last value doesn't follow the drawn token."""
     values = own_place(logprobs, ids)
-    return [None, *values[2:], values[-1]]
+    return [None, *values[2:-1], float(logprobs[-1].max()), values[-1]]
 
 
 def _likeliest(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
@@ -223,7 +226,7 @@ LIES: dict[str, tuple[str, Any, str]] = {
     "given itself": ("place", _including_itself, "what comes before it"),
     "given itself, none first": ("place", _hidden_shift, "in the same place of a text"),
     "of the next token": ("place", _of_the_next, "if a later word is another"),
-    "of the likeliest": ("place", _likeliest, "of the likeliest one at its place"),
+    "of the likeliest": ("place", _likeliest, "of any other word in its place"),
     "temperature": ("adjust", _warmth, "at temperature 1 and"),
     "penalty": ("adjust", _penalty, "in the same place of a text"),
     "base 10": ("fault", _scaled(math.log(10)), "may be of base 10"),
@@ -244,16 +247,64 @@ def test_values_of_another_place_scale_or_distribution_are_refused(
     assert problem in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_likeliest_tokens_that_are_not_sent_are_missed_by_their_word(
-    saved: dict[str, Path],
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("name", ["repeat_penalty", "logprobs"])
+def test_a_server_that_refuses_what_scores_do_not_need_is_asked_without(
+    saved: dict[str, Path], name: str, status: int
 ) -> None:
-    """The changed word finds the likeliest token's value where a server sends no other."""
-    with _served(saved, "opt-adds-bos") as (server, model, options):
-        model.fault = _of_logprobs(top_logprobs=lambda tops: None)
-        opened(server.url, **options)
-        model.place = _likeliest
-        with pytest.raises(BadInput, match="of any other word in its place"):
-            opened(server.url, **options)
+    """A name that OpenAI's protocol lacks, or five likeliest tokens; texts are sent alike."""
+    kind = "opt-adds-bos"
+    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
+    with _served(saved, kind) as (server, model, options):
+
+        def strict(body: dict[str, Any]) -> Say:
+            is_refused = body.get(name, 0) > 1 if name == "logprobs" else name in body
+            return Say(f"bad {name}", status=status) if is_refused else model.answer(body)
+
+        server.sampler = strict
+        backend = opened(server.url, **options)
+        probed = [body for body in server.bodies if body["prompt"] == TEXTS[-1]]
+        there = backend.score(SENTENCES)
+    sent = {**server.bodies[-1], "prompt": TEXTS[-1]}
+    assert sent["logprobs"] == 1 and probed.count(sent) >= 1
+    assert sum("repeat_penalty" in body for body in server.bodies) == 1 or name == "logprobs"
+    for ours, theirs in zip(there, here, strict=True):
+        assert ours.logprob_nats == pytest.approx(theirs.logprob_nats, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "opt-adds-bos"])
+def test_no_generated_token_counts_as_one_of_the_text(saved: dict[str, Path], kind: str) -> None:
+    """Each token of the vocabulary is drawn once; EOS may be counted and not shown."""
+    bos, text = KINDS[kind].bos, SENTENCES[0]
+    with _served(saved, kind) as (_, model, options):
+        body = {**PARAMETERS, "model": "tiny", "prompt": options.get("bos", "") + text}
+        first = read_echo(json.dumps(model.reply(body)), text)
+        for token in range(model.n_tokens):
+            model.drawn = lambda *_, token=token: token
+            reply = model.reply(body)
+            echo = read_echo(json.dumps(reply), text)
+            assert (echo.context, echo.text_pieces) == (first.context, first.text_pieces)
+            assert echo.text_logprobs_nats == first.text_logprobs_nats
+    assert first.context == (bos,)
+    _hidden(reply, body, 0)
+    assert read_echo(json.dumps(reply), text).text_pieces == first.text_pieces
+
+
+def _hidden(reply: dict[str, Any], body: dict[str, Any], n_asked: int) -> None:
+    """As if every third text were followed by EOS, which counts as generated and isn't shown."""
+    if body["temperature"] == 1 and n_asked % 3 == 0:
+        names = ("tokens", "token_logprobs", "top_logprobs")
+        _of_logprobs(**dict.fromkeys(names, lambda values: values[:-1]))(reply, body, n_asked)
+
+
+def test_a_hidden_token_that_counts_as_generated_is_no_fault(saved: dict[str, Path]) -> None:
+    kind = "opt-adds-bos"
+    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
+    with _served(saved, kind) as (server, model, options):
+        model.fault = _hidden
+        there = opened(server.url, **options).score(SENTENCES)
+    for ours, theirs in zip(there, here, strict=True):
+        assert ours.logprob_nats == pytest.approx(theirs.logprob_nats, abs=1e-4)
 
 
 def test_a_servers_defaults_do_not_count_as_all_are_sent(saved: dict[str, Path]) -> None:

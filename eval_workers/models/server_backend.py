@@ -46,10 +46,10 @@ class ServerBackend:
     def __init__(self, model: str, options: ModelOptions) -> None:
         _check(options)
         policy = RetryPolicy(concurrency=options.concurrency)
-        self._server = EchoServer(model, Server(checked_url(options.base_url), policy=policy))
-        software = self._server.software() or "version unknown"
-        probed = probe(self._server, options.bos)
-        self._sent, self._context = probed.sent, probed.context
+        server = EchoServer(model, Server(checked_url(options.base_url), policy=policy))
+        software = server.software() or "version unknown"
+        probed = probe(server, options.bos)
+        self._server, self._sent, self._context = probed.server, probed.sent, probed.context
         self._pieces: dict[int, str] = {}
         self.identity = Identity(
             model=model,

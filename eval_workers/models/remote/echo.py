@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -27,13 +27,20 @@ if TYPE_CHECKING:
     import openai
 
 #: Parameters of each request, besides its model and prompt. Some servers apply their sampler's
-#: settings to the prompt's log-probabilities, so all are sent. The penalty of repetitions has two
-#: names: vLLM's and llama.cpp's.
-PARAMETERS = {
-    **{"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 1.0, "top_p": 1.0},
-    **{"frequency_penalty": 0.0, "presence_penalty": 0.0},
-    **{"repetition_penalty": 1.0, "repeat_penalty": 1.0},
+#: settings to the prompt's log-probabilities, so all are sent.
+PARAMETERS: dict[str, object] = {
+    "echo": True,
+    "logprobs": 1,
+    "max_tokens": 1,
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "repeat_penalty": 1.0,
 }
+#: Those that OpenAI's protocol lacks: vLLM's and llama.cpp's name of one penalty.
+NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 #: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
 _FIXES = {
@@ -107,9 +114,10 @@ def read_echo(body: str, text: str) -> Echo:
     tokens, values, tops = _tokens(content)
     usage = content.get("usage")
     n_usage = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    # A server that adds BOS may add EOS too: one more token after the text.
-    n_new = [n_usage, n_usage + 1] if type(n_usage) is int and 0 <= n_usage <= 1 else [1, 0, 2]
-    for n in n_new:
+    # A server that adds BOS may add EOS too: one more token after the text. One that generates EOS
+    # may count it and not show it: one token less.
+    is_known = type(n_usage) is int and 0 <= n_usage <= 1
+    for n in [n_usage, n_usage + 1, *range(n_usage)] if is_known else [1, 0, 2]:
         echoed = tokens[: len(tokens) - n]
         for start in range(3):
             if any(not token.replace(_SPACE, " ").strip() for token in echoed[:start]):
@@ -226,23 +234,24 @@ def _bytes(piece: str) -> bytes:
 
 @dataclass(frozen=True)
 class EchoServer:
-    """A model at a server that echoes prompts."""
+    """A model at a server that echoes prompts, and the parameters of each request to it."""
 
     model: str
     server: Server
+    parameters: Mapping[str, object] = field(default_factory=PARAMETERS.copy)
 
     def bodies(
         self, prompts: Sequence[str], changes: Mapping[str, object] | None = None
     ) -> list[str | Failure]:
         """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
 
-        ``changes``: parameters other than ``PARAMETERS``.
+        ``changes``: parameters with another value than in ``parameters``.
 
         The server's policy sets concurrency and retries. Raises ``BadInput`` if a request is
         refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
         and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
-        return asyncio.run(self._bodies(prompts, {**PARAMETERS, **(changes or {})}))
+        return asyncio.run(self._bodies(prompts, {**self.parameters, **(changes or {})}))
 
     def software(self) -> str:
         """Name and version of the server's software; empty if they are unknown."""

@@ -11,11 +11,17 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.client import Failure
-from plumbline.eval_workers.models.remote.echo import Echo, EchoFault, EchoServer, read_echo
+from plumbline.eval_workers.models.remote.echo import (
+    NOT_OPENAI,
+    Echo,
+    EchoFault,
+    EchoServer,
+    read_echo,
+)
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Texts to score; the first is scored three times. All have the same last word.
@@ -50,11 +56,13 @@ class ProbeResult:
     """The result of a server's probe.
 
     Attributes:
+        server: the server, with the parameters that it accepts.
         sent: text to send before each text: BOS, or empty if the server adds its own.
         context: tokens before the text, as the server shows them; the last one is ``bos``.
         tokenisation: hash of the tokens of the probe's texts (8 hex digits).
     """
 
+    server: EchoServer
     sent: str
     context: tuple[str, ...]
     tokenisation: str
@@ -70,7 +78,8 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
 
     Raises ``BadInput`` for invalid scores, ``UsageProblem`` for a missing or wrong BOS.
     """
-    sent = _choose_context(server, bos)
+    server, plain = _accepted(server)
+    sent = _choose_context(server, plain, bos)
     echoes = [*_echoes(server, sent, TEXTS), *_echoes(server, sent, [TEXTS[0]] * 2)]
     contexts = {echo.context for echo in echoes}
     if len(contexts) > 1:
@@ -80,18 +89,30 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
     texts, again = echoes[: len(TEXTS)], echoes[len(TEXTS) :]
     _check_dependence(server, texts)
     _check_same(server, [texts[0], *again])
-    _check_likeliest(server, texts)
+    _check_sum(server, sent)
     _check_change(server, texts, _echoes(server, sent, CHANGED))
     _check_temperature(server, texts[0], *_echoes(server, sent, TEXTS[:1], temperature=0.5))
     _check_written(server, sent)
     pieces = json.dumps([[*echo.context, *echo.text_pieces] for echo in texts])
     tokenisation = hashlib.sha256(pieces.encode("utf-8", "replace")).hexdigest()[:8]
-    return ProbeResult(sent, echoes[0].context, tokenisation)
+    return ProbeResult(server, sent, echoes[0].context, tokenisation)
 
 
-def _choose_context(server: EchoServer, bos: str | None) -> str:
-    """The text to send before each text: BOS, or nothing if the server adds BOS."""
-    (plain,) = _echoes(server, "", TEXTS[:1])
+def _accepted(server: EchoServer) -> tuple[EchoServer, Echo]:
+    """The server, without ``NOT_OPENAI`` if it refuses those, and its echo of the first text."""
+    (body,) = server.bodies(TEXTS[:1])
+    if isinstance(body, Failure) and body.status in (400, 422):
+        kept = {name: v for name, v in server.parameters.items() if name not in NOT_OPENAI}
+        server = replace(server, parameters=kept)
+        (body,) = server.bodies(TEXTS[:1])
+    return server, _echo(server, TEXTS[0], body)
+
+
+def _choose_context(server: EchoServer, plain: Echo, bos: str | None) -> str:
+    """The text to send before each text: BOS, or nothing if the server adds BOS.
+
+    ``plain``: the echo of a text with nothing before it.
+    """
     shown = "".join(plain.context)
     if plain.n_context > 1:
         _refuse(server, f"puts more than one token before a text: {plain.context}")
@@ -121,20 +142,21 @@ def _choose_context(server: EchoServer, bos: str | None) -> str:
 
 def _echoes(server: EchoServer, sent: str, texts: Sequence[str], **changes: object) -> list[Echo]:
     """Echoes of texts that are sent at the same time; ``changes``: see ``EchoServer.bodies``."""
-    bodies = server.bodies([sent + text for text in texts], {"logprobs": _TOPS, **changes})
-    echoes = []
-    for text, body in zip(texts, bodies, strict=True):
-        if isinstance(body, Failure):
-            _refuse(server, f"refuses to echo a prompt with log-probabilities: {body.error}")
-        try:
-            echoes.append(read_echo(body, text))
-        except EchoFault as e:
-            _refuse(server, str(e))
-    return echoes
+    bodies = server.bodies([sent + text for text in texts], changes)
+    return [_echo(server, text, body) for text, body in zip(texts, bodies, strict=True)]
+
+
+def _echo(server: EchoServer, text: str, body: str | Failure) -> Echo:
+    if isinstance(body, Failure):
+        _refuse(server, f"refuses to echo a prompt with log-probabilities: {body.error}")
+    try:
+        return read_echo(body, text)
+    except EchoFault as e:
+        _refuse(server, str(e))
 
 
 def _check_values(server: EchoServer, echo: Echo) -> None:
-    """Refuse values that aren't finite log-probabilities, are all the same, or of nothing."""
+    """Refuse missing, infinite, positive and all-equal values, and one of the first token."""
     if echo.n_context and (first := echo.logprobs_nats[0]) is not None:
         problem = (
             f"gives {echo.pieces[0]!r}, the first token, log-probability {first:g}, and nothing"
@@ -168,23 +190,29 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
 def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
     """Refuse different scores of the same text."""
     sums = [math.fsum(v for v in echo.text_logprobs_nats if v is not None) for echo in echoes]
-    if any(echo.pieces != echoes[0].pieces for echo in echoes):
+    if len({echo.text_pieces for echo in echoes}) > 1:
         _refuse(server, "cuts the same text into other tokens when it is asked again")
     if max(sums) - min(sums) > SAME_NATS:
         shown = ", ".join(f"{total:.3f}" for total in sums)
         _refuse(server, f"gives the same text another score each time: {shown} nats")
 
 
-def _check_likeliest(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse the likeliest tokens' values if they are too large, or are those of all tokens."""
+def _check_sum(server: EchoServer, sent: str) -> None:
+    """Refuse probabilities of the likeliest tokens at a place that sum to more than 1.
+
+    A server that refuses to send so many tokens, or sends none, isn't checked.
+    """
+    bodies = server.bodies([sent + text for text in TEXTS], {"logprobs": _TOPS})
+    echoes = [
+        _echo(server, text, body)
+        for text, body in zip(TEXTS, bodies, strict=True)
+        if isinstance(body, str)
+    ]
     tops = [top for echo in echoes for top in echo.tops_nats]
     total = max((sum(math.exp(min(value, 1.0)) for value in top) for top in tops), default=0.0)
     if total > _MOST:
         problem = f"gives the likeliest tokens at a place probabilities that sum to {total:.3f}"
         _refuse(server, f"{problem}: its logarithms may be of base 10")
-    values = [value for echo in echoes for value in echo.logprobs_nats]
-    if tops and values == [max(top, default=None) for top in tops]:
-        _refuse(server, "gives each token the log-probability of the likeliest one at its place")
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
