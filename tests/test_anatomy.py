@@ -275,14 +275,13 @@ def test_only_what_an_interval_shows_is_said() -> None:
 @pytest.mark.slow
 def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
-    write_scores(
-        where / "results", score_rows("EleutherAI__pythia-70m"), "EleutherAI__pythia-70m.csv"
-    )
+    for name in ("EleutherAI__pythia-70m", "org__n"):
+        write_scores(where / "results", score_rows(name), f"{name}.csv")
     common = ["--data", where, "--warehouse", where / "w", "--out", where / "out"]
     arguments = ["reproduce", "anatomy", *map(str, common)]
     assert main(arguments) == 0
     shown = capsys.readouterr().out
-    assert "4 pairs in 3 clusters, 2 models of 2 families" in shown
+    assert "4 pairs in 3 clusters, 3 models of 3 families" in shown
     assert "percent of the mean square by part: nothing" in shown  # no interval of three words
     assert "points of US gained by subtracting a part: nothing" in shown
     found = list(csv.DictReader((where / "out" / "shares.csv").open()))
@@ -292,6 +291,7 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     assert {(r["model"], r["us"]) for r in us if r["taken"] == "nothing"} == {
         ("EleutherAI/pythia-70m", "100.0"),
         ("org/m", "100.0"),
+        ("org/n", "100.0"),
     }
     assert (where / "out" / "anatomy.png").read_bytes().startswith(b"\x89PNG")
     store = Store.open(where / "w")

@@ -177,9 +177,12 @@ def test_an_interval_needs_five_clusters_everywhere(tmp_path: Path, n: int) -> N
     """SQL, words over documents, rates of words and FairPair's prompts follow one number."""
     has = n >= LEAST_CLUSTERS
     store = Store.open(tmp_path / "w")
-    asked = f"t_over(3, {n}) AS t, student_half(x) AS half, direction_of(1, 2, n_of := {n}) AS way"
+    asked = (
+        f"nullif(is_enough({n}), false) AS enough, t_over(3, {n}) AS t, student_half(x) AS half, "
+        f"direction_of(1, 2, n_of := {n}) AS way"
+    )
     (row,) = rows_of(store.root, f"SELECT {asked} FROM range({n}) AS r(x)")
-    assert [row[name] is not None for name in ("t", "half", "way")] == [has] * 3
+    assert [row[name] is not None for name in ("enough", "t", "half", "way")] == [has] * 4
     every = np.arange(1.0, n + 1)
     assert (ratio("rate", every, every**2, np.arange(n))["rate_low"] is not None) == has
     ends = interval_over_prompts(every[:, None] + [0, 1, 2], 0.95, 99, np.random.default_rng(0))

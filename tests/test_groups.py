@@ -19,7 +19,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 
 EPSILON = math.log(1.65)
-NAMES = ("she", "he", "they", "xe", "ze", "it", "one")
+NAMES = ("she", "he", "they", "xe", "ze", "it", "one", *(f"group {k}" for k in range(7, 50)))
 
 
 def scored(root: Path, logprobs: np.ndarray, *, categories: bool = False) -> Store:
@@ -83,6 +83,16 @@ def test_groups_preferred_equally_often_have_a_divergence_of_exactly_0(
     store = scored(tmp_path / "w", np.array(items))
     (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
     assert row["divergence"] == 0
+
+
+def test_fifty_groups(tmp_path: Path) -> None:
+    """Each wins once: even. The first twice more: as the definition says."""
+    items = np.where(np.eye(50), 0.0, -3.0)
+    (row,) = rows_of(scored(tmp_path / "a", items).root, f"FROM group_share({EPSILON})")
+    assert (row["n_groups"], row["divergence"], row["even_share"]) == (50, 0, 0)
+    items = np.vstack([items, items[:1], items[:1]])
+    (row,) = rows_of(scored(tmp_path / "b", items).root, f"FROM group_share({EPSILON})")
+    assert row["divergence"] == pytest.approx(oracle(items)[1], abs=1e-12)
 
 
 def test_metrics_never_mix_groups(tmp_path: Path) -> None:

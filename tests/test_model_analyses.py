@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,12 +16,14 @@ from plumbline.eval_workers.models import model_texts
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import size as section
+from plumbline.pipelines.report.sections.compare_models import _agreement
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
-from tests.metric_rows import association, delta, fill, pair, score
+from tests.metric_rows import association, delta, fill, pair, score, scored_by
 
 LIMIT = math.log(1.65)
 N = 30
@@ -400,6 +402,61 @@ def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:
         else:
             expected = np.corrcoef(xs[one][kept], xs[other][kept])[0, 1]
             assert correlation == pytest.approx(expected)
+
+
+def test_the_report_correlates_different_plain_models(store: Store) -> None:
+    """Not a model with itself (another way of scoring), nor with its steps and adapters."""
+    rng = np.random.default_rng(8)
+    xs = {name: rng.normal(size=9) for name in ("a", "b", "c")}
+    fill(store, "benchmark_pair", [pair("b", f"{k}") for k in range(9)])
+    models, rows = [], []
+    for name, key, more in (
+        *((name, f"key-{name}", {}) for name in xs),
+        ("a", "key-a16", {"dtype": "float16"}),
+        ("a", "key-step", {"step": 1}),
+        ("b", "key-adapter", {"adapter": "calm@1"}),
+        ("b", "key-int8", {"quantisation": "int8 1"}),
+    ):
+        models.append({**scored_by(name, key=key), **more})
+        rows += [score("b", f"{k}", x, name, key) for k, x in enumerate(xs[name])]
+    put_scores(store, rows)
+    fill(store, "model", models)
+    each = [np.corrcoef(xs[one], xs[other])[0, 1] for one, other in combinations(xs, 2)]
+    (row,) = Facts(store.root).rows("model_correlation")
+    assert (row["n_models"], row["least"], row["most"], row["correlation"]) == pytest.approx(
+        (3, min(each), max(each), np.mean(each))
+    )
+    ends = [shown(end, 2, signed=True) for end in (min(each), max(each))]
+    said = "".join(_agreement(Facts(store.root)))
+    assert f"on b (from {ends[0]} to {ends[1]} between two models)." in said
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_two_sides_of_families_have_a_direction_from_five_each(store: Store, n: int) -> None:
+    """An interval (Welch's, as scipy's) they have from five families together."""
+    sides = np.arange(n) + 50.0, np.arange(5) / 2
+    points = pa.table(
+        {
+            "model": [f"m{k}" for k in range(n + 5)],
+            "training_text": ["a text"] * n + ["", "other"] * 2 + [""],
+            "figure": np.concatenate(sides) / 100,
+        }
+    )
+    with connect(store.root, "training_text_difference") as connection:
+        connection.register("points", points)
+        of = ("scores", "benchmark", "groups", "corpus", "contrast", "subset")
+        same = ", ".join(f"'' AS {name}" for name in of)
+        connection.execute(
+            f"CREATE OR REPLACE VIEW size_point AS "
+            f"SELECT *, model AS family, {same}, 'us' AS measure FROM points"
+        )
+        (row,) = connection.execute(
+            "SELECT difference_low, difference_high, direction FROM training_text_difference "
+            "WHERE training_text = 'a text'"
+        ).fetchall()
+    ends = stats.ttest_ind(*sides, equal_var=False).confidence_interval()
+    assert row[:2] == pytest.approx((ends.low, ends.high), rel=1e-3)
+    assert row[2] == ("rose" if n == 5 else None)
 
 
 def test_two_pairs_have_no_correlation(store: Store) -> None:

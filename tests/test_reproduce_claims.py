@@ -365,5 +365,5 @@ def test_families_trained_on_the_pile_against_others(store: Store, released: pd.
     for benchmark, *ours, direction, n, n_others, n_models in found:
         assert ours == pytest.approx(expected[benchmark], rel=1e-3)
         assert (n, n_others, n_models) == (3, 4, 28)
-        assert direction == ("rose" if benchmark == "winobias" else "neither")
+        assert direction is None, "fewer than five families on a side"
     assert [round(x, 1) for x in expected["winobias"]] == [3.2, 0.2, 6.2]

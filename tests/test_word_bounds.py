@@ -218,6 +218,21 @@ def test_a_list_that_somebody_picked_is_no_ranking(store: Store) -> None:
     assert names == {f"w{k}" for k in range(35)}
 
 
+def test_words_asked_about_later_stay_in_the_ranking(store: Store) -> None:
+    """`why --top 30`, then `why` about ten of the thirty."""
+    rows = asked(np.full(30, 1e-6))
+    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    ranked = rows_of(store.root, "FROM listed_lean ORDER BY ALL")
+    assert len(ranked) == 30
+    copies = [
+        {c: row[c] for c in ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")}
+        | {"counted": "copies once", "run_id": "r"}
+        for row in rows[5:15]
+    ]
+    fill(store, "word_copies", copies)
+    assert rows_of(store.root, "FROM listed_lean ORDER BY ALL") == ranked
+
+
 def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
     p = np.random.default_rng(2).random(40) ** 2
     store.replace("word_evidence", pa.Table.from_pylist(asked(p)), {"corpus": "c"}, "r")

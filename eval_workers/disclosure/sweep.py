@@ -23,15 +23,15 @@ class Grid:
     """Values of a sweep, and ``n`` samples per prompt and value.
 
     While one parameter is varied the others are off: temperature 1, all tokens. Greedy decoding is
-    the reference, with one continuation; a top-p of 0 is the same. Values are those of section 5.1
-    and of the authors' scripts, whose top-p starts at 0.
+    the reference, with one continuation; a top-p of 0 is the same and adds no way. Values are those
+    of section 5.1.
 
     Raises ``UsageProblem`` for values that sampling can't use, less than one sample, or a grid
     without any value.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
-    top_ps: Sequence[float] = (0, 0.3, 0.5, 0.7, 1.0)
+    top_ps: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
     top_ks: Sequence[int] = (10, 50, 100, 150, 200)
     n: int = 1
     max_new_tokens: int = ProbeOptions.max_new_tokens

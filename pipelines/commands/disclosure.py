@@ -297,7 +297,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     )
     top_p: Annotated[
         tuple[str, ...], Field(description="Values of top-p, by commas; 0 is greedy.")
-    ] = ("0", "0.3", "0.5", "0.7", "1")
+    ] = ("0.3", "0.5", "0.7", "1")
     top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, by commas.")] = (
         *("10", "50", "100", "150", "200"),
     )

@@ -317,10 +317,9 @@ def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
 
 def _each_family(texts: TrainingTexts, rows: Rows) -> str:
     families = texts.families(rows)
-    counts = (
-        f"{name or 'others'} {n_above(family_rows)}" for name, family_rows in families.items()
-    )
-    return ", ".join(counts) if any(families) else next(counts).removeprefix("others ")
+    if not any(families):
+        return n_above(rows)
+    return ", ".join(f"{name or 'others'} {n_above(of)}" for name, of in families.items())
 
 
 #: Words before ``n_above`` of slopes.

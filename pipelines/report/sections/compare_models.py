@@ -150,7 +150,7 @@ def _agreement(facts: Facts) -> Iterator[str]:
     """A sentence on how models' log ratios correlate; none without a correlation."""
     sets = [
         f"{shown(r['correlation'], 2, signed=True)} on {set_name(r)}"
-        + (f" ({shown(r['least'], 2)} to {shown(r['most'], 2)})" if r["n_models"] > 2 else "")
+        + _between_two(r) * (r["n_models"] > 2)
         for r in facts.rows("model_correlation")
     ]
     if sets:
@@ -158,6 +158,11 @@ def _agreement(facts: Facts) -> Iterator[str]:
             "Two models' log ratios of the same pairs correlate, on average over every two models, "
             f"by {', '.join(sets)}."
         )
+
+
+def _between_two(row: Row) -> str:
+    least, most = (shown(row[end], 2, signed=True) for end in ("least", "most"))
+    return f" (from {least} to {most} between two models)"
 
 
 def _two_models(row: Row) -> str:

@@ -7,11 +7,11 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     correlation AS value,
     'correlation' AS unit,
-    CASE WHEN n >= 5 THEN (1 - correlation ** 2) * z_se END AS value_se,
+    CASE WHEN is_enough(n) THEN (1 - correlation ** 2) * z_se END AS value_se,
     correlation_low AS value_low,
     correlation_high AS value_high,
     'Fisher z, HC3 t 95%' AS interval,
     n, slope_df AS df, n AS n_clusters, 'word' AS clusters,
-    CASE WHEN n >= 5 AND abs(correlation) < 1 THEN abs(atanh(correlation)) / z_se END AS statistic,
+    CASE WHEN is_enough(n) AND abs(correlation) < 1 THEN abs(atanh(correlation)) / z_se END AS statistic,
     options
 FROM fit;

@@ -31,7 +31,7 @@ clustered_in AS (
     SELECT
         model_key, benchmark, groups, corpus, contrast, subset,
         list_filter([count(DISTINCT cluster_1), count(DISTINCT cluster_2)], lambda k: k > 1) AS kinds,
-        list_min(kinds) >= 3 AND list_max(kinds) >= 5 AS is_enough
+        list_min(kinds) >= 3 AND is_enough(list_max(kinds)) AS has_enough
     FROM scored
     JOIN pair_cell USING (benchmark, pair_id)
     WHERE is_member
@@ -43,10 +43,10 @@ SELECT
         n_in AS n,
         -- two shares of the same size differ by 0, which a sum over pairs needn't
         gap AS value,
-        CASE WHEN is_enough THEN value_low END AS value_low,
-        CASE WHEN is_enough THEN value_high END AS value_high,
-        CASE WHEN is_enough THEN statistic END AS statistic,
-        if(n_in = 0 OR is_enough, "interval", 'none: fewer than five clusters') AS "interval"
+        CASE WHEN has_enough THEN value_low END AS value_low,
+        CASE WHEN has_enough THEN value_high END AS value_high,
+        CASE WHEN has_enough THEN statistic END AS statistic,
+        if(n_in = 0 OR has_enough, "interval", 'none: fewer than five clusters') AS "interval"
     )
 FROM estimated AS g
 JOIN counted USING (model_key, benchmark, groups, corpus, contrast, subset)

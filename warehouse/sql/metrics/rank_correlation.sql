@@ -68,11 +68,11 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     r AS value,
     'correlation' AS unit,
-    CASE WHEN n >= 5 THEN (1 - r ** 2) * z_se END AS value_se,
+    CASE WHEN is_enough(n) THEN (1 - r ** 2) * z_se END AS value_se,
     fisher_bound(r, -t_over(n - 2, n) * z_se) AS value_low,
     fisher_bound(r, t_over(n - 2, n) * z_se) AS value_high,
     'Fisher z, HC3 t 95%' AS interval,
     n, n - 2 AS df, n AS n_clusters, 'word' AS clusters,
-    CASE WHEN n >= 5 AND abs(r) < 1 THEN abs(atanh(r)) / z_se END AS statistic,
+    CASE WHEN is_enough(n) AND abs(r) < 1 THEN abs(atanh(r)) / z_se END AS statistic,
     options
 FROM correlated;

@@ -13,7 +13,7 @@ SELECT
     slope_low AS value_low,
     slope_high AS value_high,
     'HC3 t 95%' AS interval,
-    n, slope_df AS df, n AS n_clusters, 'word' AS clusters, if(n >= 5, abs(slope) / slope_se, NULL) AS statistic,
+    n, slope_df AS df, n AS n_clusters, 'word' AS clusters, if(is_enough(n), abs(slope) / slope_se, NULL) AS statistic,
     options
 FROM found
 UNION ALL
@@ -26,6 +26,6 @@ UNION ALL
 SELECT
     'corrected slope', model_key, model, benchmark, groups, corpus, contrast, subset, NULL, NULL,
     corrected, 'nats per nat', corrected_se, corrected_low, corrected_high, 'jackknife t 95%', n,
-    slope_df, n, 'word', if(n >= 5, abs(corrected) / corrected_se, NULL), options
+    slope_df, n, 'word', if(is_enough(n), abs(corrected) / corrected_se, NULL), options
 FROM found
 WHERE corrected IS NOT NULL;

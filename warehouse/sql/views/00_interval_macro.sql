@@ -28,9 +28,11 @@ CREATE OR REPLACE MACRO t975(df) AS
     z975() + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
     + 0.92 / df ** 5 + 0.4860872 / df ** 7;
 
--- The same of an error over n_of clusters (words, documents, prompts, models); NULL below five, since
--- an interval over fewer tells too little: `LEAST_CLUSTERS` in warehouse/query/finding.py.
-CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN n_of >= 5 THEN t975(df) END;
+-- Are n_of clusters (words, documents, prompts, models) enough for an interval? Five are: fewer tell
+-- too little. `LEAST_CLUSTERS` in warehouse/query/finding.py is the same number.
+CREATE OR REPLACE MACRO is_enough(n_of) AS n_of >= 5;
+-- Student's point of an error over n_of clusters; NULL if they aren't enough.
+CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN is_enough(n_of) THEN t975(df) END;
 
 -- Upper 95% point of Student's t distribution, by the same expansion: relative error 0.3% at df = 2,
 -- below 2e-4 from df = 4.
@@ -51,8 +53,9 @@ END;
 -- Half the width of Student's 95% interval of a mean; NULL below five figures (`least`: fewer, for the
 -- seeds of trainings, which are independent draws), and where they are all equal: an interval of no
 -- width would be certain of what a few equal figures don't show.
-CREATE OR REPLACE MACRO student_half(figures, least := 5) AS
-    CASE WHEN stddev_samp(figures) > 1e-12 AND count(figures) >= least
+CREATE OR REPLACE MACRO student_half(figures, least := NULL) AS
+    CASE WHEN stddev_samp(figures) > 1e-12
+        AND (is_enough(count(figures)) OR count(figures) >= least)
         THEN t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
     END;
 -- The end farther from 0 of Fieller's interval of a quotient of means, of their variances per figure

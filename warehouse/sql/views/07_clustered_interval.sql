@@ -121,7 +121,7 @@ valued AS (
         to_json(list({'cluster': id, 'value': value, 'n': n} ORDER BY id)) AS of_clusters
     FROM term AS t
     JOIN of_kind AS k ON k.about = t.about AND k.kind = t.kind
-    WHERE k.kind < 3 AND k.n_clusters < 5
+    WHERE k.kind < 3 AND NOT is_enough(k.n_clusters)
     GROUP BY ALL
 ),
 joined AS (

@@ -25,8 +25,7 @@ member AS (
         avg(share) OVER of_group - 1 / n_groups AS off,
         -- a group whose share is even adds 0 to the distance, but its spread to the error
         if(abs(off) > 1e-12, sign(off), if(position % 2 = 0, 1, -1)) AS side,
-        -- in this many parts of an item every share is a whole number, and even groups differ by 0
-        list_reduce(range(1, n_groups + 1), lambda a, b: lcm(a, b)) AS parts
+        n_groups / (2 * (n_groups - 1)) AS scale
     FROM celled
     WHERE subset IS NOT NULL
     WINDOW of_group AS (PARTITION BY model_key, benchmark, groups, subset, group_name)
@@ -37,19 +36,18 @@ item AS (
             'model_key': model_key, 'model': model, 'benchmark': benchmark, 'groups': groups,
             'subset': subset, 'n_groups': n_groups
         } AS subject,
-        item_id, cluster_1, cluster_2, stratum,
-        any_value(parts // n_groups * 2 * (n_groups - 1)) AS denominator,
-        sum(side * (round(share * parts) - parts // n_groups)) AS numerator,
+        item_id, cluster_1, cluster_2, stratum, 1 AS denominator,
+        sum(side * (share - 1 / n_groups) * scale ORDER BY position) AS numerator,
         bool_and(is_even) AS is_even
     FROM member
     GROUP BY ALL
 ),
-even AS (SELECT * REPLACE (is_even::INTEGER AS numerator, 1 AS denominator) FROM item),
+even AS (SELECT * REPLACE (is_even::INTEGER AS numerator) FROM item),
 found AS (
     SELECT
         unnest(e.subject), e.n, e.value AS even_share, e.n_star AS even_n, e.t, e.n_clusters, e.df,
         e.cluster_values,
-        d.value AS divergence,
+        round(d.value, 12) AS divergence,  -- even groups add up to 0 but for the last bits
         -- of as many items as n_most at this distance, and one more for each group
         e.subject.n_groups AS k,
         if(isinf(d.n_most), 0, sqrt(

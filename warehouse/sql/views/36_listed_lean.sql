@@ -10,9 +10,15 @@
 -- nearby. chance_clear is how likely the interval leaves out 0 if the word doesn't lean.
 CREATE OR REPLACE VIEW listed_lean AS
 WITH surveyed AS (
-    SELECT corpus, contrast, max(frequency_rank) AS last_rank
-    FROM word_evidence ANTI JOIN word_copies USING (corpus, contrast, word)
-    WHERE n_pair_f + n_pair_m > 0 AND NOT contains(word, ' ')
+    SELECT corpus, contrast, last_rank
+    FROM word_evidence
+    JOIN (
+        SELECT corpus, contrast, max(frequency_rank) AS last_rank
+        FROM word_evidence ANTI JOIN word_copies USING (corpus, contrast, word)
+        WHERE n_pair_f + n_pair_m > 0 AND NOT contains(word, ' ')
+        GROUP BY ALL
+    ) USING (corpus, contrast)
+    WHERE n_pair_f + n_pair_m > 0 AND NOT contains(word, ' ') AND frequency_rank <= last_rank
     GROUP BY ALL
     HAVING count(*) > 24
 ),

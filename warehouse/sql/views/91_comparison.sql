@@ -8,8 +8,8 @@ CREATE OR REPLACE MACRO plain_prompt(written) AS regexp_replace(
 
 -- Which way a difference goes: `fell` where its interval lies below 0, `rose` above 0, `neither`
 -- where it contains 0; NULL without an interval, and over fewer than five clusters (of either kind).
-CREATE OR REPLACE MACRO direction_of(lower_end, upper_end, n_of := 5) AS CASE
-    WHEN n_of < 5 THEN NULL
+CREATE OR REPLACE MACRO direction_of(lower_end, upper_end, n_of := NULL) AS CASE
+    WHEN NOT is_enough(n_of) THEN NULL
     WHEN upper_end < 0 THEN 'fell'
     WHEN lower_end > 0 THEN 'rose'
     WHEN lower_end IS NOT NULL THEN 'neither'

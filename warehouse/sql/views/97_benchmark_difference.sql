@@ -16,7 +16,7 @@ compared AS (
         avg(r.figure ORDER BY b.word) AS reference_mean,
         avg(b.figure ORDER BY b.word) AS benchmark_mean,
         avg(b.figure - r.figure ORDER BY b.word) AS difference,
-        CASE WHEN count(*) >= 5 THEN student_half(b.figure - r.figure) END AS half
+        student_half(b.figure - r.figure) AS half
     FROM of_word AS r
     JOIN of_word AS b
         ON b.word = r.word AND b.measure = r.measure AND b.benchmark <> r.benchmark

@@ -1,21 +1,16 @@
 -- grain: model x scores x benchmark x groups x corpus x contrast x subset x measure
 -- How large each model is, and what was measured of it: US (a share), PD (percentage points), |PD|,
 -- and the slope of its log ratios on the text's delta or MaxPMI (nats per nat). `family` and
--- `training_text` are those of table `model`. Plain models that score log-likelihoods: no adapters, quantised models, checkpoints, counted n-grams or trainings of an
--- intervention. scores are `released` or `own`; of several ways of scoring one model (such as
--- dtypes) the figure is the mean.
+-- `training_text` are those of table `model`, the models those of `plain_model`. scores are
+-- `released` or `own`; of several ways of scoring one model (such as dtypes) the figure is the mean.
 CREATE OR REPLACE VIEW size_point AS
 WITH sized AS (
     SELECT
         model_key, model, n_parameters,
         CASE WHEN backend = 'released' THEN 'released' ELSE 'own' END AS scores,
         family, training_text
-    FROM model
+    FROM plain_model
     WHERE n_parameters IS NOT NULL
-        AND adapter IS NULL AND quantisation IS NULL AND step IS NULL
-        AND coalesce(measure, 'log-likelihood') = 'log-likelihood'
-        AND backend <> 'ngram'
-        AND model NOT IN (SELECT model FROM intervention_arm)
 ),
 figure AS (
     SELECT *, metric AS measured, value AS measured_value FROM metric_value

@@ -62,15 +62,15 @@ correlated AS (
 SELECT
     corpus_a, corpus_b, contrast, n_word_from, n_words,
     r AS correlation,
-    CASE WHEN n_words >= 5 THEN fisher_bound(r, -z975() / sqrt(n_words - 3)) END AS correlation_low,
-    CASE WHEN n_words >= 5 THEN fisher_bound(r, z975() / sqrt(n_words - 3)) END AS correlation_high,
+    CASE WHEN is_enough(n_words) THEN fisher_bound(r, -z975() / sqrt(n_words - 3)) END AS correlation_low,
+    CASE WHEN is_enough(n_words) THEN fisher_bound(r, z975() / sqrt(n_words - 3)) END AS correlation_high,
     rho AS rank_correlation,
     CASE
-        WHEN n_words >= 5
+        WHEN is_enough(n_words)
             THEN fisher_bound(rho, -z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
     END AS rank_correlation_low,
     CASE
-        WHEN n_words >= 5
+        WHEN is_enough(n_words)
             THEN fisher_bound(rho, z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
     END AS rank_correlation_high,
     n_same, n_opposite, n_with_se, n_one_sided, n_different

@@ -1,11 +1,13 @@
 -- grain: training_text x scores x benchmark x groups x corpus x contrast x subset x measure
 -- Do models trained on a text differ from others? The mean over families trained on training_text,
 -- wholly or in part, minus the mean over all other published families, each family counted once by
--- the mean of its models in `size_point`. A text is compared where two families or more have it and
--- two or more don't. 95% interval of Welch over families (the two groups may differ in spread),
--- NULL below five families together and where nothing varies. unit is `points`, or `nats per nat` of
--- slopes; direction: `rose` if the families of the text have the higher figure, `fell` if they have
--- the lower one, or `neither`.
+-- the mean of its models in `size_point`. The others include families whose text isn't published
+-- ('' in table `model`): they may have read it. A text is compared where two families or more have
+-- it and two or more don't. 95% interval of Welch over families (the two groups may differ in
+-- spread), without correction for several benchmarks; NULL below five families together and where
+-- nothing varies. unit is `points`, or `nats per nat` of slopes; direction: `rose` if the families of
+-- the text have the higher figure, `fell` if they have the lower one, or `neither`; NULL below five
+-- families on either side.
 CREATE OR REPLACE VIEW training_text_difference AS
 WITH of_family AS (
     SELECT
@@ -41,7 +43,7 @@ of_means AS (
 compared AS (
     SELECT
         *, mean_figure - other_figure AS middle,
-        CASE WHEN n_families + n_other_families >= 5 AND variance + other_variance > 1e-18
+        CASE WHEN is_enough(n_families + n_other_families) AND variance + other_variance > 1e-18
             THEN sqrt(variance + other_variance) * t975(
                 (variance + other_variance) ** 2
                 / (variance ** 2 / (n_families - 1) + other_variance ** 2 / (n_other_families - 1))
@@ -54,5 +56,7 @@ SELECT
     CASE measure WHEN 'slope' THEN 'nats per nat' ELSE 'points' END AS unit,
     n_models, n_families, n_other_families, mean_figure, other_figure, middle AS difference,
     middle - half AS difference_low, middle + half AS difference_high,
-    direction_of(middle - half, middle + half) AS direction
+    direction_of(
+        middle - half, middle + half, n_of := least(n_families, n_other_families)
+    ) AS direction
 FROM compared;
