@@ -340,7 +340,7 @@ def test_the_report_says_no_more_than_the_intervals(measured: Measured) -> None:
     ]
     low, high = row["difference_low"], row["difference_high"]
     shows = "rose" if low > 0 else "fell" if high < 0 else "is not shown to change"
-    assert f"US {shows}, on average by" in change.intro[0]
+    assert f"over {row['n_models']} models US {shows}, on average by" in change.intro[0]
     assert (
         f"it clearly rose in {row['n_rose']} and fell in {row['n_fell']} of them."
         in change.intro[0]
