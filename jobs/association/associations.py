@@ -109,7 +109,8 @@ def associate(
 
     Each pair of the corpus's :func:`usable_lists` is a contrast. A list with ``has_mean`` adds two:
     the mean over its pairs, under the list's name, and their sum ``NAME-sum`` (UnStereoEval,
-    App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0.
+    App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0; deltas that
+    were imported without counts (:func:`uncounted`) stay.
     ``word_bound`` has no sums, see ``bound_rows``. A contrast whose deltas changed loses its MaxPMI
     and seed words. A contrast whose pairs changed loses its answers of `why`.
 
@@ -163,7 +164,13 @@ def associate(
         }
         all_contrasts = {name: (pairs, None) for name, pairs in by_name.items()} | sums
         associations = association_rows(counts, words)
-        deltas = (delta_rows(counts, name, pairs, v) for name, (pairs, v) in all_contrasts.items())
+        kept = uncounted(store, corpus)
+
+        def deltas_of(name: str) -> pa.Table:
+            rows = delta_rows(counts, name, *all_contrasts[name])
+            of_name = kept.filter(pc.equal(kept["contrast"], name)).select(rows.column_names)
+            return pa.concat_tables([rows, of_name.cast(rows.schema)])
+
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         where = {"corpus": corpus}
         made = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
@@ -171,7 +178,7 @@ def associate(
         changed -= {
             name
             for name in changed & all_contrasts.keys()
-            if _is_unchanged(store, corpus, name, delta_rows(counts, name, *all_contrasts[name]))
+            if _is_unchanged(store, corpus, name, deltas_of(name))
         }
         dropped = {t: {x: n for x, n in n_of.items() if x in changed} for t, n_of in made.items()}
         gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in all_contrasts)
@@ -190,7 +197,13 @@ def associate(
                 _write(store, run_id, corpus, *table)
                 for table in (
                     ("word_association", "associations", associations, len(words), "targets"),
-                    ("word_delta", "deltas", deltas, len(all_contrasts), "contrasts"),
+                    (
+                        "word_delta",
+                        "deltas",
+                        map(deltas_of, all_contrasts),
+                        len(all_contrasts),
+                        "contrasts",
+                    ),
                     ("word_bound", "bounds", bounds, len(by_name), "contrasts"),
                 )
             )
@@ -198,6 +211,11 @@ def associate(
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
     return Associated(*n_rows, tuple(all_contrasts), dropped, gone, rare, n_weighted)
+
+
+def uncounted(store: Store, corpus: str) -> pa.Table:
+    """The corpus's rows of ``word_delta`` that were imported without counts."""
+    return store.read("word_delta", ds.field("n_pair_f").is_null(), corpus=corpus)
 
 
 def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: str) -> None:

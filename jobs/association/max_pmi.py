@@ -80,10 +80,11 @@ def constrain(
 ) -> Constrained:
     """Write ``pair_association`` of one benchmark; returns the number of pairs by contrast.
 
-    A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta is
-    not used. An unknown word could lean more than the known words, so its pair is undecided at
-    every eta that no known delta exceeds. With a ``least_count`` of 0, and in a corpus without
-    counts, every delta is used and words without one are passed over, as in the released MaxPMI.
+    A word with fewer than ``least_count`` co-occurrences on either side, or with a released delta
+    but no counts, is unknown: its delta is not used. An unknown word could lean more than the known
+    words, so its pair is undecided at every eta that no known delta exceeds. With a ``least_count``
+    of 0, and in a corpus without counts, every delta is used and words without one are passed over,
+    as in the released MaxPMI.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
     female and male). In a corpus that isn't English, the first pair of its word list replaces
@@ -147,7 +148,7 @@ def _deltas(
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None
-    rows = rows.filter(pc.fill_null(pc.greater_equal(n_least, least_count), True))
+    rows = rows.filter(pc.fill_null(pc.greater_equal(n_least, least_count), used is None))
     return dict(zip(rows["word"].to_pylist(), rows["delta_nats"].to_pylist(), strict=True)), used
 
 

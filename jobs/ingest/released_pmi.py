@@ -73,14 +73,14 @@ def read_pmi(file: Path) -> Iterator[PmiRow]:
 class ReleasedCounts:
     """Co-occurrences of ``word[i]`` with ``target[i]``: ``n_pair[i]``, at least 1.
 
-    ``per_token`` is K. ``n_rows``: rows of the file, of which ``rejected`` have no counts.
+    ``per_token`` is K. ``rejected``: rows without counts. ``all_words``: words of all rows.
     """
 
     word: list[str]
     target: list[str]
     n_pair: NDArray[np.int64]
     per_token: float
-    n_rows: int
+    all_words: frozenset[str]
     rejected: list[PmiRow]
 
 
@@ -123,20 +123,25 @@ def released_counts(
     rejected = [r for r in rows if r.reason]
     off = [r for r in rejected if r.pmi and r.word in n_word]
     if 2 * len(off) >= len(rows) - len(rejected) + len(off):
-        first = f"the first: row {off[0].number:,}: {off[0].reason}" if off else "it has no others"
-        problem = f"{len(off):,} rows of known words don't come out as counts; {first}"
+        problem = "has no row of a word whose occurrences are released"
+        if off:
+            first = f"the first: row {off[0].number:,}: {off[0].reason}"
+            problem = f"{len(off):,} rows of known words don't come out as counts; {first}"
         raise BadInput(f"{file}", problem, "both files have to be of one release")
     used = [i for i, (k, _) in enumerate(cells) if not rows[k].reason]
     words, targets = [rows[cells[i][0]].word for i in used], [cells[i][1] for i in used]
     counts = n_pair[used].astype(np.int64)
-    return ReleasedCounts(words, targets, counts, per_token, len(rows), rejected)
+    all_words = frozenset(r.word for r in rows if r.word)
+    return ReleasedCounts(words, targets, counts, per_token, all_words, rejected)
 
 
 def _problem(row: PmiRow, n_word: Mapping[str, int], deltas: Mapping[str, float]) -> str:
     """Why the row of a word has no counts; empty if nothing speaks against them."""
     if row.word not in n_word:
         return "the word's occurrences aren't released"
-    difference = row.pmi.get("she", math.nan) - row.pmi.get("he", math.nan)
+    if not {"she", "he"} <= row.pmi.keys():
+        return "has no value for she or he"
+    difference = row.pmi["she"] - row.pmi["he"]
     if not abs(difference - deltas[row.word]) <= 2 * _ROUNDING:
         return f"she minus he is {difference:.6f}, expected the pmi_diff {deltas[row.word]:.6f}"
     return ""

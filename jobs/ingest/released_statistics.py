@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from plumbline.jobs.association.associations import associate
+from plumbline.jobs.association.associations import associate, uncounted
 from plumbline.jobs.corpus_lookup import writes_corpus
 from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, beside, released_counts
 from plumbline.jobs.kernel.json_fallback import excerpt
@@ -34,7 +34,7 @@ LIST = "gendered-released"
 #: co-occurrence isn't counted in each window that holds it, as by the rule `windows`.
 RULE, WINDOW = "pairs", 10
 #: Tables that only a corpus with counts has.
-_OF_COUNTS = ("pair_count", "word_list", "word_association", "word_bound")
+OF_COUNTS = ("pair_count", "word_list", "word_association", "word_bound")
 _FILE = "pmi_file_w_counts.csv"
 _COLUMNS = ("word", "pmi_diff", "counts", "freq")
 _INT64_MAX = 2**63 - 1
@@ -45,8 +45,8 @@ class ImportedStatistics:
     """Outcome of an import: rows in the file = ``n_words`` + ``n_rejected``.
 
     ``n_tokens`` is the corpus's number of kept tokens, also of words that the file lacks.
-    ``n_counted``: words with co-occurrences, from the file of PMI. Its other rows, and words whose
-    delta it doesn't give, are ``n_uncounted`` rejects. Both None without that file.
+    ``n_counted``: words with co-occurrences, from the file of PMI; its other rows are
+    ``n_uncounted`` rejects. Both None without that file.
     """
 
     corpus: str
@@ -76,7 +76,8 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
     If the file of PMI is beside it, also into ``pair_count`` and ``word_list``, and ``word_delta``
-    and its kin are then those of :func:`~plumbline.jobs.association.associations.associate`.
+    and its kin are then those of :func:`~plumbline.jobs.association.associations.associate`. Words
+    that have no counts in that file keep the released delta, without an error.
 
     The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
     that more than half of the usable rows share. Rows that imply another total, or can't be used
@@ -107,18 +108,15 @@ def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStati
     if (n_sum := sum(r.n_word for r in good)) > total:
         problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
         raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
-    pmi, counts, uncounted = beside(file), None, list[tuple[Path, PmiRow]]()
+    rejects: list[tuple[Path, _Row | PmiRow]] = [(file, r) for r in rejected]
+    pmi, counts = beside(file), None
     if pmi:
         deltas = {r.word: r.delta_nats for r in good}
         counts = released_counts(pmi, {r.word: r.n_word for r in good}, deltas)
-        counted = set(counts.word)
-        reason = f"its pmi_diff isn't used: {pmi.name} has no counts of the word"
-        lost = [PmiRow(r.number, r.word, {}, reason) for r in good if r.word not in counted]
-        uncounted = [*((pmi, r) for r in counts.rejected), *((file, r) for r in lost)]
-    rejects: list[tuple[Path, _Row | PmiRow]] = [*((file, r) for r in rejected), *uncounted]
+        rejects += [(pmi, r) for r in counts.rejected]
     _write(store, corpus, good, counts, rejects, total, run_id)
-    n_counted = len(counted) if counts else None
-    n_uncounted = len(uncounted) if counts else None
+    n_counted = len({*counts.word}) if counts else None
+    n_uncounted = len(counts.rejected) if counts else None
     return ImportedStatistics(corpus, len(good), len(rejected), total, n_counted, n_uncounted)
 
 
@@ -224,6 +222,15 @@ def _write(
 ) -> None:
     partition = {"corpus": corpus}
     words = [{"corpus": corpus, "word": r.word, "n_word": r.n_word} for r in good]
+    counted, fixed_delta = (
+        {*counts.word} if counts else set(),
+        {"contrast": CONTRAST, "n_defined": 1},
+    )
+    deltas = [
+        {**word, **fixed_delta, "delta_nats": r.delta_nats}
+        for word, r in zip(words, good, strict=True)
+        if r.word not in counted
+    ]
     key = {"stage": "import", "subject": corpus}
     rejected = [
         {
@@ -243,24 +250,24 @@ def _write(
         "n_words_kept": len(good),
         "n_tokens_pruned": total - sum(r.n_word for r in good),
     }
-    new: dict[str, pa.Table | list[dict[str, object]]] = {"word_count": words}
+    new: dict[str, pa.Table | list[dict[str, object]]] = {
+        **{"word_count": words, "word_delta": deltas}
+    }
     if counts:
         listed = _list_of({*counts.target})
         rule: dict[str, object] = {"rule": RULE, "window_tokens": WINDOW}
-        row |= {**rule, "targets": LIST, "targets_hash": listed.hash, "n_words": counts.n_rows}
+        row |= {**rule, "targets": LIST, "targets_hash": listed.hash}
+        row["n_words"] = len(counts.all_words.union(r.word for r in good))
         row["n_pairs"] = round(counts.per_token * total)
         columns = {"word": counts.word, "target": counts.target, "n_pair": counts.n_pair}
         fixed = {name: [value] * len(counts.word) for name, value in {**partition, **rule}.items()}
         new |= {"pair_count": pa.table({**fixed, **columns}), "word_list": listed.rows(corpus)}
     else:
-        fixed_delta = {"contrast": CONTRAST, "n_defined": 1}
-        new["word_delta"] = [
-            {**word, **fixed_delta, "delta_nats": r.delta_nats}
-            for word, r in zip(words, good, strict=True)
-        ]
-        new |= {table: [] for table in _OF_COUNTS}
+        new |= {table: [] for table in OF_COUNTS}
     is_new = any(
-        not cast(TABLES[name], rows).equals(store.read(name, **partition))
+        not cast(TABLES[name], rows).equals(
+            uncounted(store, corpus) if name == "word_delta" else store.read(name, **partition)
+        )
         for name, rows in new.items()
     )
     with store.together(run_id, "corpus import"):

@@ -267,12 +267,13 @@ class CorpusImport(CorpusName, Command):
     ]
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.ingest.released_statistics import import_statistics
+        from plumbline.jobs.ingest.released_statistics import OF_COUNTS, import_statistics
 
         done = import_statistics(context.store, self.corpus, self.file, context.run_id)
+        with_counts = OF_COUNTS if done.n_counted is not None else ()
         return Done(
             rows=[asdict(done)],
-            wrote=("word_count", "word_delta", "corpus", "reject"),
+            wrote=("word_count", "word_delta", "corpus", "reject", *with_counts),
             next=self.line("benchmark constrain --benchmark winobias"),
             **self.rows_of("word_delta"),
         )

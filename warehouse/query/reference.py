@@ -74,12 +74,13 @@ def entries() -> list[Entry]:
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
         for paragraph in text.split("\n\n"):
             comment, code = _comment(paragraph)
+            own = [line.removeprefix("grain: ") for line in comment if line.startswith("grain: ")]
             about = comment[: comment.index("")] if "" in comment else comment
             description = " ".join(line for line in about if not line.startswith("grain: "))
             for what, named, parameters, is_table in _CREATE.findall(code):
                 kind = "view" if what == "VIEW" else "table macro" if is_table else "function"
                 signature = named + " ".join(parameters.split()).replace("( ", "(")
-                row_grain = "" if kind == "function" else grain
+                row_grain = "" if kind == "function" else (own or [grain])[0]
                 listed.append(Entry(signature.replace(" )", ")"), kind, row_grain, description))
     return listed
 
