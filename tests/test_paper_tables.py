@@ -211,6 +211,8 @@ def test_the_paragraph_on_methods_has_the_values_of_the_tables(
     fill(store, "corpus_shard", [shard(fingerprint="f2"), shard(shard="b", fingerprint="f1")])
     with recorded(store, "disclosure tune", {"seed": 6, "steps": 500}):
         pass
+    with recorded(store, "report", {"steps": [{"seed": 5}]}):  # as an earlier version wrote steps
+        pass
     with recorded(store, "train", {"seed": 7}, joins=True), recorded(store, "probe", {"seed": 8}):
         pass
     with recorded(store, "train", {"seed": 7}) as run_id:
@@ -236,7 +238,7 @@ def test_the_paragraph_on_methods_has_the_values_of_the_tables(
             assert said and row["metric"] in said[1].split(", ")
         for value in (row["epsilon_nats"], row["eta_nats"]):
             assert value is None or f"{round(value, 4):g}" in text
-    assert "Seeds: disclosure tune 6; train 7, 8." in text
+    assert "Seeds: disclosure tune 6; report 5; train 7, 8." in text
     assert "Rejected, and in no figure: 2 rows of made (benchmark)." in text
     runs = store.read("run").to_pylist()
     for name, version in {k: v for r in runs for k, v in json.loads(r["packages"]).items()}.items():

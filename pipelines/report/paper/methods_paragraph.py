@@ -112,7 +112,9 @@ def _seeds(runs: Rows) -> Iterator[str]:
     seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
         options = stored_object(row, "config")
-        for step in (options, *options.get(STEPS, [])):
+        further = options.get(STEPS) or options.get("steps")  # `steps` in older rows
+        steps = further if isinstance(further, list) else []
+        for step in (options, *steps):
             for name, value in flat(step).items():
                 if name.split(".")[-1] == "seed" and value is not None:
                     seeds_by_command.setdefault(row["command"], set()).add(str(value))
