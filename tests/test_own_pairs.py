@@ -171,9 +171,11 @@ def test_rows_that_equal_an_earlier_one_are_rejected_and_shown(
     out = capsys.readouterr().out
     cells = " ".join(out.replace("│", " ").split())
     assert f"ages {40 - len(numbers)} {len(numbers)} " in cells
+    category = frame["category"].iloc[numbers[0] - 1]
+    n_more = (frame["category"].iloc[numbers - 1] == category).sum() - 1
     first = frame.eq(frame.iloc[numbers[0] - 1]).all(axis=1).idxmax() + 1
-    like = f"(and {len(numbers) - 1} rows like it)"
-    assert f"p.csv, row {numbers[0]}: the same as row {first} {like}\n" in out
+    like = f"(and {n_more} rows like it)"
+    assert f"{category}: p.csv, row {numbers[0]}: the same as row {first} {like}\n" in out
     assert "All rows: plumbline sql \"FROM reject WHERE subject = 'ages'\"" in out
     rejects = store.read("reject", stage="benchmark")
     assert sorted(rejects["source_row"].to_pylist()) == numbers.tolist()
@@ -578,7 +580,8 @@ def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
     path, where = as_jsonl(tmp_path / "b.jsonl", rows), ["--warehouse", str(tmp_path / "w")]
     assert main(["benchmark", "import", "bbq", "--source", str(path), *where]) == 0
     out = capsys.readouterr().out
-    assert [line for line in out.splitlines() if line.startswith(("Age", "Race", "Warning: "))] == [
+    lines = [line for line in out.splitlines() if "differ by words" not in line]
+    assert [line for line in lines if line.startswith(("Age", "Race", "Warning: "))] == [
         "Warning: 5 rows of bbq were not used: table `reject`",
         "Age: b.jsonl, row 5: context_condition is 'disambig', the recipe takes ambig "
         "(and 2 rows like it)",
@@ -593,6 +596,26 @@ def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
     ]
     assert main(["benchmark", "check", "bbq", "--source", str(path)]) == 0
     assert "Race_x_gender: 0 pairs, the recipe expects 5,360" in capsys.readouterr().out
+
+
+def test_only_a_star_stands_for_other_texts_in_a_recipes_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fixed category is that of rejects, too."""
+    recipe, _ = ages(tmp_path)
+    values = """sure = ["who?", "*[MASK]*"]\n[fixed]\ncategory = "age"\n"""
+    recipe.write_text(RECIPE.replace('sure = ["yes"]\n', values))
+    sure = ("who?", "A [MASK]\nran.", "whom", "A M ran.", "Who?", "[MASK")
+    rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": s} for k, s in enumerate(sure)]
+    source, where = as_csv(tmp_path / "s.csv", rows), ["--warehouse", str(tmp_path / "w")]
+    command = ["benchmark", "import", "mine", "--source", str(source), "--recipe", str(recipe)]
+    assert main([*command, *where]) == 0
+    store = Store.open(tmp_path / "w")
+    pairs = store.read("benchmark_pair", benchmark="mine").to_pylist()
+    assert [p["source_row"] for p in pairs] == [1, 2]
+    assert [*reasons(store)] == [3, 4, 5, 6]
+    said = [line for line in capsys.readouterr().out.splitlines() if "the recipe takes" in line]
+    assert said and all(line.startswith("age: ") for line in said), said
 
 
 def hub_layout(directory: Path) -> Path:

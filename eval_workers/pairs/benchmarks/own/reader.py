@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 parsed.take(_pairs(row, file, default_id, recipe, filler))
             except ValueError as e:
                 excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
-                category = _text(value_at(row.fields, recipe.columns.get("category", "category")))
+                category = _value(row, recipe, "category")
                 parsed.reject(file, row.number, str(e), excerpt[:400], category)
     return parsed
 
@@ -109,8 +108,23 @@ def _check_row(row: SourceRow, recipe: Recipe) -> None:
         raise Unusable(row.problem)
     for column, values in recipe.only.items():
         value = _text(value_at(row.fields, column))
-        if not any(fnmatchcase(value, taken) for taken in values):
+        if not any(_matches(value, taken) for taken in values):
             raise Unusable(f"{column} is {value!r}, the recipe takes {', '.join(values)}")
+
+
+def _matches(value: str, taken: str) -> bool:
+    """True if ``value`` is ``taken``, where each ``*`` is any text.
+
+    >>> _matches("who?", "who?"), _matches("whom", "who?"), _matches("a [MASK] ran", "*[MASK]*")
+    (True, False, True)
+    """
+    return bool(re.fullmatch(".*".join(map(re.escape, taken.split("*"))), value, re.DOTALL))
+
+
+def _value(row: SourceRow, recipe: Recipe, name: str) -> str:
+    """A row's value of a column of ours; without one, the recipe's fixed value."""
+    field = value_at(row.fields, recipe.columns.get(name, name))
+    return recipe.fixed.get(name, "") if field is None else _text(field)
 
 
 def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: Filler) -> list[Row]:
@@ -120,7 +134,7 @@ def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: F
         field = value_at(row.fields, recipe.columns.get(name, name))
         if name in _TEXTS and not (field is None or isinstance(field, str)):
             raise Unusable(f"{name} is {field!r}, expected a text")
-        return recipe.fixed.get(name, "") if field is None else _text(field)
+        return _value(row, recipe, name)
 
     identifier = value("id") or default_id
     common: Row = {
