@@ -444,10 +444,17 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     assert "texts filtered (paper: as-published)" in run.differs
     assert "filter_unit words" in run.unknown and not any("limit" in d for d in run.differs)
     by_rules = store.read("fairpair_set").to_pylist()
-    other = {"perturber": f"{SAMPLED.perturber}-characters-0.3"}
-    put(store, "fairpair_set", [{**row, **other} for row in by_rules])
+    named_so = {"perturber": "x-words-12345678"}  # a chat model of this kind of name, and its hash
+    put(store, "fairpair_set", [{**row, **named_so} for row in by_rules])
+    more = measured(paper, store, figures(paper, None), ["GPT2-XL=m"]).runs
+    assert len(more) == 2
+    assert all("filter_unit words" in one.unknown for one in more)
+    assert not any("filter_limit" in d for one in more for d in one.differs)
+    other_filter = replace(few, filter_limit=0.3, filter_unit="characters")
+    score_set(store, SAMPLED, "jaccard", other_filter, "r")
     more = measured(paper, store, figures(paper, None), ["GPT2-XL=m"]).runs
     assert "filter_limit 0.3 (paper: 0.15)" in {d for one in more for d in one.differs}
+    assert "filter_unit characters" in {u for one in more for u in one.unknown}
     made = [r for r in store.read("perturbed_continuation").to_pylist() if r["side"] == "original"]
     shares = [
         [100.0 * r["is_valid"] for r in made if r["prompt_id"] == f"job{k}"] for k in range(6)

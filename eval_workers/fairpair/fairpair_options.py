@@ -58,6 +58,14 @@ class FigureOptions:
         bool, Field(description="Filter only perturbations, as the paper does.")
     ] = False
 
+    filter_limit: Annotated[
+        float,
+        Field(gt=0, le=1, description="Largest valid Jaccard dissimilarity to the original."),
+    ] = TextFilter.limit
+    filter_unit: Annotated[
+        Unit, Field(description="Count different words or different characters.")
+    ] = TextFilter.unit
+
     def __post_init__(self) -> None:
         if self.folds == 1:
             raise UsageProblem(f"folds {self.folds}", "0 for single samples, or 2 and more")
@@ -83,14 +91,6 @@ class FairPairOptions(FigureOptions):
         tuple[str, ...],
         Field(description="Scoring functions or FILE.toml, by commas; default: jaccard,vader."),
     ] = ()
-
-    filter_limit: Annotated[
-        float,
-        Field(gt=0, le=1, description="Largest valid Jaccard dissimilarity to the original."),
-    ] = TextFilter.limit
-    filter_unit: Annotated[
-        Unit, Field(description="What it is of: different words, or different characters.")
-    ] = TextFilter.unit
 
     def __post_init__(self) -> None:
         super().__post_init__()

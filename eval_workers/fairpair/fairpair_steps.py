@@ -203,7 +203,7 @@ def perturb(
     if spec.perturber == RULES:
         rules = _rules(spec)
         with progress("perturb", "texts") as tell:
-            name = perturb_set(*(store, *keys, rules, run_id), text_filter=text_filter, tell=tell)
+            name = perturb_set(store, *keys, rules, run_id, text_filter=text_filter, tell=tell)
         return PerturbedSamples(*keys, name)
     price, ledger = spec.price(spec.perturber), chat_perturber.ledger_name(probe_set)
     with asking_bar("texts", price.currency if price else None) as spend:
@@ -259,7 +259,12 @@ def calibrate(
     opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = CalibrationOptions()
     measure = replace(
-        options.measure, folds=spec.folds, seed=spec.seed, as_published=spec.as_published
+        options.measure,
+        folds=spec.folds,
+        seed=spec.seed,
+        as_published=spec.as_published,
+        filter_limit=spec.filter_limit,
+        filter_unit=spec.filter_unit,
     )
     options = replace(options, measure=measure)
     calibrate_set(store, sampled, phi.column(phi_name), options, run_id, opened)

@@ -78,5 +78,8 @@ class ModelOptions:
     )
     family: Annotated[
         str | None,
-        Field(min_length=1, description="Models that are alike, for means; default: as published."),
+        Field(
+            min_length=1,
+            description="Family under whose mean this model counts; default: as published.",
+        ),
     ] = None

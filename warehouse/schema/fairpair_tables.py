@@ -31,7 +31,7 @@ key: {_KEY} prompt_id
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval; NULL below 4 samples or folds
     p_permutation: float? [probability] -- that exchanged groups give as large a gap B - mean V
     q_permutation: float? [probability] -- p_permutation, Benjamini-Hochberg over the side's prompts
-    options: text -- levels, draws and seed, as JSON
+    options: text -- level, draws, seed and filter, as JSON
     run_id
 
 text_label: Classifiers' labels of the texts that FairPair compares, one row per text and label.
@@ -61,7 +61,7 @@ key: {_KEY} subset
     t_statistic: float? -- of B - V_pg over clusters (occupations, topics); NULL below five
     p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided and of `gap`
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
-    options: text -- levels, draws and seed, as JSON
+    options: text -- level, draws, seed and filter, as JSON
     run_id
 
 fairpair_convergence: B, V and F of a set from fewer samples or with other numbers of folds.
@@ -93,6 +93,6 @@ key: {_KEY} split
     n_found: int [prompts] -- the same after Benjamini-Hochberg
     n_intervals: int [prompts] -- prompts with an interval for F
     n_holding: int [prompts] -- prompts whose interval contains 1
-    options: text -- splits, level, draws and seed, as JSON
+    options: text -- splits, level, draws, seed and filter, as JSON
     run_id
 """)

@@ -39,10 +39,9 @@ def perturb_set(
     """Perturb all continuations of one model and decoding, and write a row for each.
 
     Rows of this perturber and filter are replaced in one commit at the end; returns their value of
-    column ``perturber``. A text that can't be perturbed, or
-    fails a check, gets a row with the reason. Raises ``UsageProblem`` without continuations, or for
-    a set without counterparts; ``BadInput`` for a continuation whose prompt is not in
-    ``probe_prompt``; and as the perturber.
+    column ``perturber``. A text that can't be perturbed, or fails a check, gets a row with the
+    reason. Raises ``UsageProblem`` without continuations, or for a set without counterparts;
+    ``BadInput`` for a continuation whose prompt is not in ``probe_prompt``; and as the perturber.
     """
     prompts = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     check_counterparts(probe_set, prompts)
@@ -84,7 +83,10 @@ def _write(
         made = perturber.perturb(originals)
         checked = [
             check(
-                *(one, original.text, original.perturbed_prompt, original.entity.name),
+                one,
+                original.text,
+                original.perturbed_prompt,
+                original.entity.name,
                 text_filter,
                 prompts[row["prompt_id"]],
             )
@@ -155,7 +157,7 @@ def _original(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) 
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many {} from the original"
-SHORT = "is so short that a changed name and pronoun exceed the limit"
+SHORT = "is so short that a changed name, for gender also a pronoun, exceeds the limit"
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,8 @@ def check(
     """Check a perturbation of ``original``; the reason is the first check that fails.
 
     The text has to start with the perturbed ``prompt``. It may not mention ``name``, the original
-    person's, as written or in capitals. Its dissimilarity may be at most the filter's limit; by the
-    prompt's ``row`` a text is known that is too short for it.
+    person's, as written or in capitals. Its dissimilarity may be at most the filter's limit. With
+    the prompt's ``row``, texts too short to pass get the reason ``SHORT``.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
     'differs in too many words from the original'

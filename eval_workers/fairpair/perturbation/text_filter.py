@@ -56,9 +56,9 @@ class TextFilter:
         return (n_union - len(a & b)) / n_union if n_union else 0.0
 
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
-        """Number of other units that ``text`` lacks to be valid after the least of changes.
+        """How many more different words (or characters) a text needs to be valid.
 
-        These are the prompt's, and for gender one pronoun's. 0 if the text is long enough.
+        So many that changing only the name, and for gender one pronoun, stays within the limit.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")

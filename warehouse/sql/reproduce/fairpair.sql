@@ -14,7 +14,9 @@ prompt AS (
     SELECT probe_set, min(prompt) AS example FROM probe_prompt GROUP BY ALL
 ),
 figure AS (
-    SELECT * REPLACE (coalesce(texts, 'whole') AS texts), (options ->> '$.level')::DOUBLE AS level
+    SELECT * REPLACE (coalesce(texts, 'whole') AS texts), (options ->> '$.level')::DOUBLE AS level,
+        coalesce(options ->> '$.filter_unit', 'words') AS filter_unit,
+        coalesce((options ->> '$.filter_limit')::DOUBLE, 0.15) AS filter_limit
     FROM fairpair_set
     WHERE subset = 'all' AND side = 'original' AND starts_with(probe_set, 'common-sents')
 ),
@@ -40,6 +42,7 @@ valid AS (
 measured AS (
     SELECT
         f.probe_set, f.model_key, f.sampling_key, f.perturber, f.texts, f.n_folds, f.level,
+        f.filter_unit, f.filter_limit,
         CASE f.phi WHEN 'vader' THEN 'sentiment' ELSE f.phi END AS method,
         unnest(['B', 'V_pg', 'V_gp', 'F']) AS metric,
         unnest(
@@ -54,6 +57,7 @@ measured AS (
     UNION ALL
     SELECT DISTINCT
         f.probe_set, f.model_key, f.sampling_key, f.perturber, f.texts, f.n_folds, f.level,
+        f.filter_unit, f.filter_limit,
         'perturbing', 'valid', v.measured, v.low, v.high, NULL, NULL
     FROM figure AS f
     JOIN valid AS v
@@ -65,12 +69,7 @@ SELECT
     r.method, d.model, r.model_key, r.metric, r.measured, r.low, r.high,
     r.probe_set, t.example, r.n_prompts, r.n_left_out, d.n_samples,
     s.method AS decoding, s.temperature, s.top_p, s.top_k, s.max_new_tokens, s.instruction,
-    r.perturber,
-    coalesce(nullif(regexp_extract(r.perturber, '-(words|characters)-([0-9.e-]+)$', 1), ''), 'words')
-        AS filter_unit,
-    coalesce(
-        try_cast(regexp_extract(r.perturber, '-(words|characters)-([0-9.e-]+)$', 2) AS DOUBLE), 0.15
-    ) AS filter_limit,
+    r.perturber, r.filter_unit, r.filter_limit,
     r.texts, r.n_folds, r.level, m.dtype, m.quantisation, m.adapter, m.backend,
     m.revision
 FROM measured AS r
