@@ -19,7 +19,11 @@ from plumbline.eval_workers.models.model_options import ModelOptions, Pll
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, Identity
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.pair_scores import (
+    ScoredBenchmark,
+    score_benchmarks,
+    text_id,
+)
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -115,6 +119,35 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure
     assert (done.n_pairs, done.n_scored, done.n_rejected) == (2, 1, 1)
     (row,) = store.read("reject").to_pylist()
     assert "pair 0" in row["reason"] and row["reason"].endswith(SAME_TOKENS)
+    (scored,) = store.read("pair_score").to_pylist()
+    assert done.n_new == 1 and scored["pair_id"] == "1"
+
+
+def test_equal_tokens_that_an_earlier_version_scored_are_rejected(
+    saved: dict[str, Path], store: Store
+) -> None:
+    parsed, options = Parsed("demo"), ModelOptions(pll="crows-pairs")
+    for i, words in enumerate(("{pronoun} drank tea.", "{pronoun} ran.")):
+        parsed.add(template=words, pair_id=f"{i}", source_file="f", source_row=i + 1)
+    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
+    rows[0] |= {"sentence_a": "The Nurse drank tea.", "sentence_b": "The nurse drank tea."}
+    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
+
+    def score() -> ScoredBenchmark:
+        return score_benchmarks(store, str(saved["bert"]), ["demo"], options, "r")[0]
+
+    key = score().model_key
+    (scored,) = store.read("pair_score").to_pylist()
+    earlier = {**scored, "pair_id": "0", "text_id": text_id(rows[0])}
+    earlier |= {"logprob_a_nats": -9.5, "logprob_b_nats": -9.5}
+    where = {"benchmark": "demo", "model_key": key}
+    store.replace("pair_score", [earlier, scored], where, "r")
+    store.replace("reject", [], {"stage": "score", "subject": f"{key}/demo"}, "r")
+    done = score()
+    assert (done.n_new, done.n_scored, done.n_rejected) == (0, 1, 1)
+    assert store.read("pair_score").to_pylist() == [scored]
+    (reject,) = store.read("reject").to_pylist()
+    assert "pair 0" in reject["reason"] and reject["reason"].endswith(SAME_TOKENS)
 
 
 def test_two_texts_are_scored_on_the_tokens_that_both_share() -> None:

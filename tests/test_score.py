@@ -107,6 +107,19 @@ def test_a_family_is_that_of_a_published_model_or_is_named(
     assert families() == expected
     done = _score(store, tmp_path / "run-1")
     assert (done.n_new, done.model_key, families()) == (0, key, expected), "a name given stays"
+    earlier = [row for row in store.read("model").to_pylist() if row["model"] == "pythia-70m"]
+    unnamed = {**earlier[0], "family": None, "training_text": None}
+    store.publish("model", [unnamed], unit=earlier[0]["model_key"], run_id="r")
+    assert _score(store, tmp_path / "pythia-70m").n_new == 0
+    known = [row for row in store.read("model").to_pylist() if row["model"] == "pythia-70m"]
+    assert known == earlier, "as if it had been known when it was recorded"
+
+
+def test_a_family_is_named_although_every_pair_is_rejected(store: Store, model: Path) -> None:
+    _pairs(store, ["{pronoun} " + "ran and " * 5_000 + "ran."])
+    with pytest.raises(NothingUsed):
+        _score(store, model, family="mine")
+    assert store.read("model")["family"].to_pylist() == ["mine"]
 
 
 def test_a_second_run_scores_nothing_and_a_changed_pair_alone(

@@ -156,6 +156,9 @@ class PairScores(Step[ScoredBenchmark]):
         wanted = [{**pair, "text_id": text_id(pair)} for pair in pairs]
         rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
         state = state_of(wanted, rows, "pair_id")
+        if self.beside:  # earlier versions scored equal tokens; other pairs' scores hardly agree
+            valid = [r for r in state.kept if r["logprob_a_nats"] != r["logprob_b_nats"]]
+            state = replace(state_of(wanted, valid, "pair_id"), found=rows)
         if self.per_token:
             with_tokens = pairs_with_tokens(store, model.identity.key, self.benchmark)
             valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in with_tokens]

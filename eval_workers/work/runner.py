@@ -31,7 +31,7 @@ from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.models.scoring_contract import Model
+    from plumbline.eval_workers.models.scoring_contract import Identity, Model
 
 Outcome = TypeVar("Outcome")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -127,10 +127,10 @@ def run_steps(
         job = Job(str(store.root), model, options, tuple(steps))
         logs = store.work_directory("logs")
         with helpers(job, min(n_workers, max(1, n_chunks)), logs, say):
-            outcomes = _run(store, backend, steps, plans, run_id)
-        if options.family:
-            _name_family(store, backend.identity.key, options.family, run_id)
-        return outcomes
+            try:
+                return _run(store, backend, steps, plans, run_id)
+            finally:
+                _name_family(store, backend.identity, options.family, run_id)
 
 
 @contextmanager
@@ -293,21 +293,26 @@ def subject(step: Step[Any], identity: Any) -> str:
 
 
 def publish_model(store: Store, model: Model, run_id: str) -> None:
-    """Record a model's identity, unless an earlier run did.
-
-    Its family is that of the published model of this name, unless the model was trained here.
-    """
-    key, name = model.identity.key, model.identity.model
+    """Record a model's identity, unless an earlier run did; see ``_published``."""
+    key = model.identity.key
     if key not in store.units("model"):
         row = {"model_key": key, **asdict(model.identity), "run_id": run_id}
-        row["n_parameters"] = model.n_parameters
-        if not store.units("trained_model", model=name):
-            row |= described(name)
+        row |= {"n_parameters": model.n_parameters, **_published(store, model.identity.model)}
         store.publish("model", [row], unit=key, run_id=run_id)
 
 
-def _name_family(store: Store, key: str, family: str, run_id: str) -> None:
-    """Record the family that the user named, also for a model that was scored before."""
-    (row,) = store.read("model", pc.field("model_key") == key).to_pylist()
-    if row["family"] != family:
-        store.publish("model", [{**row, "family": family}], unit=key, run_id=run_id)
+def _published(store: Store, name: str) -> dict[str, str | None]:
+    """Family and training text of the published model of this name; none if trained here."""
+    return {} if store.units("trained_model", model=name) else described(name)
+
+
+def _name_family(store: Store, identity: Identity, family: str | None, run_id: str) -> None:
+    """Record the family that the user named, also for a model that was scored before.
+
+    Without one, a recorded model that has no family gets that of the published model.
+    """
+    for row in store.read("model", pc.field("model_key") == identity.key).to_pylist():
+        published = _published(store, identity.model) if row["family"] is None else {}
+        named = {**row, **published, **({"family": family} if family else {})}
+        if named != row:
+            store.publish("model", [named], unit=identity.key, run_id=run_id)
