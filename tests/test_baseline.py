@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks.own.baseline import baseline_pairs
+from plumbline.eval_workers.pairs.benchmarks import How, Row, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed
+from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
 from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
@@ -35,9 +35,23 @@ def written(path: Path, a: str, b: str, frames: tuple[str, ...] = FRAMES) -> Pat
     return path
 
 
-def pair(a: str, b: str) -> dict[str, object]:
+def pair(a: str, b: str) -> Row:
     row = {"pair_id": "1", "sentence_a": a, "sentence_b": b, "group_a": "x", "group_b": "y"}
     return {**row, "source_file": "f", "source_row": 1}
+
+
+def baselines(*pairs: Row, language: str = "") -> list[tuple[object, object] | None]:
+    """The baseline that an import gives each pair."""
+    benchmark = Parsed("mine", [dict(p) for p in pairs])
+    benchmark.facts = {"Language": language} if language else {}
+    add_baselines(benchmark)
+    return [
+        (p["baseline_a"], p["baseline_b"]) if "baseline_a" in p else None for p in benchmark.pairs
+    ]
+
+
+def warned(*pairs: Row) -> bool:
+    return "how frequent" in " ".join(pair_warnings(pairs))
 
 
 @pytest.mark.parametrize(
@@ -45,20 +59,62 @@ def pair(a: str, b: str) -> dict[str, object]:
     [
         ("The old man slept.", "The quiet man slept.", ("old", "quiet")),
         ("Old people sleep.", "Very quiet people sleep.", ("Old", "Very quiet")),
-        ("A Muslim woman.", "A Christian woman.", ("Muslim", "Christian")),
-        ("She goes home and washes her car.", "They go home and wash their car.", None),
-        ("She saw herself.", "He saw himself.", None),
-        ("Emily sings.", "Lakisha sings.", None),
-        ("Her wife has a dog.", "His husband has a dog.", None),
-        ("My grandmother sings.", "My grandfather sings.", None),
-        ("A man slept.", "An old man slept.", None),
+        ("The Muslim woman.", "The Christian woman.", ("Muslim", "Christian")),
+        ("The old man loves his dog.", "The quiet woman loves her dog.", ("old", "quiet")),
     ],
 )
-def test_words_that_no_list_has_get_a_baseline(a: str, b: str, words: Any) -> None:
-    found = [(p["sentence_a"], p["sentence_b"]) for p in baseline_pairs([pair(a, b)])]
-    assert found == ([tuple(f"The word here is {w}." for w in words)] if words else [])
-    said = " ".join(pair_warnings([pair(a, b)]))
-    assert ("how frequent" in said) == bool(words)
+def test_words_that_no_list_has_get_a_baseline(a: str, b: str, words: tuple[str, str]) -> None:
+    (found,) = baselines(pair(a, b))
+    assert found == tuple(f"The word here is {w}." for w in words)
+    assert warned(pair(a, b))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("She goes home and washes her car.", "They go home and wash their car."),
+        ("She carries the bag and studies.", "They carry the bag and study."),
+        ("She’s in and doesn’t sing with them.", "They’re in and don’t sing with them."),
+        ("She saw herself with her dog.", "He saw himself with his dog."),
+        ("Emily sings with the band.", "Lakisha sings with the band."),
+        ("This is Emily's dog, and Emily’s cat.", "This is Lakisha's dog, and Lakisha’s cat."),
+        ("The waitress sings.", "The waiter sings."),
+        ("The waitresses sing.", "The waiters sing."),
+        ("Her wife has the dog.", "His husband has the dog."),
+        ("My grandmother sings.", "My grandfather sings."),
+        ("The man slept.", "The old man slept."),
+    ],
+)
+def test_words_that_a_list_has_need_no_baseline(a: str, b: str) -> None:
+    assert baselines(pair(a, b)) == [None]
+    assert not warned(pair(a, b))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("The old man saw the tall tree.", "The quiet man saw the green tree."),
+        ("The old man and the old dog.", "The quiet man and the quiet dog."),
+        ("They were over seventy years old.", "They were strangely quiet that day."),
+    ],
+)
+def test_pairs_that_differ_in_more_than_one_run_of_three_words(a: str, b: str) -> None:
+    assert baselines(pair(a, b)) == [None]
+    assert warned(pair(a, b))
+
+
+def test_only_english_pairs_have_a_baseline() -> None:
+    """A recipe's word counts; without it, common words tell German and French from English."""
+    german = pair("Der alte Mann war in der Stadt.", "Der stille Mann war in der Stadt.")
+    french = pair("Un homme riche est assis.", "Un homme pauvre est assis.")
+    english = pair("The old man sings.", "The quiet man sings.")
+    short = pair("Old men sing.", "Quiet men sing.")
+    assert baselines(german) == baselines(french) == [None]
+    assert warned(german) and warned(french)
+    assert baselines(german, french, language="de") == [None, None]
+    assert baselines(english, language="de") == [None]
+    assert all(baselines(english, short))
+    assert all(baselines(short, language="en-GB"))
 
 
 def test_the_baseline_is_what_the_words_score_alone(
@@ -67,9 +123,8 @@ def test_the_baseline_is_what_the_words_score_alone(
     """With one model by a loop without Plumbline; only the difference is another figure."""
     import_benchmark(store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", How())
     import_benchmark(store, "plain", written(tmp_path / "b.csv", "she", "he"), "r", How())
-    assert not store.units("benchmark_pair", benchmark="plain-baseline")
     done = score_benchmarks(store, str(model), ["ages", "plain"], ModelOptions(), "r")
-    assert [x.benchmark for x in done] == ["ages", "ages-baseline", "plain"]
+    assert [x.benchmark for x in done] == ["ages", "plain"]
     texts = [f"The word here is {word}." for word in ("old", "quiet")]
     texts += [f.format(w) for f in FRAMES for w in ("old", "quiet")]
     (a, b), *of = zip(
@@ -86,23 +141,87 @@ def test_the_baseline_is_what_the_words_score_alone(
     measure(store, "r")
     pd = rows_of(store.root, "FROM metric_value WHERE metric = 'pd'")
     found = {(r["benchmark"], r["subset"]): r["value"] for r in pd}
-    assert {name for name, _ in found} == {"ages", "plain"}, "a baseline has no metrics of its own"
     assert ("plain", "less baseline") not in found
     above = [in_a - in_b - a + b for in_a, in_b in of]
     share = sum((x > 0.5007753) - (x < -0.5007753) for x in above) / len(above)
     assert found["ages", "less baseline"] == pytest.approx(100 * share)
     (section,) = preference.sections(Facts(store.root))
     (alert,) = (x for x in section.alerts if "how frequent" in x)
-    assert (
-        alert.startswith("ages: 6 pairs differ")
-        and "PD in points less that of such sentences" in alert
-    )
-    assert not any("ages-baseline" in x for x in section.alerts)
+    assert alert.startswith("ages (old/quiet): 6 pairs differ")
+    assert "PD after subtracting each pair's log ratio in such a sentence" in alert
 
 
 def test_a_set_without_content_words_loses_its_baseline(store: Store, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "old", "quiet")
     import_benchmark(store, "mine", path, "r", How())
-    assert store.read("benchmark_pair", benchmark="mine-baseline").num_rows == len(FRAMES)
+    assert store.read("benchmark_pair")["baseline_a"].null_count == 0
     import_benchmark(store, "mine", written(path, "she", "he"), "r", How())
-    assert store.read("benchmark_pair", benchmark="mine-baseline").num_rows == 0
+    assert store.read("benchmark_pair")["baseline_a"].null_count == len(FRAMES)
+
+
+def test_a_benchmark_may_have_any_name(store: Store, model: Path, tmp_path: Path) -> None:
+    """Import and scoring of `ages` leave a user's own `ages-baseline` as it is."""
+    own = written(tmp_path / "own.csv", "tall", "small")
+    import_benchmark(store, "ages-baseline", own, "r", How())
+    score_benchmarks(store, str(model), ["ages-baseline"], ModelOptions(), "r")
+    before = [store.read(t, benchmark="ages-baseline") for t in ("benchmark_pair", "pair_score")]
+    path = tmp_path / "a.csv"
+    for words in (("old", "quiet"), ("she", "he")):
+        import_benchmark(store, "ages", written(path, *words), "r", How())
+        (scored,) = score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
+        assert (scored.n_pairs, scored.n_new) == (len(FRAMES), len(FRAMES))
+    now = [store.read(t, benchmark="ages-baseline") for t in ("benchmark_pair", "pair_score")]
+    assert now == before and before[1].num_rows == len(FRAMES)
+
+
+def test_scores_of_an_earlier_version_get_their_baseline(
+    store: Store, model: Path, tmp_path: Path
+) -> None:
+    """A second run scores nothing; pairs stored without a baseline keep their scores till then."""
+    path = written(tmp_path / "a.csv", "old", "quiet")
+    import_benchmark(store, "ages", path, "r", How())
+    pairs = store.read("benchmark_pair").to_pylist()
+    without = [pair | {"baseline_a": None, "baseline_b": None} for pair in pairs]
+    store.replace("benchmark_pair", without, {"benchmark": "ages"}, "r")
+
+    def n_new() -> int:
+        return score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")[0].n_new
+
+    def n_with() -> int:
+        (row,) = rows_of(store.root, "SELECT count(above_baseline_nats) AS n FROM scored_pair")
+        return int(row["n"])
+
+    assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, 0)
+    assert import_benchmark(store, "ages", path, "r", How()).n_changed == 0
+    assert store.read("pair_score").num_rows == len(FRAMES)
+    assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, len(FRAMES))
+
+
+def test_a_baseline_that_cannot_be_scored_is_null(
+    store: Store, model: Path, tmp_path: Path
+) -> None:
+    """A baseline longer than the model's context: its pair still has a score."""
+    import_benchmark(store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", How())
+    pairs = store.read("benchmark_pair").to_pylist()
+    pairs[0]["baseline_a"] = "The word here is " + "old " * 2000
+    store.replace("benchmark_pair", pairs, {"benchmark": "ages"}, "r")
+    (done,) = score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
+    assert (done.n_scored, done.n_rejected) == (len(FRAMES), 0)
+    rows = rows_of(store.root, "FROM scored_pair")
+    without = [row["pair_id"] for row in rows if row["above_baseline_nats"] is None]
+    assert len(rows) == len(FRAMES) and without == [pairs[0]["pair_id"]]
+
+
+def test_the_report_tells_the_groups_of_a_benchmark_apart(
+    store: Store, model: Path, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "a.csv", "old", "quiet")
+    more = written(tmp_path / "b.csv", "tall", "small").read_text().splitlines()[1:]
+    path.write_text("\n".join([*path.read_text().splitlines(), *more]) + "\n")
+    import_benchmark(store, "ages", path, "r", How())
+    score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
+    measure(store, "r")
+    (section,) = preference.sections(Facts(store.root))
+    alerts = [x for x in section.alerts if "how frequent" in x or "also tells" in x]
+    assert [x.partition(":")[0] for x in alerts] == ["ages (old/quiet)", "ages (tall/small)"]
+    assert all(x.count("95% interval") + x.count("cannot be told") == 1 for x in alerts)

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 #: billion a minute or two. Its overhead (claim, file, part-filled last pass) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
-#: Ending of the name of a benchmark's baseline, see ``pairs.benchmarks.own.baseline``; view
-#: ``scored_pair`` has it too.
-BASELINE = "-baseline"
+BASELINE = ("baseline_a", "baseline_b")
 #: A scored text: a sentence, or a sentence with the other one of its pair.
 Item = str | tuple[str, str]
 
@@ -69,20 +67,12 @@ def score_benchmarks(
 ) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
-    A benchmark's baseline is scored with it.
-
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With ``options.per_token`` also
     writes ``token_logprob``, and scores pairs without stored tokens again. Raises
     ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_steps`` raises.
     """
-    steps = [PairScores.of(name, options) for name in with_baselines(store, benchmarks)]
+    steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
-
-
-def with_baselines(store: Store, benchmarks: Sequence[str]) -> list[str]:
-    """The benchmarks, each followed by its baseline if it has one."""
-    every = dict.fromkeys(x for name in benchmarks for x in (name, f"{name}{BASELINE}"))
-    return [x for x in every if x in benchmarks or store.units("benchmark_pair", benchmark=x)]
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
@@ -105,13 +95,23 @@ def text_id(pair: Row) -> str:
     return texts_hash([pair[side] for side in SIDES])
 
 
+def sides(pair: Row) -> tuple[str, ...]:
+    """The columns of a pair that hold texts to score: both sentences, and those of its baseline.
+
+    >>> sides({"baseline_a": "The word here is old."}), sides({"baseline_a": None})
+    (('sentence_a', 'sentence_b', 'baseline_a', 'baseline_b'), ('sentence_a', 'sentence_b'))
+    """
+    return SIDES if pair.get(BASELINE[0]) is None else SIDES + BASELINE
+
+
 @dataclass(frozen=True)
 class PairScores(Step[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
     ``beside``: a sentence is scored given its pair's other sentence, see ``PairScorer``. A pair
     whose sentences changed is scored again and its old row is removed. A pair with a sentence that
-    can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it again.
+    can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it again. A
+    baseline that can't be scored is NULL.
     """
 
     benchmark: str
@@ -140,7 +140,7 @@ class PairScores(Step[ScoredBenchmark]):
         """A sentence of a pair; with ``beside``, the sentence and the pair's other one."""
         if not self.beside:
             return str(pair[side])
-        (other,) = (pair[name] for name in SIDES if name != side)
+        (other,) = (pair[n] for n in (SIDES if side in SIDES else BASELINE) if n != side)
         return str(pair[side]), str(other)
 
     def check(self, store: Store, options: ModelOptions) -> None:
@@ -153,7 +153,7 @@ class PairScores(Step[ScoredBenchmark]):
         """Pairs in the model's text form, and their rows; only the model's ``identity`` is used."""
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
-        wanted = [{**pair, "text_id": text_id(pair)} for pair in pairs]
+        wanted = [{**p, "text_id": texts_hash([p[side] for side in sides(p)])} for p in pairs]
         rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
         state = state_of(wanted, rows, "pair_id")
         if self.beside:  # earlier versions scored equal tokens; other pairs' scores hardly agree
@@ -168,15 +168,15 @@ class PairScores(Step[ScoredBenchmark]):
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Distinct sentences in alphabetical order: a chunk then shares common beginnings.
 
-        A pair counts in the chunk with the later of its two sentences.
+        A pair counts in the chunk with the last of its sentences.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
         [(['I saw her.', 'I saw him.'], 2)]
         """
-        pairs = [sorted(self.item(pair, side) for side in SIDES) for pair in missing]
-        every = sorted({item for both in pairs for item in both})
-        last = sorted(both[-1] for both in pairs)
+        pairs = [sorted(self.item(pair, side) for side in sides(pair)) for pair in missing]
+        every = sorted({item for items in pairs for item in items})
+        last = sorted(items[-1] for items in pairs)
         n_before = 0
         for start in range(0, len(every), CHUNK_TEXTS):
             items = every[start : start + CHUNK_TEXTS]
@@ -193,12 +193,8 @@ class PairScores(Step[ScoredBenchmark]):
         """Rows of ``pair_score``, and of ``reject`` for pairs with a sentence without a score."""
         rows, rejects = [], []
         for pair in state.missing:
-            a, b = (results[self.item(pair, side)] for side in SIDES)
-            # With ``beside`` both sentences are scored on the same tokens, see ``score_beside``.
-            same = not self.beside and a.token_ids and a.token_ids == b.token_ids
-            same = same and getattr(model, "knows_all_words", True)
-            if same and not (a.problem or b.problem):
-                a = replace(a, problem=SAME_TOKENS)
+            a, b, *baseline = (results[self.item(pair, side)] for side in sides(pair))
+            a = self._told_apart(model, a, b)
             if a.problem or b.problem:
                 rejects.append(_reject(pair, a, b))
                 continue
@@ -211,7 +207,19 @@ class PairScores(Step[ScoredBenchmark]):
                     "n_tokens_b": b.n_tokens,
                 }
             )
+            if baseline:
+                a, b = self._told_apart(model, *baseline), baseline[1]
+                if not (a.problem or b.problem):
+                    rows[-1]["baseline_logprob_a_nats"] = a.logprob_nats
+                    rows[-1]["baseline_logprob_b_nats"] = b.logprob_nats
         return Made(rows, rejects)
+
+    def _told_apart(self, model: Backend, a: TextScore, b: TextScore) -> TextScore:
+        """The first sentence's score; with a problem if both have the same tokens."""
+        # With ``beside`` both sentences are scored on the same tokens, see ``score_beside``.
+        same = not self.beside and a.token_ids and a.token_ids == b.token_ids
+        same = same and getattr(model, "knows_all_words", True)
+        return replace(a, problem=SAME_TOKENS) if same and not (a.problem or b.problem) else a
 
     def publish_before(self, done: ComputedStep) -> None:
         """Publish the tokens of newly scored pairs, and remove tokens of removed rows."""

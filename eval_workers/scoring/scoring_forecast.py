@@ -46,10 +46,10 @@ class Todo:
 
 def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions) -> Todo:
     """Count the pairs and tokens of a benchmark that have no score by this model."""
-    from plumbline.eval_workers.scoring.pair_scores import PairScores
+    from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
 
     state = PairScores.of(benchmark, options).state(store, prospect)
-    texts = sorted({pair[f"sentence_{side}"] for pair in state.missing for side in "ab"})
+    texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
     encoded = prospect.encoded(texts)
     sequences = {e for e in encoded if not isinstance(e, str)}
     problems = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
@@ -71,12 +71,10 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
     Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
     from plumbline.eval_workers.models.size_forecast import prospect
-    from plumbline.eval_workers.scoring.pair_scores import with_baselines
     from plumbline.eval_workers.scoring.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
-    names = with_baselines(store, task.benchmarks)
-    counts = [todo(store, model, benchmark, task.options) for benchmark in names]
+    counts = [todo(store, model, benchmark, task.options) for benchmark in task.benchmarks]
     size, name = model.size, model.identity.model
     types = [task.options.dtype, *filter(None, [task.options.quantisation])]
     note = f"{size.n_embedding:,} of them embeddings, {' and '.join(types)}"

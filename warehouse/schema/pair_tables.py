@@ -37,6 +37,7 @@ key: benchmark / pair_id
     template: text -- shared text, with a placeholder such as {pronoun} where they differ
     sentence_a, sentence_b: text -- the two versions
     group_a, group_b: text -- group that each sentence is about, such as `female` and `male`
+    baseline_a, baseline_b: text? -- the words that differ in a neutral sentence; see docs/pairs.md
     word: text? -- seed word or occupation the pair was made for
     split: text? -- part of the benchmark, such as `dev` or `test`
     stereotype: text? -- `pro` or `anti` where the source says so

@@ -50,8 +50,9 @@ pair_score: Log-probability of both sentences of a pair under a model, one row p
 by: score
 key: benchmark model_key / pair_id
     model_key model benchmark pair_id
-    text_id: text -- hash of both sentences as scored
+    text_id: text -- hash of both sentences, and of those of the pair's baseline, as scored
     logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence | BOS), or see `model.measure`
+    baseline_logprob_a_nats, baseline_logprob_b_nats: float? [nats] -- the same of the baseline
     n_tokens_a, n_tokens_b: int? [tokens] -- scored tokens: no BOS, no EOS; NULL where not known
     run_id
 

@@ -39,13 +39,14 @@ def in_form(text: str, form: str) -> str:
 
 
 def pair_in_form(pair: dict[str, Any], form: str) -> dict[str, Any]:
-    """A row of ``benchmark_pair`` with both sentences in a text form.
+    """A row of ``benchmark_pair`` with its sentences in a text form.
 
     >>> pair = {"pair_id": "1", "sentence_a": "She, a CEO.", "sentence_b": "He, a CEO."}
     >>> pair_in_form(pair, "released")["sentence_b"]
     'He, a ceo.'
     """
-    return pair | {c: in_form(pair[c], form) for c in ("sentence_a", "sentence_b")}
+    texts = ("sentence_a", "sentence_b", "baseline_a", "baseline_b")
+    return pair | {c: in_form(text, form) for c in texts if (text := pair.get(c)) is not None}
 
 
 def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:

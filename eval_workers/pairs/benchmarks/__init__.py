@@ -21,10 +21,9 @@ from typing import Protocol
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import Row as Row
-from plumbline.eval_workers.pairs.benchmarks.own.baseline import baseline_pairs
+from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
 from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
-from plumbline.eval_workers.scoring.pair_scores import BASELINE
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
@@ -212,18 +211,15 @@ def import_benchmark(
             first = parsed.rejects[0]["reason"]
             rows = f"{len(parsed.rejects)} rows rejected; the first: {first}"
         raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
+    add_baselines(parsed)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
     facts = [
         {"benchmark": name, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(parsed.facts.items(), 1)
     ]
-    base = f"{name}{BASELINE}"
-    baseline = [{"benchmark": base, **pair} for pair in baseline_pairs(parsed.pairs)]
     with store.together(run_id, f"benchmark {name}"):
         replaced = replace_pairs(store, name, pairs, run_id)
-        if baseline or store.units("benchmark_pair", benchmark=base):
-            replace_pairs(store, base, baseline, run_id)
         if facts or store.read("benchmark_fact", benchmark=name).num_rows:
             store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks import Benchmark, find
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import COLUMNS
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, RECIPES, load
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
 from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
@@ -244,8 +245,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
 def all_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> pa.Table:
     """Every pair, sorted by identifier, with its filled columns; a constraint adds MaxPMI."""
     pairs = _pairs(store, benchmark).sort_by("pair_id").replace_schema_metadata(None)
-    names = [c.name for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"]
-    pairs = pairs.select([c for c in names if pairs[c].null_count < pairs.num_rows])
+    pairs = pairs.select([c for c in COLUMNS if pairs[c].null_count < pairs.num_rows])
     if constraint is None:
         return pairs
     return _constrained(store, benchmark, pairs, replace(constraint, eta_nats=None))

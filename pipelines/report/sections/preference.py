@@ -122,27 +122,29 @@ def _meaning(benchmarks: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _baselines(facts: Facts) -> Iterator[str]:
-    """A warning for each benchmark whose groups differ by content words, and PD less its baseline.
+    """A warning for each set of pairs that differ by content words, and its PD less the baseline.
 
-    Only benchmarks of which PD is known are named, with at most ``ONE_BY_ONE`` figures.
+    Only sets of which PD is known are named, with at most ``ONE_BY_ONE`` figures each.
     """
     for row in facts.rows("baseline"):
-        if not facts.metrics("pd", benchmark=row["benchmark"]):
+        benchmark = {name: row[name] for name in ("benchmark", "groups")}
+        if not facts.metrics("pd", **benchmark):
             continue
-        less = facts.metrics("pd", benchmark=row["benchmark"], subset="less baseline")
+        less = facts.metrics("pd", subset="less baseline", **benchmark)
         figures = [
             f"{r['model']} {shown(r['value'], 1, signed=True)} ({sureness(r, 1, signed=True)})"
             for r in less[:ONE_BY_ONE]
         ]
         without = (
-            f"PD in points less that of such sentences: {', '.join(figures)}"
+            "PD after subtracting each pair's log ratio in such a sentence: "
+            f"{', '.join(figures)}{' and others' if len(less) > ONE_BY_ONE else ''}"
             if figures
-            else (f"`plumbline score --benchmark {row['benchmark']}` scores such sentences too")
+            else f"`plumbline score --benchmark {row['benchmark']}` scores such sentences too"
         )
         yield (
-            f"{row['benchmark']}: {counted(row['n_pairs'], 'pair')} differ by content words, as in "
-            f"“{row['sentence_a']}” and “{row['sentence_b']}”, so PD also tells how frequent these "
-            f"words are. {without}{' and others' if len(less) > ONE_BY_ONE else ''}."
+            f"{set_name(row)}: {counted(row['n_pairs'], 'pair')} differ by content words, so PD "
+            "also tells how frequent these are. The words of the first pair in a neutral sentence: "
+            f"“{row['baseline_a']}” and “{row['baseline_b']}”. {without}."
         )
 
 

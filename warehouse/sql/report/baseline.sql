@@ -1,10 +1,11 @@
--- grain: benchmark with a baseline: its pairs that have one, and the first of them in a neutral sentence
+-- grain: benchmark x groups with a baseline: its pairs that have one, and the first baseline
 SELECT
-    regexp_replace(benchmark, '-baseline$', '') AS benchmark,
+    benchmark,
+    group_a || '/' || group_b AS groups,
     count(*) AS n_pairs,
-    arg_min(sentence_a, pair_id) AS sentence_a,
-    arg_min(sentence_b, pair_id) AS sentence_b
+    arg_min(baseline_a, pair_id) AS baseline_a,
+    arg_min(baseline_b, pair_id) AS baseline_b
 FROM benchmark_pair
-WHERE ends_with(benchmark, '-baseline') AND is_natural IS FALSE
+WHERE baseline_a IS NOT NULL AND is_natural IS NOT FALSE
 GROUP BY ALL
 ORDER BY ALL;

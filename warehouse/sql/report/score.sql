@@ -1,7 +1,7 @@
 -- grain: benchmark x model_key: scores by outcome, and the pairs that metrics counted
 -- If n_measured differs from n_pairs, the metrics are out of date. n_usable: the benchmark's pairs,
 -- without those marked unnatural; n_missing: those of them without a score, n_rejected of which
--- the model can't score. Baselines, whose pairs are all marked unnatural, are left out.
+-- the model can't score.
 WITH scored AS (
     SELECT
         s.benchmark, s.model_key, s.model,
@@ -40,5 +40,4 @@ LEFT JOIN (
     WHERE stage = 'score'
     GROUP BY subject
 ) AS r ON r.subject = s.model_key || '/' || s.benchmark
-WHERE u.n IS NOT NULL OR NOT ends_with(s.benchmark, '-baseline')
 ORDER BY s.benchmark, s.model, s.model_key;

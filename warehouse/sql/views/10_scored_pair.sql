@@ -1,7 +1,7 @@
 -- grain: model_key x benchmark x pair_id, natural pairs with a finite score
 -- Pairs marked unnatural don't count. Scores that are not finite have no ratio. Where groups differ by
--- content words, baseline_log_ratio_nats is that of these words in a neutral sentence, the pair of the
--- same pair_id in the benchmark `NAME-baseline`; else NULL. above_baseline_nats is the difference.
+-- content words, baseline_log_ratio_nats is that of these words in a neutral sentence; NULL for pairs
+-- without a baseline, or one that the model can't score. above_baseline_nats is the difference.
 CREATE OR REPLACE VIEW scored_pair AS
 SELECT
     s.model_key,
@@ -24,15 +24,12 @@ SELECT
     s.logprob_b_nats,
     s.logprob_a_nats - s.logprob_b_nats AS log_ratio_nats,
     CASE
-        WHEN isfinite(c.logprob_a_nats) AND isfinite(c.logprob_b_nats)
-            THEN c.logprob_a_nats - c.logprob_b_nats
+        WHEN isfinite(s.baseline_logprob_a_nats) AND isfinite(s.baseline_logprob_b_nats)
+            THEN s.baseline_logprob_a_nats - s.baseline_logprob_b_nats
     END AS baseline_log_ratio_nats,
     log_ratio_nats - baseline_log_ratio_nats AS above_baseline_nats
 FROM pair_score AS s
 JOIN benchmark_pair AS b USING (benchmark, pair_id)
-LEFT JOIN pair_score AS c
-    ON c.model_key = s.model_key AND c.benchmark = s.benchmark || '-baseline'
-    AND c.pair_id = s.pair_id
 WHERE b.is_natural IS NOT FALSE
     AND isfinite(s.logprob_a_nats)
     AND isfinite(s.logprob_b_nats);

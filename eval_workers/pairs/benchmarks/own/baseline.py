@@ -1,24 +1,26 @@
 """Baselines for groups that differ by content words, such as *old* and *quiet*.
 
-Their log ratios are mostly how frequent the words are. So the words of each pair are scored in a
-neutral sentence too, as the pair of the same ``pair_id`` of the benchmark ``NAME-baseline``, and
-view ``scored_pair`` subtracts that log ratio. Words that lists name as a group's (pronouns,
-gendered words, first names) and function words need no baseline, nor do groups called female and
-male, which grammar tells apart in other languages. The neutral sentence is English.
+Their log ratios are mostly how frequent the words are. So the words of such a pair are scored in a
+neutral sentence too: columns ``baseline_a`` and ``baseline_b``. View ``scored_pair`` subtracts the
+log ratio of these sentences. Words that lists name as a group's (pronouns, gendered words, first
+names) and function words need no baseline, nor do groups called female and male, which grammar
+tells apart in other languages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import DIFFERS, USUAL, Row, pair_row
-from plumbline.warehouse import wordlists
+from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Parsed, Row
+from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.text.toml_file import parsed
 
-_FRAME = f"The word here is {DIFFERS}."
+_SENTENCE = "The word here is {}."
+#: A baseline has at most so many of a sentence's words: a clause needs its own context.
+_MOST_WORDS = 3
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 #: Forms that change with a pronoun or a name, and contractions of these.
 _FUNCTION_WORDS = """
@@ -26,81 +28,105 @@ a an the am is are was were be been has have had do does don't doesn't isn't are
 hasn't haven't his her hers him himself herself their theirs them themself themselves they she he
 they're she's he's they've they'd she'd he'd they'll she'll he'll mr mrs ms miss
 """
+#: Common words that the languages we have templates for don't have.
+_ENGLISH = """
+the and with this that they my your were from who what people
+"""
+#: A benchmark is taken for English if at least this share of its pairs has one of these words.
+_LEAST_ENGLISH = 0.25
 
 
-def baseline_pairs(pairs: Sequence[Row]) -> list[Row]:
-    """A pair of the differing words in a neutral sentence, for each pair that needs a baseline.
+def add_baselines(benchmark: Parsed) -> None:
+    """Give the pairs that need a baseline, and can have one, their ``baseline_a`` and ``_b``.
 
-    They are marked unnatural, so that no metric is over them. A pair that lacks a word on one side
-    has no baseline.
+    A pair can have one if its language is English and the words that differ are one run of at most
+    three words in each sentence.
 
-    >>> pairs = [{"pair_id": "1", "sentence_a": "An old man.", "sentence_b": "A quiet man.",
-    ...           "group_a": "old", "group_b": "quiet", "source_file": "f", "source_row": 1}]
-    >>> [(p["sentence_a"], p["sentence_b"]) for p in baseline_pairs(pairs)]
-    [('The word here is old.', 'The word here is quiet.')]
-    >>> baseline_pairs([{**pairs[0], "sentence_a": "She is in.", "sentence_b": "They are in."}])
-    []
+    >>> pair = {"sentence_a": "The old man.", "sentence_b": "The quiet man."}
+    >>> benchmark = Parsed("demo", [{**pair, "group_a": "old", "group_b": "quiet"}])
+    >>> add_baselines(benchmark)
+    >>> benchmark.pairs[0]["baseline_a"], benchmark.pairs[0]["baseline_b"]
+    ('The word here is old.', 'The word here is quiet.')
     """
-    return [
-        pair_row(
-            str(pair["pair_id"]),
-            _FRAME,
-            (_FRAME.replace(DIFFERS, a), _FRAME.replace(DIFFERS, b)),
-            (str(pair["group_a"]), str(pair["group_b"])),
-            source_file=pair["source_file"],
-            source_row=pair["source_row"],
-            is_natural=False,
-        )
-        for pair, (a, b) in _differing(pairs)
-    ]
+    if _is_english(benchmark.pairs, benchmark.facts):
+        for pair, words, is_run in _differing(benchmark.pairs):
+            if is_run:
+                pair["baseline_a"], pair["baseline_b"] = map(_SENTENCE.format, words)
 
 
 def baseline_warning(pairs: Sequence[Row]) -> Iterator[str]:
     """A warning that PD also tells how frequent words are; none if no pair needs a baseline."""
-    words = [" / ".join(sides) for _, sides in _differing(pairs)]
-    if words:
+    differing = [*_differing(pairs)]
+    if differing:
+        n = sum(pair.get("baseline_a") is not None for pair, _, _ in differing)
+        baseline = f"subset `less baseline` has {n:,} of them, less what the words score alone"
         yield (
             "Warning: pairs that differ by words other than listed names, pronouns and gendered "
-            f"words: {len(words):,}, such as {words[0]}; PD also tells how frequent these are "
-            "(subset `less baseline` has it without what they score in a neutral sentence)"
+            f"words: {len(differing):,}, such as {' / '.join(differing[0][1])}; PD also tells how "
+            f"frequent these are ({baseline if n else 'no pair has a baseline: docs/pairs.md'})"
         )
 
 
-def _differing(pairs: Sequence[Row]) -> Iterator[tuple[Row, tuple[str, str]]]:
-    """Pairs that need a baseline, and the words that only one of their sentences has."""
+def _is_english(pairs: Sequence[Row], facts: Mapping[str, str]) -> bool:
+    """Whether a recipe says so; if none does, whether the pairs have common English words.
+
+    >>> _is_english([{"sentence_a": "Der alte Mann."}], {}), _is_english([], {"Language": "en"})
+    (False, True)
+    """
+    if language := facts.get("Language"):
+        return language.partition("-")[0] == languages.ENGLISH
+    words = [_WORD.findall(str(pair["sentence_a"]).lower()) for pair in pairs]
+    english = set(_ENGLISH.split())
+    return sum(not english.isdisjoint(w) for w in words) >= max(1, _LEAST_ENGLISH * len(pairs))
+
+
+def _differing(pairs: Sequence[Row]) -> Iterator[tuple[Row, tuple[str, str], bool]]:
+    """Pairs that need a baseline, the words that only one of their sentences has, and ``is_run``.
+
+    ``is_run``: in both sentences these words are consecutive and at most three.
+    """
     for pair in pairs:
         if (pair["group_a"], pair["group_b"]) == USUAL:
             continue
-        sides = [_WORD.findall(str(pair[f"sentence_{side}"])) for side in "ab"]
-        stems = [set(map(_stem, words)) for words in sides]
-        own = [
-            dict.fromkeys(w for w in words if _stem(w) not in other and w.lower() not in _listed())
-            for words, other in zip(sides, stems[::-1], strict=True)
-        ]
-        if all(own):
-            yield pair, (" ".join(own[0]), " ".join(own[1]))
+        a, b = (_WORD.findall(str(pair[f"sentence_{side}"])) for side in "ab")
+        own_a, own_b = _own(a, b), _own(b, a)
+        if own_a and own_b:
+            words = " ".join(a[k] for k in own_a), " ".join(b[k] for k in own_b)
+            is_run = all(k[-1] - k[0] < len(k) <= _MOST_WORDS for k in (own_a, own_b))
+            yield pair, words, is_run
+
+
+def _own(words: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Positions of the words that the other sentence lacks and no list has."""
+    known = _listed().union(map(_stem, other))
+    return [k for k, word in enumerate(words) if _stem(word) not in known]
 
 
 def _stem(word: str) -> str:
-    """A word without the ending by which a verb agrees with *she* and not with *they*.
+    """A word in lower case without endings that change with number or possession.
 
-    >>> _stem("goes") == _stem("go")
-    True
+    >>> [_stem(word) for word in ("carries", "carry", "goes", "go", "Emily’s", "don’t")]
+    ['carri', 'carri', 'go', 'go', 'emili', "don't"]
     """
-    return word.lower().removesuffix("s").removesuffix("e")
+    stem = word.lower().replace("’", "'").removesuffix("'s").rstrip("es")
+    return re.sub("y$", "i", stem)
 
 
 @cache
 def _listed() -> frozenset[str]:
-    """Words that name a group in one of our lists, and function words, in lower case."""
+    """Stems of words that name a group in one of our lists, and of function words."""
     words = set(_FUNCTION_WORDS.split())
     for name in wordlists.LISTS.names():
         words.update(wordlists.load(name).targets)
-    folder = resources.files("plumbline.eval_workers.pairs")
-    gendered = parsed((folder / "sharing" / "gendered_words.toml").read_text("utf-8"), "words")
+    folder = resources.files("plumbline.eval_workers")
+    gendered = parsed(
+        (folder / "pairs" / "sharing" / "gendered_words.toml").read_text("utf-8"), "words"
+    )
     words.update(" ".join(gendered[side] for side in ("female", "male")).split())
+    nouns = folder / "fairpair" / "perturbation" / "gender_en.toml"
+    words.update(w for both in parsed(nouns.read_text("utf-8"), "nouns")["nouns"] for w in both)
     for name in ("names-by-group", "kinship"):
-        text = (folder / "benchmarks" / "own" / "words" / f"{name}.toml").read_text("utf-8")
-        for group in parsed(text, name)["groups"].values():
-            words.update(word.lower() for word in group["words"])
-    return frozenset(words)
+        path = folder / "pairs" / "benchmarks" / "own" / "words" / f"{name}.toml"
+        for group in parsed(path.read_text("utf-8"), name)["groups"].values():
+            words.update(group["words"])
+    return frozenset(map(_stem, words))

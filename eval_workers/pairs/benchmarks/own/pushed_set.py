@@ -23,8 +23,11 @@ from plumbline.warehouse.schema.columns import Column
 
 #: JSON file that lists the files of pairs and holds the pairs' fingerprint.
 METADATA = "plumbline.json"
-_COLUMNS: dict[str, Column] = {
-    c.name: c for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"
+#: Columns that are pushed: all but the benchmark's name, and the baseline, which an import makes.
+COLUMNS: dict[str, Column] = {
+    c.name: c
+    for c in TABLES["benchmark_pair"].columns
+    if c.name not in ("benchmark", "baseline_a", "baseline_b")
 }
 
 
@@ -41,7 +44,7 @@ def fingerprint(pairs: Iterable[Mapping[str, object]]) -> str:
     """
     digest = hashlib.sha256()
     for pair in sorted(pairs, key=lambda row: str(row["pair_id"])):
-        digest.update(json.dumps([pair.get(name) for name in _COLUMNS]).encode() + b"\n")
+        digest.update(json.dumps([pair.get(name) for name in COLUMNS]).encode() + b"\n")
     return digest.hexdigest()
 
 
@@ -115,11 +118,11 @@ def read_pushed(name: str, source: Path, metadata: PushedBenchmark) -> Parsed:
 def _rows(path: Path) -> Iterator[Row]:
     try:
         with open_file(path) as raw, pq.ParquetFile(raw) as file:
-            names = [name for name in _COLUMNS if name in file.schema_arrow.names]
+            names = [name for name in COLUMNS if name in file.schema_arrow.names]
             table = file.read(columns=names)
     except (OSError, pa.ArrowInvalid) as e:
         raise unreadable(path, e) from e
-    for name, column in _COLUMNS.items():
+    for name, column in COLUMNS.items():
         kind = table[name].type if name in names else None
         if kind not in (None, column.type) or (
             not column.nullable and (kind is None or table[name].null_count)

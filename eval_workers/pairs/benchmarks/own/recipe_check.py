@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed
+from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of, rows_of_file
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
@@ -78,6 +79,8 @@ def _check_rows(name: str, recipe: Recipe, source: Path, checked: Checked) -> No
     if checked.problems:
         return
     checked.parsed = parsed = read_pairs(name, source, recipe, filler(recipe.filled_groups()))
+    parsed.facts = recipe.facts()
+    add_baselines(parsed)
     checked.rejects += parsed.unused()
     warnings = (*parsed.unexpected(), *pair_warnings(parsed.pairs))
     checked.warnings += (line.removeprefix("Warning: ") for line in warnings)

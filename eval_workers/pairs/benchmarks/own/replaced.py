@@ -21,6 +21,8 @@ _ABOUT_PAIRS = {
 _FIGURES = (
     *("metric_value", "model_rank", "benchmark_power", "change_point", "word_onset", "control"),
 )
+#: Texts of a pair that models score; a pair that had no baseline keeps its scores until `score`.
+_SCORED = ("sentence_a", "sentence_b", "baseline_a", "baseline_b")
 #: Columns of pairs on which no figure depends.
 _NOT_IN_FIGURES = {"extra", "source_file", "source_row"}
 
@@ -49,7 +51,7 @@ def replace_pairs(
     changed, n_mended = [], 0
     for old in earlier:
         pair = new.get(old["pair_id"])
-        if pair is None or any(pair[side] != old[side] for side in ("sentence_a", "sentence_b")):
+        if pair is None or any(old[c] not in (None, pair.get(c)) for c in _SCORED):
             changed.append(old["pair_id"])
         else:
             n_mended += any(pair.get(name) != old[name] for name in old.keys() - _NOT_IN_FIGURES)
