@@ -84,7 +84,7 @@ def test_every_row_is_a_pair_with_figures(ran: Path) -> None:
     assert {r["groups"] for r in rows} == {"old/young"}
     assert {r["subset"]: r["n"] for r in rows} == {
         **{"all": 3, "category: memory": 1, "category: skills": 2},
-        **{"first word differs": 1, "later word differs": 2},
+        **{"first word differs": 1, "later word differs": 2, "less baseline": 2},
     }
     items = rows_of(
         ran / "out/warehouse",
