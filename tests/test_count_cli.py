@@ -91,9 +91,7 @@ def test_count_associate_word(tmp_path: Path) -> None:
     assert "leans" not in shown.output
     assert "She saw the  nurse." in shown.output
     shown = run.invoke(app, ["why", "army", "--corpus", "c", *where])
-    # Once near he, never near she: the share with she is at most 0.975, and ln(39) + ln(2) = 4.36.
     assert "no defined lean in c: it is not near both she and he" in shown.output
-    assert "(at most +4.36 nats, 95% over 1 document)" in shown.output
     shown = run.invoke(app, ["corpus", "list", *where])
     assert "gendered" in shown.output
 
