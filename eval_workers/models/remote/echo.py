@@ -116,8 +116,7 @@ def read_echo(body: str, text: str) -> Echo:
     n_usage = usage.get("completion_tokens") if isinstance(usage, dict) else None
     # A server that adds BOS may add EOS too: one more token after the text. One that generates EOS
     # may count it and not show it: one token less.
-    is_known = type(n_usage) is int and 0 <= n_usage <= 1
-    for n in [n_usage, n_usage + 1, *range(n_usage)] if is_known else [1, 0, 2]:
+    for n in [0, 1] if n_usage == 0 else [1, 2, 0]:
         echoed = tokens[: len(tokens) - n]
         for start in range(3):
             if any(not token.replace(_SPACE, " ").strip() for token in echoed[:start]):
