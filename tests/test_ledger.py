@@ -236,6 +236,21 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "Up to date" in capsys.readouterr().out
 
 
+def test_a_shard_of_rejects_alone_is_repaired_before_it_is_counted_again(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "a.jsonl", tmp_path / "bad.jsonl"
+    good.write_text('{"text": "she saw tea"}\n')
+    bad.write_text('{"words": "she saw tea"}\n' * 2)
+    with pytest.raises(BadInput):
+        count_corpus(store, request([good, bad]))
+    where = ["--corpus", "c", "--warehouse", str(store.root)]
+    assert main(["corpus", "status", *where]) == 3
+    shown = capsys.readouterr()
+    assert "repair them, or leave them out, and then: plumbline corpus count" in shown.err
+    assert shown.out.splitlines()[-1].startswith("Next: plumbline corpus verify")
+
+
 def test_the_command_names_the_file_of_a_word_list(store: Store, tmp_path: Path) -> None:
     """As it was given; a corpus whose run is not in the warehouse has the list's name alone."""
     words, shard = tmp_path / "my words.toml", tmp_path / "a.jsonl"

@@ -51,6 +51,16 @@ def test_files_in_are_packed_or_rejected(
     assert Store.open(warehouse).read("reject", stage="pack").num_rows == 0
 
 
+def test_a_file_that_is_not_text_is_not_called_invalid_utf_8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tea.txt").write_bytes(bytes(range(16)) * 9)  # valid UTF-8
+    where = ["--out", str(tmp_path / "t.jsonl.zst"), "--warehouse", str(tmp_path / "w")]
+    assert main(["corpus", "pack", str(tmp_path / "tea.txt"), *where]) == 3
+    problem = "the first: not text: more than a tenth of its bytes are control characters"
+    assert problem in " ".join(capsys.readouterr().err.split())
+
+
 def test_files_are_taken_once_in_their_order(texts: Path) -> None:
     given = [texts / "notes.md", texts / "b.TXT", texts]
     names = [path.name for path in text_files(given)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -396,6 +397,20 @@ def test_claims_of_appendix_a_by_brute_force(store: Store, tmp_path: Path) -> No
     assert positive == [sum(t > 0 for t in of["she/he"])]
     names = ("aunt/uncle", "girlfriend/boyfriend", "mummy/daddy", "wife/husband")
     assert negative == [sum(t < 0 for t in of[name]) for name in names]
+
+
+def test_a_pair_more_does_not_shift_the_printed_counts() -> None:
+    from plumbline.pipelines.reproduce.unstereoeval.claims import _checked, register_words
+
+    near = {"word": ["tea", "rum"], "targets": [["queen", "king", "she", "he"], ["she", "he"]]}
+    [claim] = (c for c in packaged() if isinstance(c.printed, dict))
+    with duckdb.connect() as connection:
+        register_words(connection, {"near": pa.table(near)})
+        connection.sql("CREATE TABLE more AS FROM pair UNION ALL SELECT 'an/un', 'she', 'he'")
+        connection.register("pair", connection.sql("FROM more").to_arrow_table())
+        found = {c.of: (c.printed, c.ours) for c in _checked(connection, claim, "pile")}
+    assert len(found) == 38 and found["she/he"] == ("55476", 2)
+    assert (found["queen/king"], found["aunt/uncle"]) == (("9089", 1), ("5173", None))
 
 
 def test_without_the_file_these_claims_are_not_run() -> None:

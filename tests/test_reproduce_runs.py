@@ -125,6 +125,13 @@ def test_what_does_not_fit_in_print_is_named() -> None:
     assert "whole number of the set's prompts: Original 8 of 20, " in lines[3]
 
 
+def test_remarks_have_no_name_of_the_code() -> None:
+    names = {"FairPair", "QLoRA"}
+    for paper in PAPERS.values():
+        found = re.findall(r"\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|NOT_KNOWN", " ".join(paper.remarks))
+        assert set(found) <= names, found
+
+
 def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
     """Some of them by hand, from Tables 1, 2, 9 and 10."""
     every = figures(PAPERS["disclosure"], None)

@@ -18,7 +18,7 @@ from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage.run_records import STEPS
 from plumbline.warehouse.storage.store import Store
 
-#: States of a shard that counting again would change.
+#: States of a shard for which the corpus is counted again; a failed one is repaired before.
 STALE = ("failed", "changed", "gone", "new", "left out")
 #: Options about the order in which a training read the shards.
 _ORDER = ("step_sequences", "block_steps", "sequence_tokens", "order")

@@ -44,9 +44,7 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Names of the files given and of all ``.txt`` files, sorted, in and below directories given.
 
-    The suffix is of any case.
-
-    Each file occurs once. Its name is its path from the directory given (of a file given, its own
+    Files in directories may end in ``.TXT``, too. Each file occurs once. Its name is its path from the directory given (of a file given, its own
     directory): ``letters/1850/anna.txt``. It starts further up if two names would be equal.
 
     Raises:
@@ -180,14 +178,18 @@ def _records(
         raise BadInput("texts", f"no file can be used; the first: {first}", FIX)
 
 
+class _NotText(UnicodeError):
+    """Bytes that aren't text in an encoding like ASCII."""
+
+
 def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
     """The text of a file, and whether it is UTF-8; ``UnicodeError`` if not in ``encoding`` either.
 
-    ASCII text in UTF-16 is valid UTF-8 too, but with a NUL beside each letter.
+    Also ``_NotText``. ASCII text in UTF-16 is valid UTF-8 too, but with a NUL beside each letter.
     """
     is_like_ascii = not encoding or "a".encode(encoding) == b"a"
     if is_like_ascii and has_controls(data):
-        raise UnicodeError("as text: more than a tenth of it are control characters")
+        raise _NotText("not text: more than a tenth of its bytes are control characters")
     try:
         text = data.decode("utf-8-sig")
         if is_like_ascii or "\0" not in text:
@@ -201,9 +203,10 @@ def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
 
 
 def _not_decoded(error: UnicodeError, data: bytes, encoding: str) -> str:
-    """The place at which a file can't be decoded, and a guess at its encoding."""
-    guess = guess_encoding(data)
-    at = (
-        f"at byte {error.start}: {error.reason}" if isinstance(error, UnicodeDecodeError) else error
-    )
-    return f"invalid {encoding} {at}{f'; {guess}' if guess else ''}"
+    """Where a file can't be decoded, or that it is not text, and a guess at its encoding."""
+    guess, problem = guess_encoding(data), f"invalid {encoding} {error}"
+    if isinstance(error, UnicodeDecodeError):
+        problem = f"invalid {encoding} at byte {error.start}: {error.reason}"
+    elif isinstance(error, _NotText):
+        problem = f"{error}"
+    return f"{problem}{f'; {guess}' if guess else ''}"

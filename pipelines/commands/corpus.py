@@ -290,14 +290,16 @@ class Status(CorpusName, Command):
         command = update_command(store, self.corpus, states, self.shards)
         if not command:
             said.append("Up to date: every shard is counted as it is on disk")
-        more = command or self.line("corpus verify")
+        # A failed file that is as it was fails again: it has to be repaired first.
+        is_stale = command and n_of.keys() - {"counted", "failed"}
+        more = command if is_stale else self.line("corpus verify")
         # Counted shards come last.
         first = sorted(states, key=lambda shard: shard.state == "counted")
         rows = [vars(shard) | {"seconds": round(shard.seconds, 1)} for shard in first]
         failed = None
         if n_of["failed"]:
             problem = f"{n_of['failed']:,} of {len(states):,} shards failed, not in the counts"
-            fix = "repair them, or leave them out, and count again"
+            fix = f"repair them, or leave them out, and then: {command}"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
         return Done(rows=rows, most=_MOST, said=said, next=more, failed=failed)
 

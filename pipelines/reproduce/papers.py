@@ -176,7 +176,7 @@ PAPERS = {
         _misfits_of_disclosure,
         (
             "ADD: printed figures are logarithms; the paper gives neither their base nor its e. "
-            "FiguresBeside ones are log10 of the mean ADD in nats, with e = 0",
+            "Measured ones are log10 of the mean ADD in nats, with e = 0",
             "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
             "P(word) is that of the whole word in both of its forms, see docs/disclosure.md",
             "tuning: the paper doesn't give its layers, e, clipping and the use of its dev sets",

@@ -58,7 +58,8 @@ class ComparedList:
 
     Attributes:
         coverage: rows of ``sql/lists/coverage.sql``, one per pair, in list order; also
-            ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, None for other pairs.
+            ``n_words_pile`` of UnStereoEval's Table 4 and ``percent_pile`` of its vocabulary, None
+            for other pairs.
         intervals: units of the intervals of tau, or why there are none.
         near: sentence on words that co-occur with *he*, *she* and both; None without she/he.
     """
@@ -286,15 +287,15 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 
 @cache
 def printed() -> dict[str, tuple[int, float]]:
-    """Table 4 by contrast: words of the Pile with a delta, and their percent of its vocabulary.
+    """Table 4 by contrast: the printed words of the Pile with a delta, and their percentage.
+
+    The percentage is computed, of the vocabulary of 120,339; to two decimals it is the printed one.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
     """
-    [claim] = (c for c in packaged() if c.where == "App. A, Table 4" and len(c.printed) > 1)
-    contrasts = sorted(p.contrast for p in wordlists.load("gendered").pairs)
-    counts = zip(contrasts, map(int, claim.printed), strict=True)
-    return {contrast: (n, round(100 * n / _VOCABULARY, 2)) for contrast, n in counts}
+    [counts] = (c.printed for c in packaged() if isinstance(c.printed, dict))
+    return {x: (int(n), round(100 * int(n) / _VOCABULARY, 2)) for x, n in counts.items()}
 
 
 def near_pronouns(row: dict[str, Any]) -> str:

@@ -33,11 +33,14 @@ _PRINTED = re.compile(r"(<=|>=|<|>|) ?(-?\d+)(?:\.(\d+))?(k?)")
 
 @toml_table
 class ReleaseClaim:
-    """An entry of ``claims.toml``, which explains its keys; ``printed`` has one value per row."""
+    """An entry of ``claims.toml``, which explains its keys.
+
+    ``printed`` has one value per row of the query, in their order or by the row's label.
+    """
 
     where: Text
     what: Text
-    printed: Annotated[Texts, OneOrMore]
+    printed: Annotated[Texts, OneOrMore] | dict[str, str]
     query: str = ""
     note: str = ""
 
@@ -149,12 +152,15 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> 
 def _checked(
     connection: duckdb.DuckDBPyConnection, claim: ReleaseClaim, corpus: str
 ) -> list[CheckedClaim]:
-    rows: list[tuple[object, ...]] = [(None,)] * len(claim.printed)
+    values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))
     if claim.query:
         params = {"corpus": corpus} if "$corpus" in claim.query else {}
         rows = connection.sql(claim.query, params=params).fetchall()
+    if isinstance(values, dict):
+        ours_of = {row[0]: row[-1] for row in rows}
+        rows, values = [(label, ours_of.get(label)) for label in values], tuple(values.values())
     checked = []
-    for printed, (*labels, ours) in zip(claim.printed, rows, strict=True):
+    for printed, (*labels, ours) in zip(values, rows, strict=True):
         value = ours if ours is None or isinstance(ours, str) else float(ours)  # type: ignore[arg-type]
         value = None if value != value else value  # NaN: nothing to compare
         row = ", ".join("all pairs" if label == math.inf else f"{label}" for label in labels)
