@@ -291,8 +291,8 @@ class Status(CorpusName, Command):
         if not command:
             said.append("Up to date: every shard is counted as it is on disk")
         # A failed file that is as it was fails again: it has to be repaired first.
-        is_stale = command and n_of.keys() - {"counted", "failed"}
-        more = command if is_stale else self.line("corpus verify")
+        is_stale = n_of.keys() - {"counted", "failed"}
+        more = command if command and is_stale else self.line("corpus verify")
         # Counted shards come last.
         first = sorted(states, key=lambda shard: shard.state == "counted")
         rows = [vars(shard) | {"seconds": round(shard.seconds, 1)} for shard in first]
