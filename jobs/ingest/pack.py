@@ -44,8 +44,9 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Names of the files given and of all ``.txt`` files, sorted, in and below directories given.
 
-    Files in directories may end in ``.TXT``, too. Each file occurs once. Its name is its path from the directory given (of a file given, its own
-    directory): ``letters/1850/anna.txt``. It starts further up if two names would be equal.
+    Files in directories may end in ``.TXT``, too. Each file occurs once. Its name is its path from
+    the directory given (of a file given, its own directory): ``letters/1850/anna.txt``. It starts
+    further up if two names would be equal.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
