@@ -1,0 +1,58 @@
+"""No part of the project is larger than its budget, and budgets only fall (`tools/budget.py`)."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+from tools.budget import PRODUCT, ROOMS, entries, measured, over, summed
+
+#: Statements fall at least this much as fast as lines: deleting comments isn't simplifying.
+LEAST_STATEMENTS_PER_LINE = 0.9
+
+
+def test_nothing_is_over_its_budget() -> None:
+    exceeded = over(measured(), entries()[-1][1])
+    assert not exceeded, "\n".join(["larger than tests/budget.toml allows:", *exceeded])
+
+
+def test_sums_of_budgets_only_fall() -> None:
+    everything = (*ROOMS, "root")
+    for (_, before), (at, after) in pairwise(entries()):
+        for rooms in (PRODUCT, ("tests",), ("docs",), ("tools", "benchmarks"), everything):
+            rises = [
+                a - b for b, a in zip(summed(before, rooms), summed(after, rooms), strict=True)
+            ]
+            assert max(rises) <= 0, f"{at}: the budget of {rooms} rises by {rises}"
+
+
+def test_statements_fall_with_lines() -> None:
+    (_, first), (_, last) = entries()[0], entries()[-1]
+    old_lines, _, old_statements, _ = summed(_python(first), PRODUCT)
+    lines, _, statements, _ = summed(_python(last), PRODUCT)
+    least = LEAST_STATEMENTS_PER_LINE * (1 - lines / old_lines)
+    assert 1 - statements / old_statements >= least
+
+
+def _python(sizes: dict[str, dict[str, list[int]]]) -> dict[str, dict[str, list[int]]]:
+    return {room: {k: v for k, v in kinds.items() if k == "py"} for room, kinds in sizes.items()}
+
+
+def test_a_file_more_is_over_the_budget(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.py").write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / "link.py").symlink_to("jobs/a.py")
+    budget = measured(tmp_path)
+    assert budget == {"jobs": {"py": [1, 6, 1, 0]}}
+    assert not over(measured(tmp_path), budget)
+    (tmp_path / "jobs/b.sql").write_text("SELECT" + " 1" * 60, encoding="utf-8")
+    (tmp_path / "jobs/a.py").write_text("x = 1; y = 2\n", encoding="utf-8")
+    assert over(measured(tmp_path), budget) == [
+        "jobs py: 13 bytes, budget 6",
+        "jobs py: 2 statements, budget 1",
+        "jobs sql: 1 lines, budget 0",
+        "jobs sql: 126 bytes, budget 0",
+        "jobs sql: 1 long_lines, budget 0",
+    ]
