@@ -75,6 +75,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 less = (k + len(row["template"])) % 3 + (0.5 if twin else 0.0)
                 row["F_logprob"] = str(float(row["M_logprob"]) - less)
             write_scores(release / "results", rows, f"{name}.csv")
+    for name in ("facebook__opt-125m", "mosaicml__mpt-7b", "allenai__OLMo-1B"):
+        write_scores(release / "results", score_rows(name), f"{name}.csv")
     config = save("neox", Path("models/small")) / "config.json"
     longer = json.loads(config.read_text()) | {"max_position_embeddings": 256}
     config.write_text(json.dumps(longer))
