@@ -64,12 +64,12 @@ def test_packages_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyP
     real = importlib.metadata.version
 
     def version(name: str) -> str:
-        if name == "zstandard":
+        if name == "backports.zstd":
             raise importlib.metadata.PackageNotFoundError(name)
         return "3.1" if name == "pandas" else real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    seen = "zstandard is not installed; pandas 3.1, wanted <3"
+    seen = "backports.zstd is not installed; pandas 3.1, wanted <3"
     assert probed("Packages", tmp_path) == ("missing", seen, "make setup")
 
 

@@ -69,7 +69,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    assert len(commands()) == 17
+    assert len(commands()) == 20
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command
         assert main(tried) == 0, command

@@ -192,7 +192,7 @@ def test_the_warehouse_is_a_leaf() -> None:
     allowed |= {"obstore", "platformdirs"}  # a warehouse in an object store, and its copies here
     allowed |= {"huggingface_hub"}  # shards on the hub
     allowed |= {"numpy", "tokenizers"}  # shards of tokens
-    allowed |= {"zstandard"}  # shards with windows of over 128 MiB, which Arrow refuses
+    allowed |= {"backports"}  # shards with windows of over 128 MiB, which Arrow refuses
     allowed |= {"tomllib", "tomli"}  # the same module, by its name before Python 3.11
     for path in sorted((REPOSITORY / "warehouse").rglob("*.py")):
         outside = {name.split(".")[0] for name in imported_names(path)} - allowed

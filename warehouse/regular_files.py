@@ -118,10 +118,9 @@ def _check_place(path: Path, what: str) -> None:
 def content(path: Path) -> bytes:
     """The bytes of a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
     with opened(path) as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
-    return data
+        if os.fstat(file.fileno()).st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
+        return file.read()
 
 
 def json_object(path: Path) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from plumbline.warehouse.errors import (
     disk_problems,
     failure,
 )
-from plumbline.warehouse.input.compressed import CODECS, Gzip, Zstd, codec_of
+from plumbline.warehouse.input.compressed import CODECS, DAMAGED, codec_of, decompressed
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.regular_files import opened
 from plumbline.warehouse.text.redaction import hidden
@@ -269,13 +269,12 @@ class ByteStream(io.RawIOBase):
             codec = codec_of(first) or CODECS.get(path.suffix)
             if codec and not first:
                 raise OSError(f"an empty file is not a {codec} stream")
-            streams = {"zstd": Zstd, "gzip": Gzip}
-            self._file = streams[codec](self._raw) if codec else self._raw
+            self._file = decompressed(self._raw, codec) if codec else self._raw
             start = self._file.read(3)
             while 0 < len(start) < 3 and (more := self._file.read(3 - len(start))):
                 start += more
             self._start = start.removeprefix(codecs.BOM_UTF8)
-        except (OSError, pa.ArrowInvalid) as e:
+        except (OSError, *DAMAGED) as e:
             raise unreadable(path, e) from e
 
     def readable(self) -> bool:
@@ -290,7 +289,7 @@ class ByteStream(io.RawIOBase):
         try:
             rest = view[len(start) :]
             return len(start) + (int(self._file.readinto(rest)) if len(rest) else 0)
-        except (OSError, pa.ArrowInvalid) as e:
+        except (OSError, *DAMAGED) as e:
             raise unreadable(self._path, e) from e
 
     def __exit__(self, *_: object) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zstandard
+from backports import zstd
 
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     PRONOUN_SLOTS,
@@ -193,7 +193,7 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> dict[str, Any
         n_documents, n_tokens = n_documents + 1, n_tokens + n
         if n_tokens >= share:
             break
-    data = zstandard.ZstdCompressor(level=3).compress("".join(lines).encode())
+    data = zstd.compress("".join(lines).encode(), level=3)
     _replace(path, data)
     counts = {"n_documents": n_documents, "n_tokens": n_tokens}
     return {"shard": path.name, "sha256": _sha256(data), **counts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import zipfile
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import zstandard
+from backports import zstd
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
@@ -22,7 +23,7 @@ _LARGEST = 1 << 30
 #: Errors from archives that are damaged, encrypted or compressed in an unknown way.
 _UNREADABLE = (
     *(OSError, ValueError, RecursionError, EOFError, RuntimeError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error, struct.error, zstandard.ZstdError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, zstd.ZstdError),
 )
 
 
@@ -89,7 +90,7 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     file.seek(sum(field_sizes), 1)
     packed = file.read(entry.compress_size)
     # As a stream, to stop at the limit: ``decompress`` unpacks all of a frame that states its size.
-    with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+    with zstd.ZstdFile(io.BytesIO(packed)) as reader:
         text = reader.read(entry.file_size + 1)
     if len(text) > entry.file_size:
         raise ValueError(
