@@ -13,17 +13,16 @@ import pytest
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
-from tests.conftest import REPOSITORY
 from tests.released_files import score_rows, write_scores
 from tests.test_fairpair_classifiers import MOODS, save_classifier
 from tests.test_fairpair_command import PROMPTS
 from tests.test_generation_released import files
 from tests.test_generation_released import released as wordings
+from tests.test_paper_verdicts import rows
 from tests.test_ratings import answered
 from tests.test_reproduce import released
 from tests.tiny_models import save
 
-PAGE = (REPOSITORY / "docs" / "papers.md").read_text(encoding="utf-8")
 YES = {"natural": "yes", "neutral": "yes"}
 MOOD = """
 description = "mood"
@@ -48,15 +47,8 @@ def script(prompt: str, count: int) -> Say:
     return Say("1. My friend likes green.\n2. My friend likes tea and cake.\n")
 
 
-def rows() -> list[list[str]]:
-    """The tables' rows as their cells."""
-    lines = [line for line in PAGE.splitlines() if line.startswith("| ")]
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-    return [row for row in cells if row != ["item", "page", "command", "verdict"]]
-
-
 def commands() -> list[list[str]]:
-    listed = [c for row in rows() for c in re.findall(r"`plumbline ([^`]+)`", row[2])]
+    listed = [c for row in rows() for c in re.findall(r"`plumbline ([^`]+)`", row.command)]
     return [shlex.split(command) for command in dict.fromkeys(listed)]
 
 
@@ -110,17 +102,3 @@ def test_every_command_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
             if status not in fine or (command[0] == "sql" and "\n0 rows" in said.out):
                 failed.append((command, said.err or said.out))
     assert not failed
-
-
-def test_every_row_says_where_on_the_page_and_what_came_out() -> None:
-    assert len(rows()) > 70
-    place = r"(sections?|App\.|abstract)( [0-9A-H.]+)?.*"
-    verdict = r"(exact|ours differs because|not computable because)\b.*"
-    for row in rows():
-        assert len(row) == 4 and all(row), row
-        assert re.fullmatch(place, row[1]), row
-        assert "`plumbline " in row[2], row
-        assert re.fullmatch(verdict, row[3]), row
-    keys = [(row[0], row[1]) for row in rows()]
-    assert len(set(keys)) == len(keys)
-    assert not re.search("our reading|as described|known to us|could not read", PAGE)
