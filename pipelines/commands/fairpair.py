@@ -311,9 +311,7 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
 def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:
     text_filter = run.text_filter()
     n_new = min(text_filter.n_missing(row) for row in rows)
-    note = (
-        f"in a valid text, beside the prompt's; a shorter one differs by over {text_filter.limit:g}"
-    )
+    note = f"besides the prompt's: a shorter text fails --filter-limit {text_filter.limit:g}"
     if n_new > run.max_new_tokens * _NEW_UNITS_A_TOKEN:
         note = (
             f"WARNING: nearly all perturbations would fail, as {run.max_new_tokens:,} tokens are "

@@ -42,8 +42,8 @@ SELECT benchmark, pair_id, unnest(list_distinct([cluster_1, cluster_2])) AS clus
 FROM pair_cell;
 
 -- grain: probe_set x prompt_id
--- What makes the prompts of a set alike: their topic where some topic has prompts without an
--- occupation, as one kind of cluster is for all; else their occupation; else each is by itself.
+-- What makes the prompts of a set alike. All prompts of a set have one kind of cluster: the topic if
+-- some prompt with a topic has no occupation, else the occupation, else each prompt by itself.
 CREATE OR REPLACE VIEW prompt_cell AS
 SELECT
     probe_set, prompt_id,

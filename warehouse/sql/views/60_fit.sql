@@ -1,10 +1,9 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options
 -- The least-squares line of each group of fit points, and its errors over points (words) like these:
 -- HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`), from
--- five points. That of
--- the correlation is taken on Fisher's z scale, where z_se is its error. A spread below 1e-9 nats is
--- rounding: nothing can be fitted. Two points correlate at 1 or -1 whatever they are, so there is no
--- correlation of fewer than three, and no error below three points.
+-- five points. The interval of the correlation is taken on Fisher's z scale, where z_se is its error.
+-- A spread below 1e-9 nats is rounding: nothing can be fitted. Two points correlate at 1 or -1
+-- whatever they are, so there is no correlation of fewer than three, and no error below three points.
 --
 -- The line's height at mean_x_nats is mean_y_nats, with the error mean_y_nats_se;
 -- level_slope_covariance is the covariance of that height and the slope.
