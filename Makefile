@@ -21,7 +21,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint docs site report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint mutants docs site report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -74,6 +74,9 @@ lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+mutants: $(STAMP) ## for 8 minutes, seed faults where the last commit changed files: a test must notice each
+	$(BIN)/python -m tools.mutants --changed --minutes 8
 
 docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html (Python 3.11 or later)
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/docs

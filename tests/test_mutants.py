@@ -12,7 +12,20 @@ import duckdb
 import pytest
 
 from tests.conftest import REPOSITORY
-from tools.mutants import BadMutant, Copy, Mutant, mutated, place, product, read, sound, tomllib
+from tools.mutants import (
+    BadMutant,
+    Copy,
+    Mutant,
+    changed,
+    main,
+    mutated,
+    place,
+    product,
+    read,
+    sound,
+    tomllib,
+    within,
+)
 
 #: How many faults there are, by what they break; moving code may not lose one.
 LEAST = {"counts": 12, "measures": 10, "metrics": 14, "clusters": 10, "storage": 14}
@@ -94,6 +107,37 @@ def test_skipped() -> None:
     return tmp_path / "source"
 
 
+def test_a_folder_has_the_faults_that_lie_in_it_now(tree: Path) -> None:
+    moved = replace(HALF, file="warehouse/half.py")
+    assert within([moved], [Path("jobs")], tree) == [moved]
+    assert within([moved], [Path("warehouse"), Path("job")], tree) == []
+
+
+def test_the_last_commit_selects_faults_and_a_clone_without_history_a_tenth(tree: Path) -> None:
+    def commit(name: str) -> list[Mutant]:
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("")
+        subprocess.run(["git", "add", "."], cwd=tree, check=True)
+        author = ("-c", "user.name=a", "-c", "user.email=a@localhost")
+        subprocess.run(["git", *author, "commit", "-q", "-m", name], cwd=tree, check=True)
+        return changed([HALF] * 25, tree)
+
+    assert commit("warehouse/first.py") == [HALF] * 3  # there is no commit before it
+    assert commit("warehouse/other.py") == []
+    assert commit("jobs/beside.py") == [HALF] * 25
+    (tree / "jobs/beside.py").unlink()
+    assert commit("tests/test_more.py") == [HALF] * 25  # a removed file, too
+
+
+def test_no_fault_is_started_late(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tools.mutants.Copy", lambda *_: None)  # nothing runs in it
+    assert main(["--folder", "warehouse/sql", "--minutes", "0"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("0 of ") and said[1].endswith("not run, no time left")
+
+
 @pytest.mark.slow
 def test_a_fault_is_noticed_in_a_copy_only(tree: Path, tmp_path: Path) -> None:
     before = (tree / "jobs/half.py").read_bytes()
@@ -114,7 +158,9 @@ def test_what_cannot_tell_a_fault_is_an_error(tree: Path, tmp_path: Path) -> Non
     with pytest.raises(BadMutant, match=r"half.py \(2\)"):
         place(replace(HALF, find="float"), texts)
     copy = Copy(tree, tmp_path)
-    with pytest.raises(BadMutant, match="skipped without a fault"):
-        sound(copy, [replace(HALF, tests=("tests/test_half.py::test_skipped",))])
+    with copy.applied(HALF), pytest.raises(BadMutant, match="fail without a fault"):
+        sound(copy, [HALF])
+    skipped = "tests/test_half.py::test_skipped"
+    assert sound(copy, [replace(HALF, tests=(*HALF.tests, skipped))]) == {skipped}
     with pytest.raises(BadMutant, match="not found"):
         copy.run(["tests/test_half.py::test_gone"])

@@ -8,6 +8,11 @@ tests must pass there as it is, then at least one of them must fail for each fau
     python -m tools.mutants
     python -m tools.mutants --only pairs-reach
     python -m tools.mutants --only pairs-reach --tests tests/test_count_kernel.py
+    python -m tools.mutants --folder eval_workers/pairs --folder jobs
+    python -m tools.mutants --changed --minutes 8
+
+`--changed` runs the faults in the folders of the files that the last commit changed, as CI does. In
+a clone without the commit before it, every tenth fault is run.
 
 With `--tests` other tests run than those that the list names, and those that fail are printed: it
 finds the tests to name for a new fault.
@@ -16,12 +21,14 @@ finds the tests to name for a new fault.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +47,8 @@ ROOMS = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
 ENDINGS = (".py", ".sql")
 #: A fault may make a test run for ever.
 _MOST_SECONDS = 600
+#: For so many faults the tests are first run without a fault.
+_AT_ONCE = 10
 #: A plugin of pytest: examples that fail are not made smaller, which takes minutes.
 _PLUGIN = """
 from hypothesis import Phase, settings
@@ -107,6 +116,27 @@ def place(mutant: Mutant, texts: Mapping[Path, str]) -> Path:
         where = ", ".join(f"{name} ({n})" for name, n in holding.items()) or "no file"
         raise BadMutant(f"{mutant.id}: its text must be found once in the product, is in {where}")
     return next(iter(holding))
+
+
+def within(mutants: Iterable[Mutant], folders: Iterable[Path], root: Path) -> list[Mutant]:
+    """The faults whose text lies in one of some folders, or below it."""
+    texts = product(root)
+    parents = {mutant: place(mutant, texts).parents for mutant in mutants}
+    return [mutant for mutant in parents if not set(folders).isdisjoint(parents[mutant])]
+
+
+def changed(mutants: Sequence[Mutant], root: Path) -> list[Mutant]:
+    """The faults whose file is in the same folder as a file that the last commit changed.
+
+    Return every tenth fault where git doesn't know the commit before.
+    """
+    command = ("git", "diff", "--name-only", "--no-renames", "-z", "HEAD~1", "HEAD")
+    done = subprocess.run(command, cwd=root, capture_output=True)
+    if done.returncode:
+        return list(mutants[::10])
+    folders = {Path(name).parent for name in done.stdout.decode().split("\0") if name}
+    texts = product(root)
+    return [mutant for mutant in mutants if place(mutant, texts).parent in folders]
 
 
 def mutated(mutant: Mutant, text: str) -> str:
@@ -191,20 +221,22 @@ def _outcome(report: Path) -> Outcome:
     return Outcome(n, failed, tuple(skipped))
 
 
-def sound(copy: Copy, mutants: Iterable[Mutant]) -> None:
-    """Raise ``BadMutant`` unless all named tests run and pass without a fault."""
+def sound(copy: Copy, mutants: Iterable[Mutant]) -> set[str]:
+    """Run all named tests without a fault and return those that are skipped.
+
+    Raises ``BadMutant`` where one fails.
+    """
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     found = copy.run(tests)
-    if bad := [*found.failed, *found.skipped]:
-        raise BadMutant(f"fail or are skipped without a fault: {', '.join(bad)}")
+    if found.failed:
+        raise BadMutant(f"fail without a fault: {', '.join(found.failed)}")
+    return set(_named(found.skipped, tests))
 
 
-def _named(failed: Mapping[str, str], tests: Iterable[str]) -> list[str]:
-    """Those of some tests of which a case failed."""
+def _named(cases: Iterable[str], tests: Iterable[str]) -> list[str]:
+    """Return the tests of which one of some cases is."""
     return [
-        test
-        for test in tests
-        if any(name == test or name.startswith(f"{test}[") for name in failed)
+        test for test in tests if any(name == test or name.startswith(f"{test}[") for name in cases)
     ]
 
 
@@ -221,27 +253,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tool; the status is 1 if a fault survives."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="ID", help="faults, by default all")
+    parser.add_argument("--folder", action="append", type=Path, help="faults in it; repeatable")
+    parser.add_argument("--changed", action="store_true", help="faults where the last commit was")
+    parser.add_argument("--minutes", type=float, help="start no fault after so many")
     parser.add_argument("--tests", nargs="+", help="run these instead of those that are named")
     options = parser.parse_args(arguments)
+    end = time.monotonic() + 60 * (math.inf if options.minutes is None else options.minutes)
     mutants = [m for m in read() if not options.only or m.id in options.only]
     if unknown := set(options.only or ()) - {m.id for m in mutants}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    survived = []
+    if options.folder and not all((REPOSITORY / folder).is_dir() for folder in options.folder):
+        parser.error("--folder: give folders of the repository, relative to it")
+    if options.folder:
+        mutants = within(mutants, options.folder, REPOSITORY)
+    if options.changed:
+        mutants = changed(mutants, REPOSITORY)
+    fates = dict.fromkeys((mutant.id for mutant in mutants), "not run, no time left")
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = Copy(REPOSITORY, Path(directory))
-        if not options.tests:
-            sound(copy, mutants)
-        for mutant in mutants:
-            started = time.monotonic()
-            with copy.applied(mutant):
-                found = copy.run(options.tests or mutant.tests)
-            print(_line(mutant, found, time.monotonic() - started), flush=True)
-            if options.tests:
-                print("".join(f"    {name}\n" for name in found.failed), end="", flush=True)
-            if not found.failed:
-                survived.append(mutant.id)
-    print(f"{len(mutants) - len(survived)} of {len(mutants)} killed")
-    return bool(survived)
+        for start in range(0, len(mutants), _AT_ONCE):
+            some = mutants[start : start + _AT_ONCE]
+            if time.monotonic() > end:
+                break
+            idle = set() if options.tests else sound(copy, some)
+            for mutant in some:
+                if time.monotonic() > end:
+                    break
+                tests = options.tests or [test for test in mutant.tests if test not in idle]
+                if not tests:
+                    fates[mutant.id] = "not run, their tests are skipped here"
+                    continue
+                started = time.monotonic()
+                with copy.applied(mutant):
+                    found = copy.run(tests)
+                print(_line(mutant, found, time.monotonic() - started), flush=True)
+                if options.tests:
+                    print("".join(f"    {name}\n" for name in found.failed), end="", flush=True)
+                fates[mutant.id] = "killed" if found.failed else "SURVIVED"
+    for fate, n in Counter({"killed": 0, **Counter(fates.values())}).items():
+        print(f"{n} of {len(mutants)} {fate}")
+    return "SURVIVED" in fates.values()
 
 
 if __name__ == "__main__":
