@@ -16,9 +16,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, statistics, write_card
 from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
+from plumbline.eval_workers.writing.build import write_card_of
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -196,6 +198,17 @@ def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) 
         arguments = ["card", "b", *wrong, "--warehouse", str(store.root)]
         result = CliRunner().invoke(app, ["benchmark", *arguments])
         assert isinstance(result.exception, UsageProblem) and "eta" in str(result.exception)
+
+
+def test_a_build_of_which_no_pair_is_within_the_limit_has_a_card_of_all(
+    store: Store, tmp_path: Path
+) -> None:
+    shapes(store)
+    fill(store, "pair_association", [association("b", str(k), 0.9) for k in range(4)])
+    within = Constraint("c", eta_nats=0.5)
+    done, (line,) = write_card_of(Build(store, "b", "r", None), {}, tmp_path, within)
+    assert done.n_pairs == len(SHAPES) == 4
+    assert "no pair is within |MaxPMI| <= 0.5 nats in c" in line and "all pairs" in line
 
 
 def test_a_card_keeps_the_constraint_of_its_build(store: Store, tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ import pytest
 import plumbline
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import (
+    Done,
     all_fields,
     class_of,
     line_of,
     of_values,
     values_of,
 )
-from plumbline.pipelines.command.command_line import _print_rows
+from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import made
@@ -464,6 +465,12 @@ def test_a_line_with_a_file_that_looks_like_an_option(tmp_path: Path) -> None:
     kind = class_of("corpus count")
     line = line_of(kind(shards=("-x.jsonl",), corpus="c"))  # type: ignore[call-arg]
     assert line == "plumbline corpus count --corpus c -- -x.jsonl"
+
+
+def test_every_file_that_was_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    command = made(Score, {"model": "m", "benchmark": ("b",)})
+    show(Done(files=("a.csv", "b.json")), command, "table")
+    assert capsys.readouterr().out == "Wrote a.csv\nWrote b.json\n"
 
 
 def test_csv_is_no_formula_and_steers_no_terminal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -92,6 +93,8 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         ("top_k", 9.0): SamplingOptions(top_p=None, top_k=9, max_new_tokens=12),
     }
     assert {(r["parameter"], r["setting"]) for r in rows} == set(ways)
+    n_drawn = Counter(r["sampling_key"] for r in prompts.read("continuation").to_pylist())
+    assert n_drawn == {how.key: 4 if how.greedy else 4 * 2 for how in ways.values()}
     direct = Store.open(tmp_path / "direct")
     asked = prompts.read("probe_prompt").to_pylist()
     direct.replace("probe_prompt", asked, {"probe_set": "demo"}, "r")

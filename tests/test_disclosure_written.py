@@ -84,6 +84,19 @@ def test_a_model_that_repeats_itself_ends_with_fewer(store: Store) -> None:
     assert {row["topic"] for row in rows} == set(seeds)
 
 
+def test_a_prompt_with_nearly_the_words_of_another_is_rejected(store: Store) -> None:
+    near = "My friend owns a great many old clocks."  # 7 of 8 words
+    said = Say(f"1. My friend owns a great many clocks.\n2. {near}\n3. My friend rows.")
+    with serving(lambda *_: said) as server:
+        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=3, rounds=1))
+    assert set(_prompts(store)) == {
+        "My friend owns a great many clocks, and",
+        "My friend rows, and",
+    }
+    (row,) = store.read("reject", stage="prompts", subject="friends").to_pylist()
+    assert (row["excerpt"], row["reason"]) == (near, "nearly repeats another sentence")
+
+
 def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path) -> None:
     with (
         serving(lambda *_: Say("I'm sorry, but I can't help with that.")) as server,

@@ -12,6 +12,7 @@ from plumbline.eval_workers.fairpair.figures.calibration import (
 )
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
+from tests.metric_rows import fill
 
 FEW = FigureOptions(n_permutations=39, n_resamples=100)
 
@@ -43,6 +44,20 @@ def test_all_samples_are_split_and_both_halves_are_as_many() -> None:
     first, _ = (halved(Spy(), range(9), FEW, rng) for _ in range(2))
     assert first.figures.n_pg == first.figures.n_gp == 4 and first.figures.fairpair_f == 1
     assert [len(set(items)) for items in seen] == [8, 8] and seen[0] != seen[1]
+
+
+def test_the_texts_that_nobody_perturbed_are_split(store: Store) -> None:
+    """Of one side all perturbations are valid, of the other one in each prompt."""
+    sampled = sampled_set(store, failing=0)
+    rows = store.read("perturbed_continuation").to_pylist()
+    for row in rows:
+        row["is_valid"] = row["side"] == "perturbed" or row["sample"] == 0
+    fill(store, "perturbed_continuation", rows)
+    calibrate_set(store, sampled, "jaccard", CalibrationOptions(1, measure=FEW), "r")
+    found = store.read("fairpair_calibration").to_pylist()
+    n_prompts = {row["side"]: (row["n_prompts"], row["n_left_out"]) for row in found}
+    # Texts about Jane, each with a valid perturbation, are compared on the side of John.
+    assert n_prompts == {"original": (3, 0), "perturbed": (0, 3)}
 
 
 def test_the_same_seed_gives_the_same_rows_and_replaces_them(store: Store) -> None:

@@ -69,6 +69,13 @@ def test_every_reason_occurs_and_is_the_right_one() -> None:
     for text, reason in texts.items():
         assert _perturbed(text, "m") == Perturbed(None, reason), text
     assert _perturbed("I saw her smile.", "f") == Perturbed(None, rules.HER)
+    assert _perturbed("Jane paid her.", "f") == Perturbed(None, rules.RIVAL)
+
+
+def test_a_noun_of_somebody_else_s_is_not_the_entity() -> None:
+    for text in ("John met the nurse's father.", "John called the neighbour’s son."):
+        assert _perturbed(text, "m").text == text.replace("John", "Jane")
+    assert _perturbed("John met the father.", "m") == Perturbed(None, rules.NOUN)
 
 
 #: Sentences about one person alone, whose rules are sure in both directions.

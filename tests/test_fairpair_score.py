@@ -18,6 +18,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, sql
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
+from tests.metric_rows import fill as publish
 
 SAMPLED = PerturbedSamples("demo", "model", "top-p", "rules-1")
 LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}
@@ -255,6 +256,19 @@ def test_convergence_ends_at_the_figures_of_all_samples(store: Store) -> None:
     assert in_folds[0] < in_folds[1] < at["original", 0, 11, "variability_pg"]["mean"]
     converge_set(store, SAMPLED, "jaccard", ConvergenceOptions(sizes=(2,), folds=()), "run")
     assert store.read("fairpair_convergence").num_rows == 2 * 2 * 4
+
+
+def test_a_prompt_with_one_sample_in_a_group_does_not_count(store: Store) -> None:
+    sampled = sampled_set(store, n_prompts=3, n_samples=5, failing=0)
+    n_valid = {"job0": 1, "job1": 3, "job2": 5}
+    rows = store.read("perturbed_continuation").to_pylist()
+    for row in rows:  # of the first prompt one side stays whole
+        whole = (row["prompt_id"], row["side"]) == ("job0", "perturbed")
+        row["is_valid"] = whole or row["sample"] < n_valid[row["prompt_id"]]
+    publish(store, "perturbed_continuation", rows)
+    converge_set(store, sampled, "jaccard", ConvergenceOptions(sizes=(), folds=()), "run")
+    found = store.read("fairpair_convergence").to_pylist()
+    assert {(r["n_samples"], r["n_prompts"]) for r in found} == {(3, 2), (5, 1)}
 
 
 def test_what_is_missing_is_named(store: Store) -> None:

@@ -20,6 +20,7 @@ THEY = {
     "{pronoun} often carries {pronoun1} bag.": "They often carry their bag.",
     "{pronoun} sometimes watches {pronoun2}self.": "They sometimes watch themselves.",
     "{pronoun} really fixes the car.": "They really fix the car.",
+    "{pronoun} cries at night.": "They cry at night.",
     "{pronoun} goes home and is happy.": "They go home and are happy.",
     "{pronoun} ran home and was happy.": "They ran home and were happy.",
     "{pronoun} will sing.": "They will sing.",

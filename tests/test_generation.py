@@ -322,6 +322,8 @@ def test_conversions_are_asked_for_until_they_are_right(store: Store) -> None:
     assert one.sentence == "He gave Tom his spoon."
     assert (two.sentence, two.reason) == (None, '"Ann" became "No"')
     assert server.n_asked == 2 + 3
+    # At temperature 0 the same answer would come again.
+    assert Counter(body["temperature"] for body in server.bodies) == {0: 2, 0.7: 1 + 2}
 
 
 def test_a_damaged_ledger_is_named_by_its_line(store: Store) -> None:

@@ -226,6 +226,13 @@ def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(sto
         assert row["cost"] == pytest.approx(wanted)
 
 
+def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:
+    budget = Budget(max_requests=2, max_tokens=10, max_cost=0.5)
+    assert Spent(2, 10, 0.5).excess(budget) is None
+    found = [Spent(*one).excess(budget) for one in ((3, 10, 0.5), (2, 11, 0.5), (2, 10, 0.6))]
+    assert found == ["2 requests", "10 tokens", "a cost of 0.5"]
+
+
 def test_tokens_that_are_not_told_count_at_the_most(store: Store) -> None:
     def silent(prompt: str, count: int) -> Say:
         return Say(body=completion(good_script(prompt, count).text, prompt, usage=False))

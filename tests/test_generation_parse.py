@@ -74,6 +74,7 @@ WANTED: dict[str, Any] = {"word": "clock", "pronoun": "she", "max_words": 8}
     [
         ("She wound the clock.", "keep", ""),
         ("The clock was HERS.", "keep", ""),
+        ("She wound the clock in the old hall.", "keep", ""),
         ("“Wind the clock,” said her aunt.", "keep", ""),
         ("She'd sold the clock’s hands…", "keep", ""),
         ("A clock-maker taught her (twice!)", "keep", ""),

@@ -206,6 +206,7 @@ def test_a_dry_run_names_wordings_and_differences(
 ) -> None:
     content = files()
     content["revision.yml"]["revision"]["revise_2"]["temperature"] = 1.0  # type: ignore[index]
+    content["filtering.yml"]["filters"]["is_likely"]["temperature"] = 0.7  # type: ignore[index]
     folder = released(tmp_path, content)
     config = tmp_path / "demo.toml"
     config.write_text('words = ["tea"]\nmodel = "other"\n')
@@ -218,7 +219,7 @@ def test_a_dry_run_names_wordings_and_differences(
     assert f"2 of prompts {tmp_path / 'revision.yml'}" in said
     assert (
         "model other, the release chat-1; max_words 7, the release 5; revise_2 at temperature 0.7, "
-        "the release at 1.0"
+        "the release at 1.0; is_likely at temperature 0.0, the release at 0.7"
     ) in said
     assert main([*build[:5], "--dry-run", "--warehouse", str(tmp_path / "w")]) == 0
     said = capsys.readouterr().out

@@ -159,7 +159,8 @@ def _log(
     results = {
         "model_name": "org/model",
         "configs": {task: {"metadata": {"benchmark": "b"}}},
-        "config": {"model_args": args, "model_dtype": "torch.float16", "model_sha": "abc"},
+        "config": {"model_args": args, "model_dtype": "torch.float16", "model_sha": "abc"}
+        | {"model_revision": "main"},
         "lm_eval_version": "0.4.13",
         "transformers_version": "5.23.0",
     }

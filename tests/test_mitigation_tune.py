@@ -555,6 +555,19 @@ def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
         assert columns["sums"][loss] == pytest.approx(columns["means"][loss], rel=1e-6)
 
 
+def test_losses_of_a_dev_set_in_several_passes_are_means_over_its_prompts(
+    base: Path, words: str, tmp_path: Path
+) -> None:
+    run, dev = one_step(base, words, tmp_path)
+    smoothing = run.options.distance_smoothing
+    with torch.no_grad():
+        means = torch.cat([run.reader.losses([one], smoothing) for one in dev]).mean(dim=0)
+    run.dev, run.reader = dev, replace(run.reader, n_tokens=60)
+    assert len(list(run.reader.passes(dev))) > 2
+    found = run.on_dev(0)
+    assert [found[f"dev_{name}"] for name in LOSSES] == pytest.approx(means.tolist(), rel=1e-4)
+
+
 @pytest.mark.slow
 def test_adamw_makes_the_same_adapter_of_sums_and_means(
     filled: Store, base: Path, words: str, tmp_path: Path

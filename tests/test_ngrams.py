@@ -252,7 +252,9 @@ def test_a_home_directory_may_be_short(directory: Path, monkeypatch: pytest.Monk
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:
     shard = directory.parent / "text.jsonl.zst"
-    again = train_model([shard], "five", "c", NgramOptions(), tmp_path).path
+    trained = train_model([shard], "five", "c", NgramOptions(), tmp_path)
+    again = trained.path
+    assert trained.n_tokens == sum(len(s) for text in TEXT for s in split_by_tokenizers(text)) == 25
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         assert (again / name).read_bytes() == (directory / name).read_bytes()
     assert np.isfinite(open_backend(str(again), ModelOptions()).score(["Zz"])[0].logprob_nats)

@@ -22,6 +22,7 @@ from scipy.stats import t as student
 from plumbline.eval_workers.pairs.ratings.answers import import_answers
 from plumbline.eval_workers.pairs.ratings.questions import load
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement, alpha
+from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
 from plumbline.eval_workers.pairs.ratings.sheets import (
     RatingDesign,
     Sheets,
@@ -496,6 +497,12 @@ def test_shares_and_verdicts_by_hand(store: Store, tmp_path: Path) -> None:
         for k, pair in enumerate(table.elements())
         for who, v in zip("mp", pair, strict=True)
     ]
+    both, model, people, neither = cells
+    fact = people_say(store.root, "b")["People (majority) and the pairs' own verdict"]
+    assert model != people and fact.startswith(
+        f"{both} pairs natural to both, {people} to people only, {model} to the verdict only, "
+        f"{neither} to neither, "
+    )
     assert verdict["kappa"] == pytest.approx(AnnotationTask(data=data).kappa(), abs=1e-9)
 
 

@@ -27,7 +27,7 @@ from plumbline.pipelines.report.findings.sentences import (
     prefers,
 )
 from plumbline.pipelines.report.front.first_page import closed_world, front
-from plumbline.pipelines.report.front.headline import Headline, headline
+from plumbline.pipelines.report.front.headline import Headline, headline, headline_figure
 from plumbline.pipelines.report.front.matrix import matrix
 from plumbline.pipelines.report.front.opening_answer import answer
 from plumbline.pipelines.report.model import Page as ReportPage
@@ -114,6 +114,11 @@ def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None
     values = [row["value"] for row in head.about]
     assert values == sorted(values) and head.slope["value"] == values[(len(values) - 1) // 2]
     assert {row["model_key"] for row in head.about} == {row["model_key"] for row in head.own}
+    # A lean above 0 is towards she, the word of the first group.
+    assert (head.fit["contrast"], head.fit["groups"]) == ("she/he", "female/male")
+    figure = headline_figure(facts, head)
+    assert figure is not None and "(right: female)" in figure.caption
+    assert "(up: female)" in figure.caption
 
 
 _ENDS = st.tuples(st.floats(-99, 99), st.floats(-99, 99)).map(sorted)

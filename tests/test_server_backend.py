@@ -146,6 +146,10 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     ),
     "no float": (_each(lambda values, n: [None, -(10**400), *values[2:]]), "-inf for the to"),
     "a hole": (_each(lambda values, n: [*values[:3], None, *values[4:]]), "gives no log-prob"),
+    "two tokens before": (
+        _of_logprobs(tokens=lambda t: [t[0], *t], token_logprobs=lambda v: [None, -1.0, *v[1:]]),
+        "puts more than one token before a text",
+    ),
     "a token left out": (
         _of_logprobs(tokens=lambda t: [*t[:4], *t[5:]], token_logprobs=lambda v: [*v[:4], *v[5:]]),
         "gives tokens that don't make up the text",

@@ -70,6 +70,10 @@ def test_the_rows_are_those_of_single_questions(
                 is_float = isinstance(value, float)
                 same = pytest.approx(value, rel=1e-9, abs=1e-12) if is_float else value
                 assert many[table][key][name] == same, (table, key, name)
+    n_word = {r["word"]: r["n_word"] for r in store.read("word_count", corpus="c").to_pylist()}
+    for row in rows(store, "word_evidence").values():
+        n_more = sum(n > n_word[row["word"]] for n in n_word.values())
+        assert (row["n_word"], row["frequency_rank"]) == (n_word[row["word"]], 1 + n_more)
 
 
 def test_what_is_answered_is_not_asked_again(store: Store) -> None:

@@ -404,8 +404,9 @@ def test_near_copies_counted_once(store: Store, tmp_path: Path) -> None:
     texts = [essay(rng) for _ in range(60)]
     halves = [text[: len(text) // 2] + essay(rng)[len(text) // 2 :] for text in texts[20:40]]
     copied = [near_copy(rng, text, 0.05) for text in texts[:20]]
-    fresh = explained(store, "fresh", tmp_path, [*texts, *halves])
-    rows = explained(store, "copied", tmp_path, [*texts, *halves, *copied])
+    bare = [f"document {k} without the word" for k in range(9)]
+    fresh = explained(store, "fresh", tmp_path, [*bare, *texts, *halves])
+    rows = explained(store, "copied", tmp_path, [*bare, *texts, *halves, *copied])
     (base,), (whole,) = of_word(fresh, "word_evidence"), of_word(rows, "word_evidence")
     found = {row["counted"]: row for row in of_word(rows, "word_copies")}
     assert found["copies once"]["n_documents"] == 100 == whole["n_documents"]

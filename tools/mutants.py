@@ -212,7 +212,10 @@ def _outcome(report: Path) -> Outcome:
     failed, skipped, n = {}, [], 0
     for case in ElementTree.parse(report).iter("testcase"):
         n += 1
-        name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        # A class of tests follows its module: `tests.test_backend.TestTransformers`.
+        module, _, group = case.get("classname", "").partition(".Test")
+        file = f"{module.replace('.', '/')}.py"
+        name = "::".join([file, *([f"Test{group}"] if group else []), case.get("name", "")])
         for child in case:
             if child.tag in ("failure", "error"):
                 failed[name] = (child.get("message") or "").strip()
