@@ -46,6 +46,7 @@ LINES = {
     "count real": "corpus count '{data}/corpora/*/*.jsonl.zst' --corpus real --warehouse w",
     "all pairs real": "corpus count '{data}/corpora/*/*.jsonl.zst' --corpus real --targets all "
     "--warehouse w",
+    "count part": "corpus count '{inputs}/text/*-00.jsonl.zst' --corpus world --warehouse w",
     "associate": "corpus associate --corpus world --warehouse w",
     "benchmark": "benchmark import closed-world --warehouse w",
     "score": "score --model {inputs}/model --benchmark closed-world --warehouse w",
@@ -61,7 +62,11 @@ OTHER_LINES: dict[str, str] = {}
 NAMES = "from plumbline.pipelines.command import registry; print(*registry.targets(), sep='\\n')"
 OTHER_NAMES = NAMES
 #: Warehouses that workloads start from, and the lines that make them.
-WAREHOUSES = {"empty": (), "world": ("count", "associate", "benchmark"), "released": ("released",)}
+WAREHOUSES = {
+    "empty": (),
+    "world": ("count part", "associate", "benchmark"),
+    "released": ("released",),
+}
 
 
 class Workload(NamedTuple):
