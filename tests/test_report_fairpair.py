@@ -291,11 +291,8 @@ def test_of_many_samplings_the_largest_estimate_is_named(store: Store) -> None:
     key |= {"side": "original", "subset": "all", "texts": "filtered", "options": "{}"}
     key |= {"n_prompts": 9, "n_left_out": 0, "p_permutation": 0.5, "run_id": "r"}
     found = [1.01, 1.2, None, 1.4, 1.3, 0.9, 1.1, 1.05, 1.02]
-    fill(
-        store,
-        "fairpair_set",
-        [{**key, "model_key": f"m{k}", "fairpair_f": f} for k, f in enumerate(found)],
-    )
+    for k, f in enumerate(found):
+        fill(store, "fairpair_set", [{**key, "model_key": f"m{k}", "fairpair_f": f}])
     (lead,) = leads(Facts(store.root))
     (said,) = [s for s in lead.sentences if "the largest estimate" in s]
     assert "in 0 of 9 samplings; the largest estimate is m3's (F = 1.4" in said
