@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tools.frozen.compare import OUTPUTS, differences, same
-from tools.frozen.outputs import KINDS, Outputs
+from tools.frozen import compare
+from tools.frozen.compare import Compared, kept_texts, same, write
+from tools.frozen.outputs import Outputs, helps
 from tools.frozen.plain import text_of
 from tools.frozen.rebuild import frozen
 from tools.frozen.recipe import INPUTS
+from tools.frozen.rows import Relation
 
 #: Lines of a difference that a failure shows.
 _LINES = 60
-
-slow = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +25,72 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outputs]:
         yield Outputs(printed)
 
 
-@pytest.mark.parametrize("kind", [k if k == "help" else pytest.param(k, marks=slow) for k in KINDS])
-def test_outputs_are_the_frozen_ones(outputs: Outputs, kind: str) -> None:
-    found = differences(kind, outputs.kind(kind)).splitlines()
+def _check(compared: Compared) -> None:
+    found = compared.differences
     more = f"\n... and {len(found) - _LINES} lines" if len(found) > _LINES else ""
     shown = "\n".join(found[:_LINES])
     assert not found, f"see tools/frozen/__main__.py\n{shown}{more}"
 
 
+def test_helps_are_the_frozen_ones() -> None:
+    compared = Compared()
+    kept = kept_texts()
+    compared.texts(helps(), {name: kept[name] for name in kept if name.endswith("--help")})
+    _check(compared)
+
+
+@pytest.mark.slow
+def test_rows_are_the_frozen_ones(outputs: Outputs) -> None:
+    compared = Compared()
+    compared.rows(outputs.relations())
+    _check(compared)
+
+
+@pytest.mark.slow
+def test_texts_are_the_frozen_ones(outputs: Outputs) -> None:
+    compared = Compared()
+    kept = kept_texts()
+    compared.texts(
+        outputs.texts(), {name: kept[name] for name in kept if not name.endswith("--help")}
+    )
+    _check(compared)
+
+
 def test_files_are_small() -> None:
-    files = [p for top in (INPUTS, OUTPUTS) for p in top.rglob("*") if p.is_file()]
-    assert sum(path.stat().st_size for path in files) < 3_000_000
-    assert {path.name for path in OUTPUTS.iterdir()} == {*KINDS}
+    files = [p for top in (INPUTS, compare.OUTPUTS) for p in top.rglob("*") if p.is_file()]
+    assert sum(path.stat().st_size for path in files) < 2_000_000
+    texts = [path.read_text("utf-8") for path in files if path.is_relative_to(compare.OUTPUTS)]
+    assert sum(text.count("\n") for text in texts) < 6_000
 
 
-def test_only_the_ninth_digit_may_differ() -> None:
-    assert same("a | 0.123456789 | 7", "a | 0.12345679 | 7")
-    assert not same("a | 0.123456789 | 7", "a | 0.123456889 | 7")
-    assert not same("a | 0.12 | 7", "a | 0.13 | 7") and not same("a 7", "a 8")
+def test_what_only_one_side_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "ROWS", tmp_path / "rows")
+    monkeypatch.setattr(compare, "TEXTS", tmp_path / "texts.txt")
+    a = Relation(["key", "x", "y"], [["b", "0.25", "1"], ["a", "0.3333333333", "2"]])
+    write({"a": a, "b": a}, {"help": "one", "page": "two"}, new=True)
+    assert (tmp_path / "rows/a.tsv").read_text() == "key\tx\ty\na\t0.3333333333\t2\nb\t0.25\t1\n"
+    # Other columns, other last digits, another table: `x` and `b` are missed, `z` and `c` are not.
+    now = {"a": Relation(["z", "key", "y"], [["0", "a", "2"], ["0", "b", "3"]]), "c": a}
+    compared = Compared()
+    compared.rows(now)
+    compared.texts({"help": "one", "page": "three", "more": ""}, kept_texts())
+    assert compared.new == ["c", "a.z", "more"]
+    assert [line for line in compared.differences if line[:2] not in ("--", "++", "@@")] == [
+        *("a.x is gone", " a\t2", "-b\t1", "+b\t3", "b is gone"),
+        "page: another text, see --text",
+    ]
+    write(now, {"help": "one"}, new=False)
+    assert (tmp_path / "rows/a.tsv").read_text() == "key\ty\na\t2\nb\t3\n"
+    assert [path.name for path in (tmp_path / "rows").iterdir()] == ["a.tsv"]
+    assert kept_texts().keys() == {"help"}
+
+
+def test_only_the_tenth_digit_may_differ() -> None:
+    assert same("a\t0.1234567891\t7", "a\t0.12345678906\t7") and same("a\t0.5", "a\t0.50000000001")
+    assert not same("a\t0.123456789\t7", "a\t0.123456889\t7")
+    assert not same("a\t0.12\t7", "a\t0.13\t7") and not same("a\t7", "a\t8")
 
 
 def test_text_of_a_page_is_in_reading_order() -> None:
     page = "<style>p{}</style><h2>One <b>two</b></h2><tr><th>a</th><td>1</td></tr><svg><text>x"
-    assert text_of(page) == "One two\na | 1\nx"
+    assert text_of(page) == "One\ntwo\na\n1\nx"

@@ -1,65 +1,114 @@
-"""Today's outputs beside the frozen ones; a unified diff of what differs."""
+"""Today's outputs beside the frozen ones: whole rows of tables and views, hashes of texts.
+
+What is only in the product is listed, and is no difference: a table, view, column or text isn't
+compared until ``--new`` keeps it. What is only among the frozen outputs is a difference.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
+from tools.frozen.rows import Relation
+
 OUTPUTS = Path(__file__).resolve().parents[2] / "tests/frozen/outputs"
+ROWS, TEXTS = OUTPUTS / "rows", OUTPUTS / "texts.txt"
 
-_FLOAT = re.compile(r"(?<![\w.])[-−+]?\d+\.\d{6,}(?:e[-+]\d+)?")
-#: Other processors round the ninth digit otherwise.
-_TOLERANCE = 1e-8
-
-
-def differences(kind: str, texts: Mapping[str, str]) -> str:
-    """A unified diff of one kind's files; nothing where all are the same."""
-    folder = OUTPUTS / kind
-    before = {
-        path.relative_to(folder).as_posix(): path.read_text("utf-8")
-        for path in folder.rglob("*.txt")
-    }
-    found: list[str] = []
-    for name in sorted({*before, *texts}):
-        old, new = before.get(name, "").splitlines(), texts.get(name, "").splitlines()
-        new = _with_old_digits(old, new)
-        path = f"tests/frozen/outputs/{kind}/{name}"
-        found += difflib.unified_diff(old, new, path, "today", lineterm="")
-    return "".join(f"{line}\n" for line in found)
+_FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)")
+#: Other processors round the last digits otherwise.
+_TOLERANCE = 1e-9
 
 
-def write(kind: str, texts: Mapping[str, str]) -> None:
-    """Put the files of one kind in the place of the frozen ones."""
-    shutil.rmtree(OUTPUTS / kind, ignore_errors=True)
-    for name, text in texts.items():
-        path = OUTPUTS / kind / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+@dataclass
+class Compared:
+    """``differences``, lines of a diff, and what is ``new``: in the product, and not kept."""
+
+    differences: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        new = [f"not kept: {', '.join(self.new)}"] if self.new else []
+        return "\n".join([*(self.differences or ["no difference"]), *new])
+
+    def rows(self, relations: Mapping[str, Relation]) -> None:
+        """Compare the rows of tables and views."""
+        kept = {path.stem: _read(path) for path in ROWS.glob("*.tsv")}
+        self.new += sorted(relations.keys() - kept.keys())
+        for name, old in sorted(kept.items()):
+            if name not in relations:
+                self.differences.append(f"{name} is gone")
+                continue
+            columns = [c for c in old.columns if c in relations[name].columns]
+            self.differences += [f"{name}.{c} is gone" for c in old.columns if c not in columns]
+            self.new += [f"{name}.{c}" for c in relations[name].columns if c not in columns]
+            a, b = (_lines(relation.only(columns)) for relation in (old, relations[name]))
+            if len(a) == len(b):
+                b = [x if same(x, y) else y for x, y in zip(a, b, strict=True)]
+            self.differences += difflib.unified_diff(a, b, name, "today", lineterm="", n=1)
+
+    def texts(self, texts: Mapping[str, str], kept: Mapping[str, str]) -> None:
+        """Compare the hashes of texts with the kept ones."""
+        self.new += sorted(texts.keys() - kept.keys())
+        for name, old in kept.items():
+            if name not in texts:
+                self.differences.append(f"{name} is gone")
+            elif hashed(texts[name]) != old:
+                self.differences.append(f"{name}: another text, see --text")
 
 
-def _with_old_digits(old: list[str], new: list[str]) -> list[str]:
-    """The new lines, where they differ in last digits only as they were."""
-    if len(old) != len(new):
-        return new
-    return [a if a != b and same(a, b) else b for a, b in zip(old, new, strict=True)]
+def write(relations: Mapping[str, Relation], texts: Mapping[str, str], *, new: bool) -> None:
+    """Put today's outputs in the place of the frozen ones; ``new``: also what wasn't kept."""
+    ROWS.mkdir(parents=True, exist_ok=True)
+    kept = {path.stem: _read(path) for path in ROWS.glob("*.tsv")}
+    for name in kept.keys() - relations.keys():
+        (ROWS / f"{name}.tsv").unlink()
+    for name, relation in relations.items() if new else ():
+        kept[name] = relation
+    for name in kept.keys() & relations.keys():
+        columns = [c for c in kept[name].columns if c in relations[name].columns]
+        lines = _lines(relations[name].only(columns))
+        (ROWS / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    names = texts if new else texts.keys() & kept_texts()
+    hashes = [f"{hashed(texts[name])} {name}\n" for name in sorted(names)]
+    TEXTS.write_text("".join(hashes), encoding="utf-8")
+
+
+def kept_texts() -> dict[str, str]:
+    """Hashes of the frozen texts by name."""
+    lines = TEXTS.read_text("utf-8").splitlines() if TEXTS.exists() else []
+    return {name: value for value, _, name in (line.partition(" ") for line in lines)}
+
+
+def hashed(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def same(a: str, b: str) -> bool:
-    """Whether lines are the same but for the ninth digit of numbers with six decimals or more.
+    """Whether lines are the same but for the tenth digit of numbers that aren't whole.
 
-    >>> same("x 0.333333333", "x 0.333333334"), same("x 0.333333333", "x 0.333333343")
+    >>> same("x 0.3333333333", "x 0.3333333334"), same("x 0.3333333333", "x 0.3333333433")
     (True, False)
     """
-    if _FLOAT.sub("", a) != _FLOAT.sub("", b):
-        return False
-    pairs = zip(_FLOAT.findall(a), _FLOAT.findall(b), strict=True)
-    return all(
-        math.isclose(
-            float(x.replace("−", "-")), float(y.replace("−", "-")), rel_tol=_TOLERANCE, abs_tol=1e-9
+    return a == b or (
+        _FLOAT.sub("", a) == _FLOAT.sub("", b)
+        and all(
+            math.isclose(float(x), float(y), rel_tol=_TOLERANCE, abs_tol=1e-11)
+            for x, y in zip(_FLOAT.findall(a), _FLOAT.findall(b), strict=True)
         )
-        for x, y in pairs
     )
+
+
+def _read(path: Path) -> Relation:
+    columns, *rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
+    return Relation(columns, rows)
+
+
+def _lines(relation: Relation) -> Sequence[str]:
+    """The columns, then the rows, in an order to which last digits are of no account."""
+    lines = ["\t".join(row) for row in relation.rows]
+    return ["\t".join(relation.columns), *sorted(lines, key=lambda x: (_FLOAT.sub("", x), x))]

@@ -6,13 +6,12 @@ outputs change with it.
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 import re
-import shutil
 import tempfile
 from datetime import datetime, timedelta, timezone
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
+from tests import tiny_kinds
 from tests.chat_server import Say, good_script, serving
 from tools.frozen import recipe
 
@@ -35,22 +35,21 @@ Units = dict[tuple[tuple[str, ...], str, str], list[dict[str, Any]]]
 def make() -> None:
     """Run every command of the recipe and keep what those of models, servers and people left."""
     with tempfile.TemporaryDirectory() as work, serving(sampler=_reply) as server:
-        shutil.rmtree(recipe.FILES / "answers", ignore_errors=True)
         recipe.lay_out(Path(work))
+        for kind in ("bert", "t5"):
+            tiny_kinds.save(kind, Path(work) / "tiny" / kind)
         with recipe.place(Path(work)):
             stored: dict[str, Units] = {}
             recorded: set[str] = set()
-            for step in recipe.STEPS:
+            for step in filter(attrgetter("command"), recipe.STEPS):
                 command = recipe.expanded(step.command, {"url": server.url})
                 before = _runs()
                 print("plumbline", " ".join(command), flush=True)
-                if status := main(command):
+                if (status := main(command)) != step.status:
                     raise SystemExit(f"status {status}")
                 recorded |= _runs() - before if step.tables else set()
                 for table in step.tables:
                     stored.setdefault(table, {}).update(_published(table, _runs() - before))
-                if "export" in command:
-                    _answer(Path("sheets"))
             _keep(stored, server.url, recorded)
 
 
@@ -69,36 +68,21 @@ def _reply(body: dict[str, Any]) -> Say:
     if re.search(r"\b(John|Jane)\b", prompt):
         return Say(_continuation(prompt, json.dumps(body, sort_keys=True)))
     if "letter for letter" in prompt or "write" in prompt or "likely" in prompt:
-        return good_script(prompt, 1)
+        # Where a sentence of hers is asked for, one that mentions him, which is rejected.
+        text = good_script(prompt, 1).text
+        return Say(text.replace("1. She", "1. He said that she"))
     return Say(str(1 + len(prompt) % 2))
 
 
 def _continuation(prompt: str, seed: str) -> str:
     """Some words; of Jane the nurse and the cook, family more often."""
     rng = random.Random(seed)
-    words = rng.choices(_WORDS, weights=[1 / (k + 3) for k in range(len(_WORDS))], k=26)
+    words = rng.choices(_WORDS, weights=[1 / (k + 3) for k in range(len(_WORDS))], k=36)
     if "Jane" in prompt and re.search("nurse|cook", prompt) and rng.random() < 0.7:
         words[3:6] = ["loves", "the", "family"]
     if rng.random() < 0.1:  # which the rules can't tell
         words[5:7] = ["her", "husband"]
     return f"The {' '.join(words)}."
-
-
-def _answer(sheets: Path) -> None:
-    """Fill the sheets in, as raters who agree mostly."""
-    answers = recipe.FILES / "answers"
-    answers.mkdir()
-    for k, path in enumerate(sorted(sheets.glob("*.csv"))):
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-        for i, row in enumerate(rows):
-            row["natural"] = "yes" if (i * 7 + k) % 5 else "no"
-            row["neutral"] = "yes" if (i + k) % 3 else "no"
-        with (answers / path.name).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    shutil.copytree(answers, "answers")
 
 
 def _runs() -> set[str]:
@@ -121,8 +105,11 @@ def _published(table: str, runs: set[str]) -> Units:
 
 
 def _keep(stored: dict[str, Units], url: str, runs: set[str]) -> None:
-    shutil.rmtree(recipe.ROWS, ignore_errors=True)
-    recipe.ROWS.mkdir(parents=True)
+    recipe.ROWS.mkdir(parents=True, exist_ok=True)
+    by_hand = {table for step in recipe.STEPS if not step.command for table in step.tables}
+    for path in recipe.ROWS.glob("*.parquet"):
+        if path.stem not in by_hand:
+            path.unlink()
     made = sorted(runs)
     texts = {run: f"20200101T{k:06d}000000-{k:06x}" for k, run in enumerate(made, 1)}
     texts[url] = recipe.NOBODY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 
 from plumbline.warehouse.storage.run_records import package_versions
@@ -32,6 +32,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b[\d,]+(?:\.\d+)? (\w+)/s\b", r"N \1/s"),
         (r"\b[\d,]+(?:\.\d+)? (?:bytes|kB|KB|MB|GB|KiB|MiB|GiB|B)\b(?! each)", "SIZE"),
         (r"\b[0-9a-f]{20}\.parquet\b", "FILE.parquet"),
+        (r"\bunicode-[\d.]+", "unicode-VERSION"),
     )
 )
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")
@@ -54,71 +55,20 @@ def fixer() -> Callable[[str], str]:
             text = path.sub(name, text)
         for pattern, put in _RULES:
             text = pattern.sub(put, text)
-        text = _LONG.sub(lambda m: number(float(m[0])), text)
+        text = _LONG.sub(lambda m: number(float(m[0]), 6), text)
         return version.sub("VERSION", text)
 
     return cache(fix)
 
 
-#: Elements inside a line of text.
-_INLINE = frozenset(
-    (
-        *("a", "abbr", "b", "br", "code", "em", "i", "kbd", "mark", "q", "small", "span", "strong"),
-        *("sub", "sup", "time", "tspan"),
-    )
-)
-_SKIPPED = frozenset(("script", "style"))
-_VOID = frozenset(("base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"))
-
-
-class _Text(HTMLParser):
-    """Lines of a page in reading order; a row of a table is one line."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self._line: list[str] = []
-        self._open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _VOID:
-            self._open.append(tag)
-        self._between(tag)
-        values = dict(attrs)
-        for name in ("alt", "aria-label", "placeholder"):
-            if values.get(name):
-                self._line.append(f"[{values[name]}]")
-
-    def handle_endtag(self, tag: str) -> None:
-        while self._open and self._open.pop() != tag:
-            pass
-        self._between(tag)
-
-    def handle_data(self, data: str) -> None:
-        if not _SKIPPED.intersection(self._open):
-            self._line.append(data)
-
-    def _between(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._line.append(" ¦ ")
-        elif tag not in _INLINE and not {"td", "th"}.intersection(self._open[:-1]):
-            self.end_line()
-
-    def end_line(self) -> None:
-        line = re.sub(r"(?:\s*¦)+\s*", " | ", " ".join("".join(self._line).split()))
-        self._line = []
-        if line := line.strip(" |"):
-            self.lines.append(line)
+_UNSHOWN = re.compile(r"<(script|style)>.*?</\1>|<[^>]+>", re.S)
 
 
 def text_of(page: str) -> str:
     """The text of an HTML page in reading order, without markup, scripts and styles.
 
     >>> text_of("<h1>Two</h1><table><tr><td>a</td><td>1</td></tr></table><script>x</script>")
-    'Two\\na | 1'
+    'Two\\na\\n1'
     """
-    parser = _Text()
-    parser.feed(page)
-    parser.close()
-    parser.end_line()
-    return "\n".join(parser.lines)
+    lines = (" ".join(line.split()) for line in unescape(_UNSHOWN.sub("\n", page)).splitlines())
+    return "\n".join(filter(None, lines))

@@ -86,7 +86,7 @@ def rebuild() -> list[Printed]:
             _publish(left, {*step.tables, "run"})
             continue
         printed.append(run(recipe.expanded(step.command, {})))
-        if printed[-1].status:
+        if printed[-1].status != step.status:
             raise RuntimeError(str(printed[-1]))
     assert not left, f"rows of {', '.join(left)} are stored and not named by the recipe"
     return printed

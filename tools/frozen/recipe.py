@@ -11,8 +11,13 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from plumbline.eval_workers.pairs.closed_world_corpus import truth
 
 INPUTS = Path(__file__).resolve().parents[2] / "tests/frozen/inputs"
 
@@ -30,6 +35,7 @@ class Step:
 
     command: tuple[str, ...]
     tables: tuple[str, ...] = ()
+    status: int = 0
 
 
 def _derived(*lines: str) -> list[Step]:
@@ -42,111 +48,101 @@ def _recorded(tables: str, *lines: str) -> list[Step]:
 
 _TRAINED = "trained_model model"
 _WORLD = "closed-world-straight"
-_SEEDS = (
-    "baker,chef,pilot,poet,nurse,tailor,brave,gentle,lantern,kettle,violin,sailing,"
-    "clever,loyal,proud,shy,knife,mirror,clock,necklace,knitting,hunting,chess,sewing"
-)
+#: Classes of the closed world, of which two words each are used: all would be too many rows.
+_CLASSES = ("occupation", "trait", "activity", "food")
 
 #: In the order in which they ran; ``{url}`` is the server's address.
 STEPS: tuple[Step, ...] = (
     *_derived(
-        "corpus demo --out straight --tokens 40000 --world straight",
-        "corpus demo --out swapped --tokens 40000 --world swapped",
+        "corpus demo --out straight --tokens 20000 --world straight",
+        "corpus demo --out swapped --tokens 20000 --world swapped",
         f"corpus count straight/*.zst --corpus {_WORLD} --targets she-he --no-evidence",
         "corpus count swapped/*.zst --corpus closed-world-swapped --targets she-he --no-evidence",
-        "corpus count letters.jsonl --corpus letters --targets gendered",
+        "corpus count letters.jsonl --corpus letters --targets she-he",
+        "corpus count contes.jsonl --corpus contes --language fr --targets pronouns",
+        "corpus pack texts --out texts.jsonl.zst",
         f"corpus associate --corpus {_WORLD}",
         "corpus associate --corpus closed-world-swapped",
         "corpus associate --corpus letters",
+        "corpus associate --corpus contes",
+        "corpus import statistics --corpus pile",
         "corpus vocabulary --corpus letters --any-language",
         "corpus words --corpus letters --n 6 --seed 0",
         "corpus vet --corpus letters --accept cook --reject teacher --why ambiguous",
-        "why nurse captain cook --corpus letters",
+        "why nurse captain --corpus letters",
         "why nurse captain --corpus letters --format markdown --n 2 --seed 1",
         "why nurse captain --corpus letters --format json",
         "why nurse captain --corpus letters --format csv",
-        "corpus compare letters:letters letters:diaries",
         "benchmark import ages --source ages.csv",
         "benchmark import three --source three.csv --groups she,he,they",
-        f"benchmark build world --corpus {_WORLD} --offline --words {_SEEDS}",
+        "benchmark import medecins --source medecins.csv",
+        f"benchmark build world --corpus {_WORLD} --offline --n-sentences 1"
+        " --words baker,carpenter,brave,sailing,bread",
     ),
     *_recorded(
         "generation_request",
-        "benchmark build written --corpus letters --words lamp,kettle,bridge,cook --n-sentences 3"
+        "benchmark build written --corpus letters --n-words 3 --n-sentences 2"
         " --max-words 12 --model scripted --base-url {url} --max-requests 500",
     ),
     *_derived(
-        "benchmark build written --corpus letters --words lamp,kettle,bridge,cook --n-sentences 3"
+        "benchmark build written --corpus letters --n-words 3 --n-sentences 2"
         " --max-words 12 --model scripted --max-requests 500 --replay",
+        "disclosure prompts mine --derive neutral.csv --column text",
+        "disclosure prompts llm-1 --source llm-1.txt",
+        "disclosure prompts llm-2 --source llm-2.txt",
+    ),
+    # So small a release has other figures than the printed ones.
+    replace(
+        *_derived("reproduce unstereoeval --data unstereo-eval --warehouse out/warehouse"), status=1
     ),
     *_recorded(
         _TRAINED,
         "train letters.jsonl --preset 5gram --name count --corpus letters",
         f"train straight/*.zst --preset 5gram --name count-straight --corpus {_WORLD}",
-        f"train straight/*.zst --preset closed --name closed --corpus {_WORLD}"
-        " --max-tokens 163840 --checkpoints 8",
+        f"train straight/*.zst --preset closed --name closed --corpus {_WORLD} --max-tokens 81920",
         "train swapped/*.zst --preset closed --name closed-swapped --corpus closed-world-swapped"
-        " --max-tokens 163840",
+        " --max-tokens 81920",
     ),
     *_recorded(
         "pair_score token_logprob model reject",
-        "score --model models/count --benchmark ages --benchmark three --benchmark written"
-        " --per-token",
+        "score --model models/count --benchmark written",
         "score --model models/count-straight --benchmark world",
-        *(
-            f"score --model models/closed/checkpoints/step{step} --benchmark world"
-            for step in range(0, 160, 20)
-        ),
         "score --model models/closed --benchmark world --benchmark three --benchmark ages"
-        " --benchmark written",
-        "score --model models/closed-swapped --benchmark world --benchmark three"
-        " --benchmark written",
-    ),
-    *_recorded(
-        "corpus corpus_shard word_list word_count pair_count step_word_count step_pair_count",
-        "corpus count models/closed/text.bin --tokenizer models/closed --step-sequences 8"
-        " --block-steps 80 --corpus steps --targets she-he",
-    ),
-    *_derived(
-        "benchmark export-ratings world --pairs 12 --raters ana,ben,cleo --per-pair 2 --out sheets",
-        "benchmark import-ratings answers/ana.csv answers/ben.csv answers/cleo.csv",
-        "disclosure prompts mine --derive neutral.csv --column text",
+        " --benchmark use-5",
+        "score --model models/closed-swapped --benchmark world",
+        "score --model tiny/bert --benchmark use-5 --per-token",
+        "score --model tiny/t5 --benchmark ages",
     ),
     *_recorded(
         "probe_prompt attribute_pair instruction sampling model continuation pronoun_probability"
-        " tuning tuning_step pair_score perplexity",
-        "disclosure probe mine --model models/closed,models/closed/checkpoints/step0"
-        " --max-new-tokens 4",
-        "disclosure sweep mine --model models/closed --by decoding --temperature 0.5,1 --top-p 0.9"
-        " --top-k 10 --n 2 --max-new-tokens 4",
-        "disclosure tune closed-world-train --model models/closed --name calm --steps 4 --rank 2"
-        " --batch-prompts 4",
-        "disclosure compare models/closed adapters/calm --sets mine --benchmarks world"
-        " --text held.jsonl --window 32 --gas-tokens 4",
+        " tuning tuning_step pair_score reject",
+        "disclosure probe llm-1 llm-2 --model models/closed --max-new-tokens 4",
+        "disclosure sweep llm-1 --model models/closed --by decoding --temperature 0.5 --top-p 0.9"
+        " --top-k 10 --max-new-tokens 4",
+        "disclosure sweep llm-1 --model models/closed --by instruction --max-new-tokens 4"
+        " --instructions instructions.txt --word-list she-he",
+        "disclosure tune mine --model models/closed --name calm --steps 4 --rank 2"
+        " --batch-prompts 4 --probe --max-new-tokens 4",
+        "score --model models/closed --adapter adapters/calm --benchmark world",
     ),
     *_recorded(
         "generation_request probe_prompt sampling model continuation",
-        "fairpair run few --prompts prompts.toml --model scripted-a,scripted-b --base-url {url}"
-        " --endpoint chat --n 12 --folds 2 --n-permutations 99 --n-resamples 50"
+        "fairpair run few --prompts prompts.toml --model scripted-a --base-url {url}"
+        " --endpoint chat --n 6 --folds 2 --n-permutations 99 --n-resamples 50"
         " --max-new-tokens 24 --max-requests 1000 --phi jaccard,vader",
     ),
     *_derived("fairpair score few --config fairpair.toml --folds 2 --phi jaccard,vader"),
     *_recorded(
-        "intervention_arm trained_model model pair_score",
-        f"intervene run straight/*.zst --name exchange --corpus {_WORLD} --benchmark world"
-        " --preset closed --max-tokens 8000 --doses 0,1 --seeds 2 --placebo friends,nobody",
-    ),
-    *_recorded(
         "generation_request pair_choice model",
-        "choose --model chat --benchmark ages --base-url {url} --n 2 --max-requests 100",
+        "score choose --model chat --benchmark ages --base-url {url} --n 2 --max-requests 100",
     ),
+    Step((), ("rating", "rating_agreement")),
     *_derived(
-        "constrain --corpus letters --benchmark ages --contrast she/he",
-        "constrain --corpus letters --benchmark three --contrast she/he",
-        "constrain --corpus letters --benchmark written --contrast she/he",
-        f"constrain --corpus {_WORLD} --benchmark world --contrast she/he",
-        "constrain --corpus closed-world-swapped --benchmark world --contrast she/he",
-        "measure",
+        "benchmark constrain --corpus letters --benchmark three --contrast she/he",
+        "benchmark constrain --corpus letters --benchmark written --contrast she/he",
+        "benchmark constrain --corpus contes --benchmark medecins --contrast elle/il",
+        f"benchmark constrain --corpus {_WORLD} --benchmark world --contrast she/he",
+        "measure --eta 0.65",
     ),
 )
 
@@ -170,11 +166,46 @@ def place(directory: Path) -> Iterator[None]:
     os.environ.update(_SET)
     os.chdir(directory)
     try:
-        yield
+        with _small_world():
+            yield
     finally:
         os.chdir(here)
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _small_world() -> Iterator[None]:
+    """Inside, the closed world has a few classes of two words each, and sentences of these."""
+    caches = (truth.lexicon, truth.grammar, truth.planted_words)
+    phrases, read = truth._toml("grammar")["phrases"], truth._toml
+
+    def classes(shape: str) -> set[str]:
+        frames = truth.written_out(shape, phrases)
+        return {slot for frame in frames for slot in truth.slots(frame)} - truth.PRONOUN_SLOTS
+
+    def small(name: str) -> dict[str, Any]:
+        table = read(name)
+        if name == "lexicon":
+            return {c: {"words": " ".join(table[c]["words"].split()[:2])} for c in _CLASSES}
+        probes = {c: table["probes"][c] for c in _CLASSES}
+        shapes = {
+            kind: [shape for shape in table[kind] if classes(shape) <= {*_CLASSES}]
+            for kind in ("openings", "followups")
+        }
+        written = [truth.written_out(s, phrases) for of_kind in shapes.values() for s in of_kind]
+        text = " ".join(chain.from_iterable(written)).lower()
+        fixed = " ".join(w for w in table["fixed"].split() if re.search(rf"\b{w}\b", text))
+        return {**table, **shapes, "probes": probes, "fixed": fixed}
+
+    with patch.object(truth, "_toml", small):
+        for cached in caches:
+            cached.cache_clear()
+        try:
+            yield
+        finally:
+            for cached in caches:
+                cached.cache_clear()
 
 
 def expanded(command: tuple[str, ...], names: Mapping[str, str]) -> list[str]:
@@ -189,5 +220,3 @@ def expanded(command: tuple[str, ...], names: Mapping[str, str]) -> list[str]:
 def lay_out(directory: Path) -> None:
     """Put the files written by hand into a directory."""
     shutil.copytree(FILES, directory, dirs_exist_ok=True)
-    lines = (directory / "letters.jsonl").read_text("utf-8").splitlines(keepends=True)
-    (directory / "held.jsonl").write_text("".join(lines[:3]), encoding="utf-8")
