@@ -21,7 +21,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint mutants docs site report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint mutants docs report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -38,7 +38,7 @@ setup: $(STAMP) ## create .venv with the pinned versions (once)
 	@echo 'Done. Next: make pipeline (a first report in minutes, no data needed)'
 	@echo 'For the command plumbline: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
-$(STAMP): requirements.lock requirements-py310.lock pyproject.toml tools/setup.sh
+$(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV) $(PYTHON)
 	@touch $@
 
@@ -78,17 +78,9 @@ lint: $(STAMP) ## ruff and mypy
 mutants: $(STAMP) ## for 8 minutes, seed faults where the last commit changed files: a test must notice each
 	$(BIN)/python -m tools.mutants --changed --minutes 8
 
-docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html (Python 3.11 or later)
+docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/docs
 	@echo "wrote build/docs/index.html"
-
-site: $(STAMP) ## the same and an atlas of the released results: build/site, for any host (docs/release.md)
-	@[ -d "$$PLUMBLINE_DATA/unstereo-eval" ] || { echo "PLUMBLINE_DATA: give the directory that holds a \
-	clone of https://github.com/ucinlp/unstereo-eval" >&2; exit 2; }
-	@$(BIN)/python -m sphinx -E -W --keep-going -q -t atlas -d build/doctrees docs build/site
-	@$(BIN)/plumbline reproduce atlas --data "$$PLUMBLINE_DATA/unstereo-eval" \
-		--warehouse build/released --out build/site/atlas --docs ../index.html
-	@echo "wrote build/site/index.html and build/site/atlas/index.html"
 
 report: $(STAMP) ## write the report again from the warehouse
 	@$(BIN)/plumbline report --warehouse "$$OUT/warehouse" --out "$$OUT/report"

@@ -14,7 +14,6 @@ from rich.table import Table
 
 from benchmarks import (
     all_pairs,
-    checkpoints,
     counting,
     evidence,
     fairpair,
@@ -28,7 +27,6 @@ from benchmarks import (
     scale,
     scoring,
     snippets,
-    splitting,
     stages,
     storage,
 )
@@ -58,10 +56,8 @@ _PARTS = (
         "scoring",
         "sampling",
         "results",
-        "checkpoints",
         "fairpair",
         "storage",
-        "split",
         "scale",
         "ngram",
         "gpu",
@@ -111,17 +107,11 @@ def main(
             report_languages(languages.run(Path(data)))
         if real and "spark" in wanted:
             report_on_spark(rotated(real, here, SPARK_TIMES))
-        if real and "split" in wanted:
-            (here / "split").mkdir()
-            report_split(splitting.run(rotated(real, here / "split", SPLIT_TIMES)[:2], here))
         if real and "scale" in wanted:
             (here / "scale").mkdir()
             report_scale(list(scale.run(real, here / "scale", SCALE_TIMES)))
         if real and "scoring" in wanted:
             report_scoring(*scoring.run(real, here))
-        if "checkpoints" in wanted:
-            (here / "checkpoints").mkdir()
-            report_checkpoints(checkpoints.run(here / "checkpoints"))
         if real and "sampling" in wanted:
             report_sampling(list(sampling.run(real, here)))
         if data and "results" in wanted:
@@ -171,15 +161,6 @@ def report_agreement(n_sentences: int, found: list[gpu.Agreement]) -> None:
     Console(width=120).print(table)
 
 
-def report_split(found: splitting.Split) -> None:
-    """Print the rates of cutting and counting, per second of processor time."""
-    cut, counted = found.megabytes / found.splitting_s, found.megabytes / found.counting_s
-    Console(width=100).print(
-        f"{found.megabytes:,.0f} MB of JSON: cut at {cut:,.0f} MB per CPU second, counted at "
-        f"{counted:,.0f}; the blocks have {found.growth:.2f} times the bytes of the shards"
-    )
-
-
 def report_ngram(found: list[ngram.Trained], peer: float) -> None:
     """Print what training takes, beside ``nltk.lm``, and the seconds to the first score."""
     table = _table(
@@ -196,15 +177,6 @@ def report_ngram(found: list[ngram.Trained], peer: float) -> None:
         words = f"{one.n_words / 1e6:.1f}"
         table.add_row(words, *cells, *ratios, *megabytes, f"{one.first_score_s:.2f}")
     Console(width=130).print(table)
-
-
-def report_checkpoints(rate: checkpoints.Rate) -> None:
-    """Print how many checkpoints an hour are scored, and what a command without work takes."""
-    Console(width=100).print(
-        f"{rate.n_checkpoints} checkpoints of the closed world's model, {rate.n_pairs:,} pairs "
-        f"each: {rate.seconds:.1f} s, {rate.an_hour:,.0f} checkpoints/h; the same command again, "
-        f"which scores nothing: {rate.seconds_again:.1f} s"
-    )
 
 
 def report_languages(found: list[languages.Counted]) -> None:

@@ -16,20 +16,15 @@ import shlex
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 HERE = Path(__file__).resolve().parents[1]
 _WORDS = (

@@ -28,12 +28,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_display_short_literal_types = True
 
-# `make site`: each page links the atlas that lies beside the documentation.
-if tags.has("atlas"):  # type: ignore[name-defined]  # noqa: F821
-    templates_path = ["_templates"]
-    _parts = ("brand", "search", "scroll-start", "atlas", "navigation", "scroll-end")
-    html_sidebars = {"**": [f"sidebar/{part}.html" for part in _parts]}
-
 #: A line of the index, and the same in the navigation.
 LISTED = (r"- \[(.*?)\]\((\S+)\): .*", r"\1 <\2>")
 #: What the pages of Sphinx and the theme lack for a screen reader or a keyboard: the level of the
@@ -115,16 +109,12 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 
 def on_finish(app: Any, error: Exception | None) -> None:
-    """Sphinx's event: the site is written. `llms.txt` comes with the site's own links."""
+    """Sphinx's event: the site is written."""
     for page in Path(app.outdir).rglob("*.html"):
-        if "atlas" not in page.relative_to(app.outdir).parts:
-            html = page.read_text(encoding="utf-8")
-            for lacking, mended in MENDED.items():
-                html = html.replace(lacking, mended)
-            page.write_text(html, encoding="utf-8")
-    text = (Path(app.srcdir) / "llms.txt").read_text(encoding="utf-8")
-    site = re.sub(r"\.(?:md|ipynb)\)", ".html)", text)
-    (Path(app.outdir) / "llms.txt").write_text(site, encoding="utf-8")
+        html = page.read_text(encoding="utf-8")
+        for lacking, mended in MENDED.items():
+            html = html.replace(lacking, mended)
+        page.write_text(html, encoding="utf-8")
 
 
 def setup(app: Any) -> None:

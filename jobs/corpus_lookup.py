@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -30,7 +30,7 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
     """The word list that a corpus was counted with, given its row of ``corpus``.
 
-    It is the list as it was at counting, or as it is now if an older version counted the corpus.
+    It is the list as it was at counting, or as it is now for a corpus without recorded lists.
     """
     return corpus_lists(store, row)[0]
 
@@ -81,15 +81,6 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"
     fix += " docs/tutorial.md"
     raise UsageProblem(f"corpus {corpus!r}", "no word has a delta", fix)
-
-
-def corpus_of(text: str, corpora: Collection[str]) -> str:
-    """The corpus that ``CORPUS`` or ``CORPUS:SOURCE`` names; ``text`` itself if it is a corpus.
-
-    >>> corpus_of("a:b", {"a"}), corpus_of("a:b", {"a", "a:b"})
-    ('a', 'a:b')
-    """
-    return text if text in corpora else text.partition(":")[0]
 
 
 _Params = ParamSpec("_Params")

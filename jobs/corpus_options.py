@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
@@ -11,12 +10,8 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.paths import address
-from plumbline.warehouse.regular_files import check_input
 
 Rule: TypeAlias = Literal["pairs", "windows"]
-#: Treatments of the copies of a document.
-Copies: TypeAlias = Literal["keep", "once", "near-once"]
 #: Smallest memory limit, in bytes, that a task can stay within.
 LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
@@ -50,12 +45,6 @@ def _checked_size(size: str) -> str:
     return size
 
 
-def _checked_file(name: str) -> str:
-    if name and address(name) is None:
-        check_input(Path(name))
-    return name
-
-
 #: A size of memory, such as 512m.
 Memory: TypeAlias = Annotated[str, AfterValidator(_checked_size)]
 
@@ -71,10 +60,6 @@ class RecordOptions:
             description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
         ),
     ] = "text"
-    tokenizer: Annotated[
-        str,
-        Field(description="Model whose tokens .bin and .npy shards hold: a directory or hub id."),
-    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -128,29 +113,6 @@ class CorpusOptions(RecordOptions):
         str,
         Field(description="Field that names the source of a document; a.b is b in a."),
     ] = "meta.pile_set_name"
-    step_sequences: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=10**9,
-            description="Sequences per training step, to count .bin and .npy shards by block of "
-            "steps; 0: don't count by step.",
-        ),
-    ] = 0
-    block_steps: Annotated[
-        int, Field(ge=1, le=10**9, description="Steps per block, with --step-sequences.")
-    ] = 1000
-    sequence_tokens: Annotated[
-        int, Field(ge=0, le=10**9, description="Tokens per training sequence in .npy shards.")
-    ] = 0
-    order: Annotated[
-        str,
-        AfterValidator(_checked_file),
-        Field(
-            description="File with the order in which a training reads the sequences of .npy "
-            "shards, such as OLMo's global_indices.npy; empty: the order of the files."
-        ),
-    ] = ""
     memory: Annotated[
         Memory, Field(description="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g"

@@ -12,29 +12,22 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.jobs.corpus_lookup import corpus_lists, corpus_of, sole_writer
+from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.local_engine import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
-    DECODER,
-    ORDER,
     TOTALS,
     ShardJob,
     ShardLedger,
     partial_files,
     partials_directory,
     remove_stopped,
-    step_of,
 )
 from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
-from plumbline.warehouse.input import token_files
-from plumbline.warehouse.input.shards import needs_decoder
-from plumbline.warehouse.input.training_order import training_order
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
@@ -53,14 +46,6 @@ DERIVED = (
     "seed_word",
     *ANSWERS,
 )
-
-#: Tables of two texts, each with its partition keys: dropped when either text is counted anew.
-OF_TWO_TEXTS = {
-    "word_change": ("text_a", "text_b"),
-    "corpus_audit": ("text_before", "text_after"),
-}
-#: Tables of counts by block of training steps, see ``warehouse.input.training_order``.
-BY_STEP = ("step_word_count", "step_pair_count")
 
 
 class CountingEngine(Protocol):
@@ -115,39 +100,20 @@ class CountRequest(CorpusOptions):
     def options(self) -> CountOptions:
         """The kernel's options.
 
-        Raises ``UsageProblem`` for an unknown list or language and for token shards without a
-        tokenizer, ``BadInput`` for an invalid file of a list or language, ``MissingComponent`` for
-        a language that needs spaCy where it isn't installed.
+        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file
+        of a list or language, ``MissingComponent`` for a language that needs spaCy where it isn't
+        installed.
         """
-        tokens = [path for path in self.shards if needs_decoder(path)]
-        if tokens and not self.tokenizer:
-            fix = "name the model with --tokenizer"
-            raise UsageProblem(f"shard {tokens[0]}", "holds a model's tokens, not text", fix)
         return CountOptions(
             self.word_list().targets,
             self.rule,
             self.window,
             self.all_pairs,
             self.text_field,
-            token_files.digest(self.decoder),
             self.evidence,
             self.source_field if self.evidence else "",
             self.rules.token_rules,
-            token_files.digest(self.training_order),
         )
-
-    @cached_property
-    def decoder(self) -> bytes:
-        """Decoder of token files, empty if they need none; ``BadInput`` for a bad tokenizer."""
-        return token_files.decoder(self.tokenizer) if self.tokenizer else b""
-
-    @cached_property
-    def training_order(self) -> bytes:
-        """Training order of the shards, empty without ``step_sequences``."""
-        if not self.step_sequences:
-            return b""
-        steps = self.step_sequences, self.block_steps
-        return training_order(self.shards, *steps, self.decoder, self.sequence_tokens, self.order)
 
 
 @dataclass(frozen=True)
@@ -254,8 +220,6 @@ def _settings(request: CountRequest) -> dict[str, Any]:
         "language": language.name if language.rules else None,
         "tokenizer": tokenizer_version(language.token_rules),
         "text_field": None if request.text_field == "text" else request.text_field,
-        "decoder": token_files.digest(request.decoder) or None,
-        "training_order": token_files.digest(request.training_order) or None,
     }
 
 
@@ -268,10 +232,6 @@ def _count_shards(
 ) -> list[ShardLedger]:
     """Count the shards; returns their ledgers in the order of ``request.shards``."""
     where = partials_directory(store, options).resolve()
-    for name, content in {DECODER: request.decoder, ORDER: request.training_order}.items():
-        if content:
-            with replacing(where / name) as temporary:
-                temporary.write_bytes(content)
     job = ShardJob(str(where), options, request.memory_bytes)
     # A file under two names counts once. It is read by the name given: a link's target, as in the
     # hub's cache, may have a name that doesn't tell what it holds.
@@ -279,20 +239,7 @@ def _count_shards(
     paths = {str(path.absolute()): str(path) for path in shards.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
     remove_stopped(where)
-    in_order = [replace(ledgers[path], shard=name) for path, name in paths.items()]
-    if request.training_order:
-        _refuse_copies(in_order)
-    return in_order
-
-
-def _refuse_copies(ledgers: Sequence[ShardLedger]) -> None:
-    """Raise ``BadInput`` for shards of equal content: one partial can't count two sets of steps."""
-    shard_of: dict[str, str] = {}
-    for ledger in ledgers:
-        if ledger.fingerprint and ledger.fingerprint in shard_of:
-            problem = f"has the content of {shard_of[ledger.fingerprint]}"
-            raise BadInput(f"shard {ledger.shard}", problem, "count them without --step-sequences")
-        shard_of[ledger.fingerprint] = ledger.shard
+    return [replace(ledgers[path], shard=name) for path, name in paths.items()]
 
 
 @dataclass(frozen=True)
@@ -323,23 +270,19 @@ class _Merge:
         pairs = store.stage("pair_count", self.partition, self.run_id)
         rule: dict[str, str | int] = {"rule": request.rule, "window_tokens": request.window}
         output, is_pruned = Output(pairs, {**self.partition, **rule}), pruned.n_words > 0
-        self._merge_pairs(self._partials("pairs"), words, output, pruned=is_pruned)
-        by_step = self._by_step(words)
+        if partials := self._partials("pairs"):
+            all_pairs = request.all_pairs
+            self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
         key_and_run = {**self.partition, "run_id": self.run_id}
         rejects, listed = self._rejects(), request.word_list().rows(request.corpus)
         dropped = _added_lists(store, request.corpus)
         row = _corpus_row(request, ledgers, n_kept, pruned, self.run_id)
         with store.together(self.run_id, "corpus count"):
-            for table in (*DERIVED, *BY_STEP):
+            for table in DERIVED:
                 store.drop(table, self.partition)
-            names = {*store.read("corpus")["corpus"].to_pylist(), request.corpus}
-            for table, keys in OF_TWO_TEXTS.items():
-                for texts in {file.partition for file in store.snapshot().files(table, {})}:
-                    if any(corpus_of(text, names) == request.corpus for text in texts):
-                        store.drop(table, dict(zip(keys, texts, strict=True)))
             store.drop("reject", {"stage": "import", "subject": request.corpus})
-            for staged in (words, pairs, *by_step):
-                store.commit(staged)
+            store.commit(words)
+            store.commit(pairs)
             shard_rows = [{**x.row(), **key_and_run} for x in ledgers]
             store.replace("corpus_shard", shard_rows, self.partition, self.run_id)
             key = {"stage": "count", "subject": request.corpus}
@@ -359,28 +302,6 @@ class _Merge:
         pruned = prune(words, kept, self.request.min_count, self.request.word_list().targets)
         self.store.discard(words)
         return kept, pruned, n_words - pruned.n_words
-
-    def _merge_pairs(
-        self, partials: Sequence[Path], words: Staged, output: Output, *, pruned: bool
-    ) -> None:
-        if partials:
-            all_pairs = self.request.all_pairs
-            self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=pruned)
-
-    def _by_step(self, words: Staged) -> list[Staged]:
-        """Staged tables ``BY_STEP``: sums of each block of steps; none without a training order."""
-        if not self.request.training_order:
-            return []
-        by_word, by_pair = (self.store.stage(t, self.partition, self.run_id) for t in BY_STEP)
-        kinds = [self._partials(kind) for kind in ("words", "pairs")]
-        for step in sorted({step_of(file) for file in kinds[0]} - {0}):
-            word_files, pair_files = ([f for f in files if step_of(f) == step] for files in kinds)
-            constants: dict[str, str | int] = {**self.partition, "end_step": step}
-            prefix = f"step{step:09}-"
-            self.engine.merge_words(word_files, Output(by_word, constants, prefix))
-            output = Output(by_pair, constants, prefix)
-            self._merge_pairs(pair_files, words, output, pruned=True)
-        return [by_word, by_pair]
 
     def _partials(self, kind: str) -> list[Path]:
         """Files of one kind, shard by shard; shards of equal content list the same files again."""

@@ -6,7 +6,6 @@ exceptions that contain a space have no effect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.spacy_shapes import Shapes, shapes_of
 from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.languages import TokenRules
@@ -72,26 +70,16 @@ def stop_words(rules: TokenRules) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8)
-def tokenizer_of(rules: TokenRules) -> Any:
-    """spaCy's tokenizer of a language with the clitics and exceptions of its rules.
+def tokenizer_of(code: str) -> Any:
+    """spaCy's tokenizer of a language.
 
-    >>> [t.text for t in tokenizer_of(TokenRules("fr", clitics=("-il",)))("dit-il")]
-    ['dit', '-il']
+    >>> [t.text for t in tokenizer_of("fr")("l'homme")]
+    ["l'", 'homme']
     """
-    _blank_language(rules.spacy)  # raises for a bad code
+    _blank_language(code)  # raises for a bad code
     import spacy
-    from spacy.attrs import ORTH
-    from spacy.lang.char_classes import ALPHA
-    from spacy.util import compile_suffix_regex
 
-    language = spacy.blank(rules.spacy)
-    tokenizer: Any = language.tokenizer
-    if rules.clitics:
-        clitics = [rf"(?<=[{ALPHA}]){re.escape(ending)}" for ending in rules.clitics]
-        suffixes = [*(language.Defaults.suffixes or ()), *clitics]
-        tokenizer.suffix_search = compile_suffix_regex(suffixes).search
-    for parts in rules.exceptions:
-        tokenizer.add_special_case("".join(parts), [{ORTH: part} for part in parts])
+    tokenizer: Any = spacy.blank(code).tokenizer
     # Callers tokenize each chunk once and use only the ends of its pieces: turn off spaCy's cache,
     # and the attributes that it computes for each word.
     tokenizer.max_cache_size = 0
@@ -99,20 +87,12 @@ def tokenizer_of(rules: TokenRules) -> Any:
     return tokenizer
 
 
-@lru_cache(maxsize=8)
-def language_shapes(rules: TokenRules) -> Shapes:
-    """The shapes under a language's rules: its tokenizer cuts chunks of one shape alike."""
-    tokenizer = tokenizer_of(rules)
-    rule_names = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
-    return shapes_of([getattr(tokenizer, name) for name in rule_names], tokenizer.rules)
-
-
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split chunks by a spaCy tokenizer: number of pieces int64[chunk], their ends int64[piece].
 
     An end is in characters from the start of the piece's chunk.
 
-    >>> pieces(tokenizer_of(TokenRules("fr")), ["l'homme", "dit."])
+    >>> pieces(tokenizer_of("fr"), ["l'homme", "dit."])
     (array([2, 2]), array([2, 7, 3, 4]))
     """
     from spacy.attrs import ORTH

@@ -104,16 +104,14 @@ def here_as_flow(out: Path, work: Callable[[Context], Done], context: Context) -
     return plumbline()
 
 
-def flow_of(
-    kind: type[Command], name: str = "", usual: Mapping[str, Any] | None = None, **preset: Any
-) -> Flow[..., Any]:
+def flow_of(kind: type[Command], name: str = "", **preset: Any) -> Flow[..., Any]:
     """The flow of a command: its parameters are the class's fields; lists may be given as text.
 
-    Fields in ``preset`` have a fixed value and aren't parameters; ``usual`` replaces defaults.
+    Fields in ``preset`` have a fixed value and aren't parameters.
     """
 
     def run(dry_run: bool = False, **given: Any) -> Any:
-        command = _made(kind, {**(usual or {}), **given, **preset})
+        command = _made(kind, {**given, **preset})
         return _planned(command) if dry_run else _run(command)
 
     return _flow(kind, name or registry.name_of(kind), run, *preset)
@@ -128,9 +126,7 @@ def _flow(
     """
 
     def run(**values: Any) -> Any:
-        given = {
-            _RENAMED.get(n, n): value for n, value in values.items() if value not in (None, "")
-        }
+        given = {name: value for name, value in values.items() if value not in (None, "")}
         try:
             return work(**given)
         except PlumblineError as e:
@@ -146,8 +142,6 @@ def _flow(
             hint = option.kind | str if get_origin(option.kind) is tuple else option.kind
             # A path is given as text, since an empty one isn't the path ".".
             hints[option.name] = str if option.is_path else hint, option.about
-    if name in _OLD:
-        hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
     # No parameter is required: the settings file may have the value; otherwise the class raises.
     signature = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=hint | None)
@@ -167,26 +161,14 @@ def _made(kind: type[Command], given: Mapping[str, Any]) -> Any:
     return made(kind, values, config, here(kind, given.get("conf")))
 
 
-#: Flows of earlier deployments -> today's command, and further arguments of ``flow_of``.
-_OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "audit": ("pipeline", {}),
-    "corpus": ("pipeline", {"steps": ("corpus",)}),
-    "evaluate": ("pipeline", {"steps": ("evaluate",)}),
-    "report": ("pipeline", {"steps": ("report",)}),
-    "benchmark": ("benchmark build", {}),
-    "fairpair": ("fairpair run", {"usual": {"probe_set": "common-sents"}}),
-    "disclosure": ("disclosure probe", {"usual": {"sets": "topics"}}),
-}
-
-#: Earlier names of parameters of these flows -> today's names.
-_RENAMED = {"check_only": "dry_run"}
+#: The steps of a pipeline that have flows of their own: `weekly` runs them on two machines.
+_PARTS = ("corpus", "evaluate", "report")
 
 
 def __getattr__(name: str) -> Flow[..., Any]:
-    """The flow `weekly`, one of ``_OLD``, or a deployable command's, such as `corpus_count`."""
-    if name in _OLD:
-        command, preset = _OLD[name]
-        return flow_of(class_of(command), name, **preset)
+    """The flow `weekly`, one of its parts, or a deployable command's, such as `corpus_count`."""
+    if name in _PARTS:
+        return flow_of(class_of("pipeline"), name, steps=(name,))
     if name == "weekly":
         return _flow(class_of("pipeline"), name, _weekly, "steps", about=_weekly.__doc__ or "")
     for command in registry.targets():

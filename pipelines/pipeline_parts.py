@@ -218,9 +218,9 @@ class Parts:
         inputs = {"shards": self._counted_shards(plan), "name": model.name, "corpus": model.corpus}
         options = {"preset": model.preset, "seed": self.options.seed}
         options |= {"max_tokens": self.options.train_tokens or None}
-        form = {name: getattr(self.options, name) for name in ("text_field", "tokenizer")}
         out = self.options.out / "models"
-        done = self._do(f"train {model.name}", Train, **inputs, **options, **form, out=out)
+        options |= {"text_field": self.options.text_field, "out": out}
+        done = self._do(f"train {model.name}", Train, **inputs, **options)
         return done.files[0]
 
     def _counted_shards(self, corpus_plan: CorpusPlan) -> tuple[str, ...]:

@@ -200,7 +200,6 @@ class Warehouse(Generic[Frame]):
         from plumbline.pipelines.command.value_sources import made
         from plumbline.pipelines.stages import Stages
 
-        command = registry.current(command)
         if command not in registry.targets():
             there = f"there are {', '.join(registry.targets())}"
             raise UsageProblem(f"command {command!r}", "is unknown", there)
@@ -224,7 +223,6 @@ class Warehouse(Generic[Frame]):
         from plumbline.pipelines.command import registry
 
         by_name = {_method_name(command): command for command in registry.targets()}
-        by_name |= {_method_name(old): command for old, command in registry.OLD.items()}
         if name in by_name:
             return self._method(by_name[name], name)
         near = [known for known in by_name if known.endswith(f"_{name}")]
@@ -450,9 +448,17 @@ class Warehouse(Generic[Frame]):
         if one["model_key"] == other["model_key"]:
             raise UsageProblem(both, "are the same one", "give two; measure() shows one model")
         params |= {"a": one["model_key"], "b": other["model_key"]}
-        query = "FROM preference_difference($a, $b, epsilon := $epsilon) "
+        query = """
+            SELECT
+                benchmark, groups, measure,
+                CASE measure WHEN 'us' THEN 'share' ELSE 'points' END AS unit, n_pairs,
+                reference_mean AS before_mean, model_mean AS after_mean,
+                difference, difference_low, difference_high, direction
+            FROM preference_pairwise(epsilon := $epsilon, reference := $a, of_model := $b)
+            ORDER BY benchmark, groups, measure
+        """
         with _as_commands():
-            table = read_only(self.store, f"{query} ORDER BY benchmark, groups, measure", params)
+            table = read_only(self.store, query, params)
         if not table.num_rows:
             raise UsageProblem(both, "scored no pair in common", "score one benchmark with both")
         for line in of_different_measures([(one["measure"], other["measure"])]):

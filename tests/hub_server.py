@@ -17,7 +17,6 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.conftest import REPOSITORY
-from tests.hub_uploads import Died, Uploads
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"
 #: How it can be away: nobody listens, a proxy says so, connections end before an answer.
@@ -30,14 +29,13 @@ class Hub:
 
     A model may have revisions: ``NAME@REVISION`` is the name of one.
 
-    ``away`` is one of ``AWAY`` or empty. ``uploads`` are repositories that it takes files for.
+    ``away`` is one of ``AWAY`` or empty.
     """
 
     models: Mapping[str, Path]
     away: str = ""
     datasets: Mapping[str, Path] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    uploads: Uploads | None = None
     _server: ThreadingHTTPServer | None = None
     _port: int = 0
 
@@ -90,7 +88,6 @@ class Hub:
 
 class _Handler(BaseHTTPRequestHandler):
     told: Hub
-    body = b""
 
     def do_GET(self) -> None:
         self.told.asked.append(self.path)
@@ -102,8 +99,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.connection.close()
             self.close_connection = True
-        elif self._of_uploads():
-            pass
         elif "datasets/" in self.path:
             self._of_dataset()
         else:
@@ -122,24 +117,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(404, b"{}", **{"X-Error-Code": lacks}, **commit)
 
     do_HEAD = do_POST = do_PUT = do_GET
-
-    def _of_uploads(self) -> bool:
-        """Whether it was a request about uploads, which is then answered."""
-        uploads = self.told.uploads
-        if uploads is None:
-            return False
-        length = int(self.headers.get("Content-Length") or 0)
-        self.body = self.rfile.read(length) if length else b""
-        try:
-            answer = uploads.answer(self.command, self.path, self.headers, self.body)
-        except Died:
-            self.connection.close()
-            self.close_connection = True
-            return True
-        if answer is not None:
-            status, body, headers = answer
-            self._answer(status, body, **headers)
-        return answer is not None
 
     def _of_revisions(self, model: str, revision: str, as_tree: bool) -> None:
         """The revisions of a model, or the files of one."""
@@ -162,10 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _of_dataset(self) -> None:
         """A list of a data set's files, what is known of one, or bytes of one."""
         path = unquote(urlsplit(self.path).path).lstrip("/")
-        uploads, datasets = self.told.uploads, dict(self.told.datasets)
-        for known in uploads.commits if uploads else ():
-            if (newest := uploads and uploads.directory(known)) and known.startswith("datasets/"):
-                datasets[known.removeprefix("datasets/")] = newest
+        datasets = self.told.datasets
         name = next((name for name in datasets if f"datasets/{name}" in path), "")
         if not name:
             return self._answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
@@ -177,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         if what == "tree":
             return self._answer(200, json.dumps(_entries(top, (top / inner).iterdir())).encode())
         if what == "paths-info":
-            body = self.body or self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers["Content-Length"]))
             asked = body.decode()
             named = json.loads(asked)["paths"] if asked[:1] == "{" else parse_qs(asked)["paths"]
             found = [top / one for one in named if (top / one).exists()]
@@ -221,17 +195,10 @@ def _entries(top: Path, paths: Iterable[Path]) -> list[dict[str, object]]:
 
 
 @contextmanager
-def hub(
-    models: Mapping[str, Path],
-    datasets: Mapping[str, Path] | None = None,
-    uploads: Path | None = None,
-) -> Iterator[Hub]:
-    """Serve saved models, and data sets, by these names; take uploads to a directory."""
+def hub(models: Mapping[str, Path], datasets: Mapping[str, Path] | None = None) -> Iterator[Hub]:
+    """Serve saved models, and data sets, by these names."""
     server = Hub(models, datasets=datasets or {})
-    server.uploads = Uploads(uploads) if uploads else None
     server.start()
-    if server.uploads:
-        server.uploads.url = server.url
     try:
         yield server
     finally:

@@ -31,12 +31,10 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_s
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.scoring import pair_scores, perplexity
+from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.choices import pair_choices
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.held_out import Document, HeldOut
 from plumbline.eval_workers.scoring.pair_scores import PairScores
-from plumbline.eval_workers.scoring.perplexity import Perplexity
 from plumbline.eval_workers.work import claimed_chunks, continuations, runner, served_samples
 from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.runner import run_steps
@@ -57,7 +55,6 @@ from tests import (
 from tests.chat_server import Sampler, Say, Script, good_script
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import put_prompts
-from tests.tiny_models import SENTENCES
 
 Row = Mapping[str, Any]
 #: Columns that a run which was stopped and resumed may have otherwise.
@@ -105,17 +102,12 @@ def _fill_prompts(store: Store) -> None:
     put_prompts(store, "demo", [f"The {who} said" for who in ("clerk", "nurse", "boss", "cook")])
 
 
-_DOCUMENTS = tuple(Document("a.txt", i, text) for i, text in enumerate(SENTENCES, 1))
 _SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction="Go on:")
 
 #: Steps by name whose chunks have files of their own until they are published.
 COMPUTED: dict[str, Computed] = {
     "score": Computed(
         PairScores("demo", per_token=True), _fill_pairs, pair_scores, "CHUNK_TEXTS", 8
-    ),
-    "perplexity": Computed(
-        Perplexity(HeldOut("texts", _DOCUMENTS), 32),
-        *(lambda store: None, perplexity, "CHUNK_CHARACTERS", 90),
     ),
     "probe": Computed(
         ProbeStep("demo", load_words(None, "she-he"), Instruction("Go on:")),

@@ -93,7 +93,7 @@ def test_a_deployment_does_it_with_vllm(request: pytest.FixtureRequest) -> None:
     there: Place = request.getfixturevalue("place")
     with serving(good_script) as server:
         prepared(there.work, "vllm", server.url)
-        run = there.end(there.begin("audit", conf="audit.toml"), timeout_s=1800)
+        run = there.end(there.begin("pipeline/audit", conf="audit.toml"), timeout_s=1800)
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     assert run["state"]["message"] == "2 models on 1 benchmarks"
     assert {"corpus-count", "score", "measure", "report"} <= set(there.artifacts(run))

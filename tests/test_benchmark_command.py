@@ -23,7 +23,6 @@ from plumbline.warehouse.storage.store import Store
 from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving
 from tests.conftest import REPOSITORY
 from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
-from tests.tiny_models import save
 
 
 def test_a_missing_key_is_said_before_anything_is_made(
@@ -171,23 +170,6 @@ def test_a_judge_of_its_own_is_asked_at_its_address_and_price(
         assert "judge" in capsys.readouterr().err
 
 
-def test_a_second_opinion_is_planned_and_its_model_looked_for_before_asking(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = save("neox", here / "tiny-neox")
-    files = sorted(here.rglob("*"))
-    with serving(imperfect) as server:
-        command = _configured(here, server.url)
-        for kind in (command, ["benchmark", "build", "demo", "--offline", "--corpus", "c"]):
-            found = planned(capsys, [*kind, "--naturalness-model", str(model)])
-            limit, note = found[str(model), "second opinion"]
-            assert limit == 1 and "score the pairs" in note and "count as unnatural" in note
-        assert main([*command, "--naturalness-model", str(here / "elsewhere")]) == 3
-        assert "elsewhere: does not exist" in capsys.readouterr().err
-        assert server.n_asked == 0
-    assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
-
-
 DRIVER = """
 import json, shutil, sys
 from pathlib import Path
@@ -207,52 +189,16 @@ def account(said: str) -> dict[str, int]:
     return {n.strip(): int(cell) for n, cell in zip(names[1:], cells[1:], strict=True)}
 
 
-def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: str) -> None:
-    """Both opinions in the rows, the closing lines and the card: at most 0.25 nats a token."""
-    scores = store.read("pair_score", benchmark="demo").to_pylist()
-    assert {r["pair_id"] for r in scores} == {p["pair_id"] for p in judged}
-    sides = {
-        r["pair_id"]: [r[f"logprob_{s}_nats"] / r[f"n_tokens_{s}"] for s in "ab"] for r in scores
-    }
-    beyond = {pair_id for pair_id, (f, m) in sides.items() if abs(f - m) > 0.25}
-    unlikely = {p["pair_id"] for p in judged if not p["is_natural"]}
-    natural = {p["pair_id"] for p in judged} - beyond - unlikely
-    assert natural and beyond - unlikely and beyond & unlikely and unlikely - beyond
-    assert {p["pair_id"] for p in _pairs(store) if p["is_natural"]} == natural
-    assert {r["source_file"] for r in _rejects(store, "opinion")} == beyond
-    assert {r["source_file"] for r in _rejects(store, "judge")} == unlikely
-    n_alone, n_judged = len(beyond - unlikely), len(unlikely - beyond)
-    assert (
-        f"tiny-neox: {len(beyond)} pairs differ by more than 0.25 nats per token, {n_alone}" in said
-    )
-    counts = account(said)
-    assert counts["natural"] == len(judged) - len(unlikely)
-    assert counts["left"] == len(natural)
-    assert "Warning: do not audit tiny-neox" in said
-    within = {p["pair_id"] for p in judged if p["word"] not in WORDS[:10]} & natural
-    assert f"- Sentence pairs: {len(within)}\n" in card and "- Second opinion: by tiny-neox" in card
-    beyond_eta = f"|MaxPMI| <= 0.65 nats in c (she/he): {len(natural - within)}\n"
-    assert natural > within and beyond_eta in card
-    assert (
-        f"{len(natural)} pairs natural to both, {n_alone} to the judge only, {n_judged} to the "
-        f"model only, {len(beyond & unlikely)} to neither" in card
-    )
-    assert "- Do not audit with these pairs: tiny-neox" in card
-
-
 @pytest.mark.slow
 def test_the_command(here: Path) -> None:
     """In one process: a budget that stops, the rest, replays, offline."""
-    model = save("neox", here / "tiny-neox")
     replay = ["--replay", "--base-url", "http://127.0.0.1:9/v1"]
-    limit = ["--max-difference-nats-per-token", "0.25"]
     with serving(imperfect) as server:
         command = _configured(here, server.url)
         runs = [
             ("stopped", [*command, "--max-requests", "100"]),
             ("built", command),
             ("replayed", [*command, *replay]),
-            ("opined", [*command, *replay, "--naturalness-model", str(model), *limit]),
             ("offline", ["benchmark", "build", "fixed", "--offline", "--corpus", "c"]),
         ]
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
@@ -264,11 +210,9 @@ def test_the_command(here: Path) -> None:
             text=True,
             timeout=300,
         )
-        assert re.findall(r"status (\d)", done.stdout) == ["5", *"0000"], done.stderr[-3000:]
+        assert re.findall(r"status (\d)", done.stdout) == ["5", *"000"], done.stderr[-3000:]
         assert set(server.asked.values()) == {1}
-    stopped, built, replayed, opined, fixed = (
-        Store.open(here / f"after-{name}") for name, _ in runs
-    )
+    stopped, built, replayed, fixed = (Store.open(here / f"after-{name}") for name, _ in runs)
     errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(errors) == 1 and "could exceed 100 requests" in errors[0]
     assert len(_requests(stopped)) == 100 and _pairs(stopped) == []
@@ -301,7 +245,6 @@ def test_the_command(here: Path) -> None:
     assert status == {"interrupted", "finished"}
     card = (here / "out/cards/demo/README.md").read_text("utf-8")
     assert "Seed words: the first 40 of the sample of c (she/he, seed 0)" in card
-    _check_opinion(opined, pairs, said=done.stdout.split("status ")[3], card=card)
     rows = _pairs(fixed, "fixed")
     assert len(rows) == 40 * 10 and {r["source_file"] for r in rows} == {"offline-writer"}
     assert {r["is_natural"] for r in rows} == {None} and _requests(fixed, "fixed") == []

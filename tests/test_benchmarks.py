@@ -30,8 +30,7 @@ HEADER = ["", "word", "template", "is_natural"]
 def _write(path: Path, rows: list[list[str]], header: list[str] = HEADER) -> Path:
     text = io.StringIO(newline="")
     csv.writer(text).writerows([header, *rows])
-    # Python 3.10 writes no NUL, so a stand-in is written for it.
-    path.write_text(text.getvalue().replace("<NUL>", "\0"), encoding="utf-8", newline="")
+    path.write_text(text.getvalue(), encoding="utf-8", newline="")
     return path
 
 
@@ -60,7 +59,7 @@ def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:
         ["x", "tea", "{pronoun} drank tea.", "True"],
         ["0", "tea", "{pronoun} spilt tea.", "True"],
         ["5", "tea", "{pronoun} drank, said {name}.", "True"],
-        ["6", "tea", "{pronoun} drank<NUL> tea.", "True"],
+        ["6", "tea", "{pronoun} drank\0 tea.", "True"],
         ["7", "tea"],
         ["8", "", "Two lines:\n{pronoun} drank tea.", "False"],
     ]

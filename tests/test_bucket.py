@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import shutil
 import signal
@@ -31,7 +30,6 @@ from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.storage.versions import copy
 from tests.checked import problems
 from tests.conftest import REPOSITORY
 from tools.same_tables import differences
@@ -119,16 +117,6 @@ def test_a_file_that_is_gone_is_removed_without_an_error(
     bucket.Bucket(Path("az://a/w")).remove("a")
 
 
-def test_a_bucket_is_migrated(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Store.open(root).publish("word_count", rows("a"), unit="a", run_id="r")
-    assert main(["warehouse", "migrate", "--warehouse", str(root), "--format", "json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert row["version_before"] == row["version"] and row["n_files"] == 0
-    assert main(["warehouse", "migrate", "--dry-run", "--warehouse", str(root)]) == 0
-    assert main(["warehouse", "migrate", "--warehouse", f"{root}/none"]) == 3
-    assert "does not exist" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> None:
     store = Store.open(root)
@@ -157,31 +145,6 @@ def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> N
     assert {p.problem for p in check(store)} <= {"its run r is not in `run`"} | left
 
 
-def test_there_and_back(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = Store.open(tmp_path / "here")
-    with recorded(here, "one", {}) as run_id:
-        here.publish("word_count", rows("a"), unit="a", run_id=run_id)
-
-    def copied() -> tuple[int, int]:
-        (row,) = json.loads(capsys.readouterr().out)["rows"]
-        return row["n_files"], row["n_files_copied"]
-
-    where = ["--warehouse", str(here.root)]
-    assert main(["warehouse", "push", str(root), "--format", "json", *where]) == 0
-    assert copied() == (2, 2)
-    assert main(["warehouse", "push", str(root), "--format", "json", *where]) == 0
-    assert copied() == (2, 0)
-    back = tmp_path / "back"
-    assert main(["warehouse", "pull", str(root), "--warehouse", str(back)]) == 0
-    assert words(Store.open(back)) == words(here) and check(Store.open(back)) == []
-    with recorded(Store.open(back), "two", {}):
-        pass
-    with pytest.raises(UsageProblem, match=r"holds 1 runs that .* lacks .*--force"):
-        copy(here, Store.open(back), False, lambda *_: None)
-    assert copy(here, Store.open(back), True, lambda *_: None) == (2, 0)
-    assert Store.open(back).read("run").num_rows == 1
-
-
 def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
     store = Store.open(root)
     store.publish("word_count", rows("a"), unit="a", run_id="r")
@@ -194,33 +157,16 @@ def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "cache")
 
 
-def test_what_is_not_there_is_no_copy(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Neither a bucket nor an empty place in one; nothing is made here."""
-    here = tmp_path / "here"
-    refused = {
-        "s3://no-such-bucket/w": "The specified bucket does not exist (check the address",
-        str(root): "does not exist (check the address; `plumbline warehouse push` makes one",
-    }
-    for uri, said in refused.items():
-        assert main(["warehouse", "pull", uri, "--warehouse", str(here)]) == 3
-        assert f"error: warehouse {uri}: {said}" in capsys.readouterr().err
-        assert not here.exists()
-
-
 def test_an_address_is_printed_as_given_and_never_made_a_directory(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Store.open("here").publish("word_count", rows("a"), unit="a", run_id="r")
     shouted = str(root).replace("s3:", "S3:")
-    assert main(["warehouse", "push", shouted, "--warehouse", "here", "--force"]) == 0
-    assert f"Next: plumbline sql --warehouse {shouted}" in capsys.readouterr().out
-    assert words(Store.open(root)) == words(Store.open("here"))
-    for command in (["warehouse", "push", "https://host/w"], ["report", "--out", "s3://b/report"]):
-        assert main([*command, "--warehouse", "here"]) == 2
-        assert f"{command[-1]}: is not a path of this machine (" in capsys.readouterr().err
+    assert main(["warehouse", "compact", "--warehouse", shouted]) == 3
+    assert f"warehouse {shouted}: does not exist" in capsys.readouterr().err
+    assert main(["report", "--out", "s3://b/report", "--warehouse", "here"]) == 2
+    assert "s3://b/report: is not a path of this machine (" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} <= {"here", "cache"}
 
 
@@ -274,7 +220,7 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> N
 
 @pytest.mark.parametrize("minutes", [-3, 3])
 def test_a_lease_holds_where_clocks_differ_by_three_minutes(minutes: float) -> None:
-    """From one renewal to the next; docs/safety.md says so."""
+    """From one renewal to the next; docs/warehouse.md says so."""
     for ago in (timedelta(), locks.LEASE / 3):
         renewed = datetime.now(timezone.utc) - ago + timedelta(minutes=minutes)
         found = {"renewed": renewed.isoformat(), "holder": locks.this_process()}
@@ -404,18 +350,14 @@ def test_a_bucket_that_fails_refuses_or_is_slow_is_not_called_damaged(
 ) -> None:
     root, answers = proxied
     answers.append(answer)
-    for command in (["check"], ["compact"], ["pull", str(root)]):
-        if command == ["pull", str(root)]:
-            command += ["--warehouse", os.environ["XDG_CACHE_HOME"] + "/pulled"]
-        else:
-            command += ["--warehouse", str(root)]
+    for command in (["check", "--warehouse", str(root)], ["compact", "--warehouse", str(root)]):
         if answer == "once" and not answers:
             answers.append(answer)
         shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
         assert main(["warehouse", *command]) == status, command
         out, err = capsys.readouterr()
         assert what in out + err or (command[0] != "check" and not status)
-        assert "forget" not in out + err and "damaged" not in out + err
+        assert "before it" not in out + err and "damaged" not in out + err
 
 
 def test_an_object_that_decayed_is_named_also_beside_a_sound_copy(
@@ -431,7 +373,7 @@ def test_an_object_that_decayed_is_named_also_beside_a_sound_copy(
     client.put_object(**where, Body=sound[:99] + bytes([sound[99] ^ 1]) + sound[100:])
     row = problems(capsys, root)[f"{root}/{file.path}"]
     assert "is damaged" in row["problem"]
-    assert f"plumbline warehouse forget {root}/{file.path} --warehouse {root}" in row["fix"]
+    assert "restore a version before it" in row["fix"]
     client.put_object(**where, Body=sound)
     # The other way round: a copy that decayed is fetched again, and is nobody's problem.
     copy = store.path(file)
@@ -467,21 +409,3 @@ def test_a_log_that_a_server_does_not_hand_out_is_not_called_damaged(
     out, err = capsys.readouterr()
     for line in (out + err).splitlines():
         assert "damaged" not in line and "restore" not in line and "keep-days" not in line
-
-
-def test_the_printed_forget_works_in_a_bucket(
-    root: Path, server: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = Store.open(root)
-    with recorded(store, "fill", {}) as run_id:
-        for unit in "ab":
-            store.publish("word_count", rows(unit), unit=unit, run_id=run_id)
-    file = store.snapshot().files("word_count")[0]
-    key = f"audits/w/{file.path}"
-    client = boto3.client("s3", endpoint_url=server)
-    client.put_object(Bucket=str(root).split("/")[2], Key=key, Body=os.urandom(file.n_bytes))
-    found = problems(capsys, root).values()
-    fix = next(row["fix"] for row in found if "is damaged" in row["problem"])
-    command = fix.partition("plumbline ")[2].partition(",")[0]
-    assert main(command.split()) == 0
-    assert len(words(store)) == 9

@@ -195,7 +195,7 @@ def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) 
     ):
         write_card(store, "b", tmp_path, constraint=Constraint("other"))
     for wrong in (["--eta", "0.5"], ["--corpus", "c", "--eta", "-1"]):
-        arguments = ["card", "b", *wrong, "--warehouse", str(store.root)]
+        arguments = ["benchmark", "card", "b", *wrong, "--warehouse", str(store.root)]
         result = CliRunner().invoke(app, ["benchmark", *arguments])
         assert isinstance(result.exception, UsageProblem) and "eta" in str(result.exception)
 

@@ -17,7 +17,6 @@ from plumbline.pipelines.command.base import (
     all_fields,
     class_of,
     line_of,
-    of_values,
     values_of,
 )
 from plumbline.pipelines.command.command_line import _print_rows, show
@@ -246,14 +245,7 @@ def test_a_count_of_nothing_new_says_so(texts: Path, capsys: pytest.CaptureFixtu
     assert "Up to date" in said and "Wrote" not in said
 
 
-def test_a_bucket_is_no_path() -> None:
-    from plumbline.pipelines.commands.runs import Replay
-
-    for given in ("s3://b/w", Path("s3://b/w")):  # as Prefect gives it
-        assert str(made(Replay, {"run_id": "2", "into": given}).into) == "s3://b/w"
-
-
-def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_recorded(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shelf", "tidy", "tea", "rum", "--times", "2"]) == 0
     said = capsys.readouterr().out
     assert "count tea" in said and "Next: plumbline sql" in said
@@ -261,18 +253,6 @@ def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[
     (run,) = store.read("run").to_pylist()
     assert (run["command"], run["status"]) == ("shelf tidy", "finished")
     assert json.loads(run["config"])["words"] == ["tea", "rum"]
-    assert main(["runs", "replay", run["run_id"], "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert "plumbline shelf tidy tea rum --times 2" in said
-    assert "to count" in said, "what the command itself would do"
-    assert main(["runs", "replay", run["run_id"], "--into", "other", "--format", "json"]) == 0
-    again = json.loads(capsys.readouterr().out)
-    assert again["rows"] == [{"word": "tea!", "n_letters": 6}, {"word": "rum!", "n_letters": 6}]
-    (copy,) = Store.open(shelf / "other").read("run").to_pylist()
-    assert (copy["command"], copy["config"]) == (run["command"], run["config"])
-    (replay,) = [r for r in store.read("run").to_pylist() if r["command"] == "runs replay"]
-    assert replay["status"] == "finished"
-    assert main(["runs", "replay", replay["run_id"][:8]]) == 2, "two runs of one day"
 
 
 def test_a_run_keeps_its_option_steps_beside_those_of_joined_steps(store: Store) -> None:
@@ -287,25 +267,9 @@ def test_a_run_keeps_its_option_steps_beside_those_of_joined_steps(store: Store)
     (run,) = store.read("run").to_pylist()
     config = json.loads(run["config"])
     assert (config["steps"], config[STEPS]) == (7, [{"seed": 3}])
-    assert of_values(Tune, run["config"], command.warehouse) == command
     assert "Seeds: disclosure tune 0, 3." in methods(Facts(store))
     names = {p.name for target in targets() for p in all_fields(class_of(target))}
     assert "steps" in names and not any(name == STEPS or not name.isidentifier() for name in names)
-
-
-def test_a_replay_into_a_missing_warehouse_names_its_own_option(
-    texts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["corpus", "count", "texts.jsonl", "--corpus", "c"]) == 0
-    assert main(["corpus", "associate", "--corpus", "c"]) == 0
-    runs = Store.open("out/warehouse").read("run").to_pylist()
-    (associated,) = [run["run_id"] for run in runs if run["command"] == "corpus associate"]
-    capsys.readouterr()
-    for more in ([], ["--dry-run"]):
-        assert main(["runs", "replay", associated, "--into", "new", *more]) == 3
-        line = capsys.readouterr().err
-        assert "warehouse new: does not exist (give --into, or make one" in line
-        assert "give --warehouse" not in line
 
 
 def test_wrong_input_is_no_run_but_work_before_it_is(
@@ -363,11 +327,11 @@ def test_a_default_of_zero_is_in_the_help(capsys: pytest.CaptureFixture[str]) ->
 def test_a_table_of_no_command_is_refused_by_all(
     shelf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Beside those of commands with hyphens, and of the pipeline's own options."""
+    """Beside those of known commands, and of the pipeline's own options."""
     (shelf / "plumbline.toml").write_text("[corpus.cuont]\nwindow = 5\n")
     assert main(["shelf", "tidy", "tea"]) == 2
     assert "plumbline.toml [corpus]: key 'cuont': is unknown" in capsys.readouterr().err
-    tables = "[benchmark.export_ratings]\nseed = 1\n[fairpair]\nn = 3\n[fairpair.run]\nn = 2\n"
+    tables = "[corpus.count]\nmin_count = 1\n[fairpair]\nn = 3\n[fairpair.run]\nn = 2\n"
     (shelf / "plumbline.toml").write_text(tables)
     assert main(["shelf", "tidy", "tea"]) == 0
 
@@ -408,8 +372,6 @@ def test_it_is_a_flow_with_typed_parameters(shelf: Path) -> None:
     properties = flow.parameters.properties
     assert properties["times"]["description"] == "How often. (1 to 9)"
     assert {"enum": ["upper", "lower"], "type": "string"} in properties["case"]["anyOf"]
-    with pytest.raises(AttributeError, match="no flow 'runs_replay'"):
-        _ = flows.runs_replay
 
 
 def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -425,19 +387,10 @@ def test_a_line_gives_the_command_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "old", sorted(n for n, new in registry.OLD.items() if new in registry.targets())
-)
-def test_an_old_name_goes_on_working(old: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert old not in registry.targets()
-    assert main([*old.split(), "--help"]) == 0
-    assert f"Example: plumbline {registry.OLD[old]}" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
     ("typed", "completed"),
     [
         ("plumbline re", ["report", "reproduce"]),
-        ("plumbline corpus co", ["count", "compare", "concordance"]),
+        ("plumbline corpus co", ["count", "concordance"]),
         ("plumbline corpus count --mem", ["--memory"]),
     ],
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from plumbline.eval_workers.training.mitigation.tuning_prompts import plain
 from plumbline.warehouse.query.connection import rows_of
@@ -73,7 +72,7 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(
     put_disclosure(store, "other", 3, N, 0.5)
     # What a model says when told something is no other side of what it says by itself.
     put_disclosure(store, "base", 4, N, 0.9, "told")
-    query, n_parts = "FROM disclosure_difference('base', 'tuned')", 3 if has_topics else 1
+    query, n_parts = "FROM disclosure_change(['base'], ['tuned'])", 3 if has_topics else 1
     assert rows_of(store.root, f"{query} WHERE instruction_key = 'told'") == []
     put_disclosure(store, "tuned", 5, N, 0.9, "told")
     assert len(rows_of(store.root, query)) == (6 + 3) * n_parts
@@ -91,7 +90,6 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(
         assert row["n_prompts"] == len(both)
         assert (row["before_mean"], row["after_mean"]) == pytest.approx((old.mean(), new.mean()))
         assert row["difference"] == pytest.approx((new - old).mean())
-        assert row["n_tuned_on"] is None
         assert (row["sampling_key"] == "g") == name.startswith("gas")
         if topic is None and has_topics:
             assert {row[c] for c in row if c.endswith(("_low", "_high", "direction"))} == {None}
@@ -117,7 +115,7 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(
             assert row["before_mean_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-4)
             assert row["before_mean_high"] == pytest.approx(high, rel=1e-3)
     assert directions == {"fell", "neither"}
-    back = rows_of(store.root, "FROM disclosure_difference('tuned', 'base')")
+    back = rows_of(store.root, "FROM disclosure_change(['tuned'], ['base'])")
     assert {row["direction"] for row in back} - {None} == {"rose", "neither"}
 
 
@@ -163,6 +161,11 @@ def test_prompts_are_the_same_as_tuning_has_it(store: Store, text: str) -> None:
     assert found == [{"plain": plain(text)}]
 
 
+def changed(key: str) -> str:
+    """The query of how preference changes from `base` to a model."""
+    return f"FROM preference_pairwise(reference := 'base', of_model := '{key}')"
+
+
 def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) -> None:
     rng = np.random.default_rng(4)
     old, new = rng.normal(0.6, 1, 60), rng.normal(-0.2, 0.3, 60)
@@ -173,7 +176,9 @@ def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) ->
         fill(store, "pair_score", [row for row in rows if row["model_key"] == key])
     found = {
         row["measure"]: row
-        for row in rows_of(store.root, "FROM preference_difference('base', 'tuned')")
+        for row in rows_of(
+            store.root, "FROM preference_pairwise(reference := 'base', of_model := 'tuned')"
+        )
     }
     epsilon = math.log(1.65)
     leans = [np.where(abs(x) <= epsilon, 0, np.sign(x)) for x in (old[:50], new[:50])]
@@ -182,7 +187,7 @@ def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) ->
         "pd": [100 * x for x in leans],
     }.items():
         row = found[measure]
-        assert (row["before_mean"], row["after_mean"]) == pytest.approx((a.mean(), b.mean()))
+        assert (row["reference_mean"], row["model_mean"]) == pytest.approx((a.mean(), b.mean()))
         bounds = (row["difference_low"], row["difference"], row["difference_high"])
         low, mean, high = us_change(b - a) if measure == "us" else interval(b - a, (-200, 200))
         assert bounds == pytest.approx((low, mean, high), rel=1e-3) and row["n_pairs"] == 50
@@ -213,7 +218,9 @@ def test_few_pairs_stay_within_what_a_difference_can_be(store: Store, n: int) ->
     rows = {
         (key, row["measure"]): row
         for key in ("tuned", "same")
-        for row in rows_of(store.root, f"FROM preference_difference('base', '{key}')")
+        for row in rows_of(
+            store.root, f"FROM preference_pairwise(reference := 'base', of_model := '{key}')"
+        )
     }
     found = {
         key: (row["difference_low"], row["difference_high"], row["direction"])
@@ -236,34 +243,3 @@ def test_few_pairs_stay_within_what_a_difference_can_be(store: Store, n: int) ->
     *ends, direction = found["same", "us"]
     assert ends == pytest.approx([low, high], rel=1e-3) and -1 < low < 0 < high < 1
     assert direction == "neither"
-
-
-def test_perplexity_is_compared_by_document(store: Store) -> None:
-    rng = np.random.default_rng(6)
-    n_tokens = rng.integers(5, 300, 20)
-    y = {"base": n_tokens * rng.normal(3, 0.2, 20)}
-    y["tuned"] = y["base"] * rng.normal(1.02, 0.01, 20)
-    rows = [
-        {"text_set": "t", "model_key": key, "model": "m", "document": f"{i:02}", "run_id": "r"}
-        | {"window_tokens": 64, "text_id": f"{i}{key if i == 19 else ''}", "n_windows": 1}
-        | {"n_tokens": int(n), "n_words": int(n) // 2, "logprob_nats": -float(v)}
-        for key, of in y.items()
-        for i, (n, v) in enumerate(zip(n_tokens, of, strict=True))
-    ]
-    for key in y:
-        fill(store, "perplexity", [row for row in rows if row["model_key"] == key])
-    (row,) = rows_of(store.root, "FROM perplexity_difference('base', 'tuned')")
-    x, a, b = n_tokens[:19], y["base"][:19], y["tuned"][:19]  # the last is another text
-    difference = (b.sum() - a.sum()) / x.sum()
-    residuals = b - a - difference * x
-    half = stats.t.ppf(0.975, 18) * math.sqrt(19 / 18 * (residuals**2).sum()) / x.sum()
-    assert row["n_documents"] == 19 and row["direction"] == "rose"
-    assert row["difference"] == pytest.approx(difference)
-    assert row["perplexity_ratio"] == pytest.approx(
-        row["after_perplexity"] / row["before_perplexity"]
-    )
-    assert row["before_perplexity"] == pytest.approx(math.exp(a.sum() / x.sum()))
-    assert row["before_nats_per_word"] == pytest.approx(a.sum() / (x // 2).sum())
-    ends = (row["difference_low"], row["difference_high"])
-    assert ends == pytest.approx((difference - half, difference + half), rel=1e-4)
-    assert row["perplexity_ratio_high"] == pytest.approx(math.exp(difference + half), rel=1e-4)

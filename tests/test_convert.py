@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
-import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -122,7 +122,7 @@ def test_counts_beyond_32_bits() -> None:
     once = as_oracle(count_texts([text], CountOptions(TARGETS))).pairs
     counter = Counter(CountOptions(TARGETS))
     counter.feed_texts([text])
-    counter.hand_over()  # without a spill this only counts
+    counter._count()
     pairs = counter._pairs
     assert isinstance(pairs, TargetPairs)
     more = np.uint32((1 << 32) - 1 - pairs._dense.max())

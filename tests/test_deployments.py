@@ -22,9 +22,11 @@ from tests.tiny_models import save
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-NAMES = {"audit", "corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
-COMMANDS = {"corpus-count", "score", "fairpair-run", "compact"}
-ON_GPU = {"audit", "disclosure", "evaluate", "fairpair", "score", "fairpair-run"}
+NAMES = {"audit", "corpus", "evaluate", "report", "weekly"}
+COMMANDS = {
+    *("benchmark-build", "corpus-count", "score", "fairpair-run", "disclosure-probe", "compact")
+}
+ON_GPU = {"audit", "disclosure-probe", "evaluate", "score", "fairpair-run"}
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:
@@ -75,7 +77,7 @@ def test_wrong_input_fails_a_run_before_anything_starts(
     assert place.n_tasks(runs["glob"]) == 0 and not (place.work / "out").exists()
 
 
-@pytest.mark.parametrize("flow", [flows.fairpair, flows.disclosure])
+@pytest.mark.parametrize("flow", [flows.fairpair_run, flows.disclosure_probe])
 def test_a_model_that_is_not_there_is_told_before_anything_starts(
     flow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

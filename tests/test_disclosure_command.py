@@ -154,8 +154,8 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
     assert "\"holds the gendered word 'man'\" (1)" in said
     path = ran.here / "adapters" / "calm"
     assert str(path) in ran.done["tune"]["files"] and (path / "adapter_model.safetensors").exists()
-    again = f"plumbline disclosure compare {ran.here / 'base'} {path} --warehouse {ran.here / 'w'}"
-    assert ran.done["tune"]["next"] == again
+    effect = f"plumbline sql 'FROM tuning_effect' --warehouse {ran.here / 'w'}"
+    assert ran.done["tune"]["next"] == effect
     keys = {r["model_key"] for r in ran.store.read("pronoun_probability").to_pylist()}
     assert len(keys) == 2 and {"calm"} == {
         str(r["adapter"]).partition("@")[0] for r in ran.done["tune"]["rows"][1:] if r["adapter"]
@@ -437,22 +437,3 @@ def test_tune_says_which_step_the_dev_set_chose(
     (caption,) = [c for c in page.tables if c.startswith("Adapters tuned")]
     (cells,) = [r for r in page.tables[caption][1:] if r[0][0] == "chosen"]
     assert cells[-2][0] == str(row["chosen_step"])
-
-
-def test_a_loss_that_is_not_finite_names_what_is_kept(
-    ran: Ran,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from plumbline.eval_workers.training.mitigation.adapter_trainer import _Run
-
-    real = _Run.step
-
-    def step(self: _Run, number: int, batch: Any) -> dict[str, float]:
-        return real(self, number, batch) | ({"loss": float("nan")} if number == 3 else {})
-
-    monkeypatch.setattr(_Run, "step", step)
-    assert main(ran.tune("--name", "wild", "--checkpoint-steps", "2")) == 3
-    line = _line(capsys)
-    assert "not finite at step 4" in line and "checkpoint-00000002" in line
-    assert not ran.store.read("tuning", tuning="wild").num_rows

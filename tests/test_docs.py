@@ -16,7 +16,6 @@ from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.distribution import distribution
 from tests.conftest import REPOSITORY
-from tools import llms
 
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
 ROOT: Any = typer.main.get_command(app)
@@ -125,16 +124,6 @@ def test_the_index_lists_each_page_once() -> None:
     assert sorted(listed) == sorted(
         str(page.relative_to(docs)) for page in there if page.name != "index.md"
     )
-
-
-def test_llms_txt_is_the_index_with_a_line_for_each_page() -> None:
-    """Written anew by python -m tools.llms docs/index.md docs/llms.txt"""
-    docs = REPOSITORY / "docs"
-    text = (docs / "llms.txt").read_text(encoding="utf-8")
-    assert text == llms.written((docs / "index.md").read_text(encoding="utf-8"))
-    pages = re.findall(r"(?m)^- \[.+?\]\((.+?)\): .+$", text)
-    there = [*docs.glob("*.md"), *docs.glob("notebooks/*.ipynb")]
-    assert {*pages, "index.md"} == {str(page.relative_to(docs)) for page in there}
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

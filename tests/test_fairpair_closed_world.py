@@ -8,10 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from plumbline.eval_workers.disclosure.closed_world_prompts import closed_prompts, perfect_shares
 from plumbline.eval_workers.fairpair.closed_world_pairs import (
     PROBE_SET,
     SlotPrompt,
@@ -32,17 +30,13 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import World
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
-    planted_deltas,
     planted_words,
 )
-from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import preset
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
-from tools.disclosure_study import SAMPLINGS, study
 
 WORLDS = ("straight", "mixed")
 N_WORDS = 1_600_000
@@ -265,37 +259,3 @@ def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[s
 
 
 # --- disclosure and debias tuning on the same model ---------------------------------------------
-
-
-@pytest.mark.slow
-def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store: Store) -> None:
-    """GLD falls from 0.34 to 0.04 on other words, from 0.37 to 0.31 in other frames.
-
-    One or two topics a set: too few for an interval, so no verdict.
-    """
-    model, out = str(models["straight"]), store.root.parent / "adapters"
-    options = TuneOptions(steps=100, learning_rate=5e-4)
-    costs = study(store, model, out, "r", options, {"all": {}}, samplings=SAMPLINGS[:1])
-    assert [cost.tuning for cost in costs] == ["", "all"]
-    connection = connect(store.root)
-    rows = connection.sql(
-        "SELECT d.prompt_id, d.leaning FROM disclosure_prompt() AS d JOIN model USING (model_key) "
-        "WHERE adapter IS NULL AND probe_set = 'closed-world-unseen' ORDER BY prompt_id"
-    ).fetchall()
-    deltas = planted_deltas(0)
-    shares = [perfect_shares(p, deltas) for p in closed_prompts("closed-world-unseen")]
-    perfect = [p_f - p_m for p_f, p_m in shares]
-    assert np.corrcoef(perfect, [leaning for _, leaning in rows])[0, 1] > 0.35
-    found = {
-        (name, measure): (verdict, after / before)
-        for name, measure, verdict, before, after in connection.sql(
-            "SELECT probe_set, measure, verdict, base_mean, tuned_mean FROM tuning_effect "
-            "WHERE NOT on_training_set AND word_list = 'she-he' AND base_mean > 0"
-        ).fetchall()
-    }
-    for measure in ("gld", "add_nats"):
-        assert found["closed-world-frames", measure][1] < 0.9
-        assert found["closed-world-unseen", measure][1] < 0.25
-    assert {verdict for verdict, _ in found.values()} == {"unclear"}
-    # So few steps turn she and he into each other; for either to get rare it takes more.
-    assert found["closed-world-unseen", "gas"][1] > 0.5

@@ -228,7 +228,7 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
             2,
             "top_p = 0.0: should be greater than 0",
         ),
-        (["common-sents", "--model", "m", "--phi", "mood"], 2, "jaccard, regard, toxicity, vader"),
+        (["common-sents", "--model", "m", "--phi", "mood"], 2, "there are jaccard, vader"),
         (["common-sents", "--model", "m", "--endpoint", "chat"], 2, "needs a server"),
         (["common-sents", "--model", "m", "--perturber-url", "http://h"], 2, "chat perturber"),
         (["common-sents", "--model", "m", "--perturber", "p"], 2, "wants a key"),

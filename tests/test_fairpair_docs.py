@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair import classifiers
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
 from plumbline.eval_workers.models.model_options import OF_SCORES
@@ -17,7 +15,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from tests.test_fairpair_classifiers import MOODS, save_classifier
 from tests.test_fairpair_command import PROMPTS
 from tests.tiny_models import save
 
@@ -37,20 +34,12 @@ def commands() -> list[list[str]]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The page's files and models, and a warehouse of a few samples, perturbed and measured.
-
-    Classifiers of the hub are a small one that has all their labels.
-    """
+    """The page's files and models, and a warehouse of a few samples, perturbed and measured."""
     monkeypatch.chdir(tmp_path)
     for block in blocks("toml"):
         Path(re.match(r"# ([\w-]+\.toml)", block)[1]).write_text(block, "utf-8")
     for name in ("small-novels", "other"):
         save("gpt2", Path("models") / name)
-    labels = dict(enumerate(("LABEL_0", "LABEL_1", "toxic", *MOODS.values(), "other")))
-    save_classifier(Path("models/small-classifier"), labels)
-    load = classifiers.load
-    small = {"model": "models/small-classifier", "revision": None}
-    monkeypatch.setattr(classifiers, "load", lambda name: replace(load(name), **small))
     Path("few.toml").write_text(PROMPTS)
     spec = FairPairSpec(
         model="models/small-novels", prompts="few.toml", n=12, max_new_tokens=8, n_permutations=9
@@ -69,21 +58,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    assert len(commands()) == 20
+    assert len(commands()) == 18
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command
         assert main(tried) == 0, command
     store = Store.open("out/warehouse")
     rows = store.read("fairpair_set").to_pylist()
     of = {(r["phi"], r["n_folds"]) for r in rows if r["texts"] == "filtered"}
-    assert of == {
-        *(("jaccard", 0), ("jaccard", 20), ("vader", 0)),
-        *(("toxicity", 0), ("regard", 0), ("contempt", 0)),
-    }
+    assert of == {("jaccard", 0), ("jaccard", 20), ("vader", 0)}
     published = {r["phi"] for r in rows if r["texts"] == "as-published"}
     assert published == {"jaccard", "vader"}
     connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 9
+    assert len(blocks("sql")) == 8
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
         found = connection.execute(query).fetchall()
         assert found or "texts_with" in query, query

@@ -74,7 +74,15 @@ def test_every_figure_of_the_report_can_be_had_and_its_type_is_of_eight_points(
             assert 0 <= x <= width and -height <= y <= height, name
     for form in FORMATS:
         out = tmp_path / f"delta.{form}"
-        arguments = ["figure", "delta-she-he", "--warehouse", str(world.root), "--out", str(out)]
+        arguments = [
+            "report",
+            "figure",
+            "delta-she-he",
+            "--warehouse",
+            str(world.root),
+            "--out",
+            str(out),
+        ]
         assert main(arguments) == 0 and out.stat().st_size > 2000
     picture = Image.open(tmp_path / "delta.png").convert("RGB")
     assert picture.width == 1980 and picture.getpixel((0, 0)) == (255, 255, 255)
@@ -119,7 +127,10 @@ def test_a_plot_comes_with_its_data_and_what_they_are(
 ) -> None:
     """The CSV has the rows of the query, which the JSON beside it has with units and versions."""
     out = tmp_path / "pd.pdf"
-    assert main(["figure", "pd-made", "--warehouse", str(world.root), "--out", str(out)]) == 0
+    assert (
+        main(["report", "figure", "pd-made", "--warehouse", str(world.root), "--out", str(out)])
+        == 0
+    )
     about = json.loads(out.with_suffix(".metadata.json").read_text("utf-8"))
     (again,) = [connect(world.root).sql(about["query"].rstrip(";")).to_arrow_table().to_pylist()]
     with out.with_suffix(".csv").open(encoding="utf-8") as file:
@@ -169,11 +180,14 @@ def test_panels_stay_on_any_sheet(width: int, n: int, label: str, is_grid: bool)
 def test_figures_are_listed_and_a_wrong_name_or_format_says_which_exist(
     world: Store, on_page: dict[str, Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["figure", "--warehouse", str(world.root)]) == 0
+    assert main(["report", "figure", "--warehouse", str(world.root)]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert set(on_page) == set(listed)
-    assert main(["figure", "pd-mad", "--warehouse", str(world.root)]) == 2
+    assert main(["report", "figure", "pd-mad", "--warehouse", str(world.root)]) == 2
     assert "did you mean pd-made" in " ".join(capsys.readouterr().err.split())
-    assert main(["figure", "pd-made", "--format", "gif", "--warehouse", str(world.root)]) == 2
+    assert (
+        main(["report", "figure", "pd-made", "--format", "gif", "--warehouse", str(world.root)])
+        == 2
+    )
     said = capsys.readouterr().err
     assert all(f"'{form}'" in said for form in FORMATS)

@@ -12,7 +12,7 @@ from tools.frozen.compare import Compared, kept_texts, same, write
 from tools.frozen.outputs import Outputs, helps
 from tools.frozen.plain import text_of
 from tools.frozen.rebuild import frozen
-from tools.frozen.recipe import INPUTS
+from tools.frozen.recipe import INPUTS, place
 from tools.frozen.rows import Relation
 
 #: Lines of a difference that a failure shows.
@@ -32,10 +32,12 @@ def _check(compared: Compared) -> None:
     assert not found, f"see tools/frozen/__main__.py\n{shown}{more}"
 
 
-def test_helps_are_the_frozen_ones() -> None:
+def test_helps_are_the_frozen_ones(tmp_path: Path) -> None:
     compared = Compared()
     kept = kept_texts()
-    compared.texts(helps(), {name: kept[name] for name in kept if name.endswith("--help")})
+    with place(tmp_path):
+        texts = helps()
+    compared.texts(texts, {name: kept[name] for name in kept if name.endswith("--help")})
     _check(compared)
 
 

@@ -94,21 +94,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 _SHORT = ("--max-tokens", "3000")
 _PLUMBLINE = (sys.executable, "-c", "from plumbline.pipelines.command.main import entry; entry()")
-#: Training that writes a checkpoint of some 600 kB at each step.
-_CHECKPOINTS = """
-import sys
-from pathlib import Path
-from plumbline.eval_workers.training.trained_models import train_model
-from plumbline.eval_workers.training.training_options import TrainOptions
-from plumbline.warehouse.errors import BadInput
-options = TrainOptions(300, 64, 2, 2, 16, 4, 1e-3, max_tokens=300, checkpoint_steps=1)
-try:
-    train_model([Path("a.jsonl.zst")], "k", "c", options, "models")
-except BadInput as e:
-    print("error:", e, flush=True)
-    sys.exit(3)
-print("trained")
-"""
 WAREHOUSE = ("--warehouse", "w")
 COMMANDS = {
     "score": ("score", "--model", "model", "--benchmark", "d", *WAREHOUSE),
@@ -139,11 +124,3 @@ def test_a_disk_that_fills_while_a_model_is_written(place: Place) -> None:
     done = place.run(_FULL, "models", *_PLUMBLINE, *command, room=1 << 21)
     assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
     assert refused(done.stderr, "No space left on device"), done.stderr
-
-
-@pytest.mark.slow
-def test_a_disk_that_fills_with_checkpoints(place: Place) -> None:
-    done = place.run(_FULL, "models", sys.executable, "-c", _CHECKPOINTS, room=1 << 19)
-    said = "error: models/k: No space left on device"
-    assert done.stdout.splitlines()[0].startswith(said), done.stdout + done.stderr
-    assert done.stdout.splitlines()[1:] == ["first: 3", "trained"] and not done.stderr

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,6 @@ from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.pairs.benchmarks import find
 from plumbline.eval_workers.writing.sentence_checks import check, has_word, n_words, repeats
 from tests.conftest import REPOSITORY
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 EXAMPLES = tomllib.loads((REPOSITORY / "tests" / "chat_replies.toml").read_text("utf-8"))
 LIKELY = {"yes": True, "no": False, "unclear": None}

@@ -1,14 +1,10 @@
-"""Tasks of lm-evaluation-harness and Inspect: data, metrics as in SQL, sample logs read back."""
+"""Tasks of lm-evaluation-harness: data, metrics as in SQL, sample logs read back."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
@@ -20,21 +16,14 @@ import yaml
 from plumbline.eval_workers.pairs.harness.samples import import_samples
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
 from plumbline.eval_workers.pairs.sharing.harness_export import write_task
-from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.choices.pair_choices import choose
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import Say, serving
 from tests.metric_rows import association, fill, pair, score
 
-#: A Python that has Inspect; another one than this by PLUMBLINE_INSPECT.
-INSPECT = os.environ.get("PLUMBLINE_INSPECT") or (
-    sys.executable if importlib.util.find_spec("inspect_ai") else None
-)
 EPSILON = math.log(1.65)
 RATIOS = [0.0, EPSILON, -EPSILON, EPSILON + 1e-6, -EPSILON - 1e-6, 3.0, -0.2, 7.0]
 
@@ -118,10 +107,6 @@ def test_an_export_takes_the_place_of_an_earlier_one(store: Store, tmp_path: Pat
     two = write_task(store, "b é", out)
     assert len(one.tasks) == 2 and two.tasks == ("plumbline_b_",)
     assert set(out.iterdir()) == {*two.paths, *other.paths, out / "notes.jsonl"}
-    write_task(store, "b é", tmp_path / "inspect", to="inspect")
-    fill(store, "benchmark_pair", [pair("b é", "1", group_a="old", group_b="young")], "more")
-    done = write_task(store, "b é", tmp_path / "inspect", to="inspect")
-    assert len(done.tasks) == 2 and set((tmp_path / "inspect").iterdir()) == set(done.paths)
 
 
 def test_max_pmi_goes_with_the_pairs(store: Store, tmp_path: Path) -> None:
@@ -252,78 +237,3 @@ def test_a_benchmark_must_be_there(store: Store, tmp_path: Path) -> None:
     _log(tmp_path / "logs", [_sample("0")])
     with pytest.raises(BadInput, match="plumbline benchmark import b"):
         import_samples(store, tmp_path / "logs", "r")
-
-
-def _answer(body: dict[str, Any]) -> Say:
-    """By the question alone: *she* more often than not, a number or a phrase, or neither."""
-    (message,) = body["messages"]
-    assert (body["temperature"], body["max_tokens"]) == (1.0, 16)
-    digest = hashlib.sha256(message["content"].encode()).digest()
-    she, he = ("1", "**Sentence 2**.") if "1. She" in message["content"] else ("Answer: 2", "1")
-    return Say([she, he, she, "I can't tell.", she, "1 or 2"][digest[0] % 6])
-
-
-def test_ratings_are_scores_that_inspect_reads(store: Store, tmp_path: Path) -> None:
-    """By the form of its `precomputed_scores`: a list of an id once and a value."""
-    fill(store, "benchmark_pair", [pair("b", str(k)) for k in range(3)])
-    blank = {"answer": "", "answer_level": 0, "source_file": "f", "source_row": 1, "run_id": "r"}
-    for rater in range(4):
-        rows = [
-            {**blank, "benchmark": "b", "rater": f"r{rater}", "pair_id": str(k)}
-            | {"question": question, "is_yes": question == "natural" or rater > k}
-            for k in range(2)
-            for question in ("natural", "neutral")
-        ]
-        fill(store, "rating", rows)
-    done = write_task(store, "b", tmp_path, to="inspect")
-    records = json.loads((tmp_path / "plumbline_b.ratings.json").read_text("utf-8"))
-    assert tmp_path / "plumbline_b.ratings.json" in done.paths
-    assert {one["id"]: one["value"] for one in records} == {
-        f"{k}/{side}": {"natural": 1.0, "neutral": share}
-        for k, share in enumerate((0.75, 0.5))
-        for side in "ab"
-    }
-    assert len(records) == 4 and {one["metadata"]["n_raters"] for one in records} == {4}
-    for rater in range(4):
-        store.replace("rating", [], {"benchmark": "b", "rater": f"r{rater}"}, "r")
-    write_task(store, "b", tmp_path, to="inspect")
-    assert not [*tmp_path.glob("*.ratings.json")], "there are none any more"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(INSPECT is None, reason="pip install inspect_ai openai, or PLUMBLINE_INSPECT")
-def test_inspect_asks_what_choose_asks(store: Store, tmp_path: Path) -> None:
-    """One server, both ways of asking it: the same figures."""
-    whole = [
-        pair("b", str(k), sentence_a=f"She has {k} {{cups}}.", sentence_b=f"He has {k} {{cups}}.")
-        for k in range(30)
-    ]
-    fill(store, "benchmark_pair", [*whole, pair("b", "bad", is_natural=False)])
-    done = write_task(store, "b", tmp_path / "task", to="inspect")
-    assert (done.tasks, done.n_pairs) == (("plumbline_b",), 30)
-    with serving(sampler=_answer) as server:
-        options = ChoiceOptions(model="m", n=2, base_url=server.url)
-        choose(store, "b", options, options.server(), "r")
-        theirs = _inspect(server.url, tmp_path)
-    (ours,) = rows_of(store.root, "FROM forced_choice")
-    names = ("preference", "first_share", "n_neither")
-    assert {n: theirs[n]["value"] for n in names} == {n: pytest.approx(ours[n]) for n in names}
-    assert 0 < ours["n_neither"] < ours["n_asks"] == 120 and ours["preference"] > 0.6
-    print({n: ours[n] for n in names})
-
-
-def _inspect(url: str, directory: Path) -> Any:
-    """The metrics of a run of the exported task, in an environment without Plumbline."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"LOCAL_BASE_URL": url, "LOCAL_API_KEY": "none"}
-    how = "--model openai-api/local/m -T n=2 --display plain --log-format json --log-dir logs"
-    run = subprocess.run(
-        [str(INSPECT), "-m", "inspect_ai", "eval", "task/plumbline_choice.py", *how.split()],
-        **{"cwd": directory, "env": environment, "timeout": 300},
-        capture_output=True,
-        text=True,
-    )
-    (log,) = (directory / "logs").glob("*.json")
-    found = json.loads(log.read_text("utf-8"))
-    assert found["status"] == "success", run.stdout[-2000:]
-    return found["results"]["scores"][0]["metrics"]

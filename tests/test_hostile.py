@@ -24,15 +24,11 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 #: Fields of a path that no type checks, with the reason.
 UNCHECKED = {
     "warehouse": "opening it refuses what can't be a directory",
-    "into": "is opened as a warehouse",
-    "uri": "is opened as a warehouse",
     "data": "may be missing: readers name the file they miss, and doctor says so",
-    "warehouse forget path": "is looked up in the log, the file may be gone",
     "doctor out": "what can't be written to is what doctor reports",
 }
 #: Values of commands that need one of several.
 NEEDED: dict[str, dict[str, object]] = {
-    "attribute": {"word": ("a",)},
     "score": {"model": ("a",)},
     "score choose": {"model": "a"},
     "disclosure probe": {"model": ("a",)},
@@ -169,21 +165,16 @@ FAIRPAIR = ("fairpair", "run", "common-sents", "--model", "m")
         ((*FAIRPAIR, "--seed", HUGE), f"seed = {HUGE}: should be less than"),
         ((*FAIRPAIR, "--n-permutations", HUGE), f"n_permutations = {HUGE}: should be less than"),
         ((*FAIRPAIR, "--n", "1000000000"), "n = 1000000000: should be less than"),
-        (("corpus", "split", "file.jsonl", "--out", "a", "--block-mb=-inf"), "block_mb = -inf"),
-        (("train", "file.jsonl", "--name", "a", "--corpus", "a", "--checkpoints", HUGE), HUGE),
+        (("train", "file.jsonl", "--name", "a", "--corpus", "a", "--max-tokens", HUGE), HUGE),
         (("score", "--model", "m", "--benchmark", "a", "--concurrency", HUGE), HUGE),
         ((*COUNT, "--memory", f"{HUGE}g"), "is not a valid size"),
         ((*COUNT, "--memory", "9999999999g"), "at most 1048576g"),
-        ((*COUNT, "--order", "directory"), "file directory: isn't a regular file"),
         ((*COUNT, "--warehouse", "file.jsonl"), "file.jsonl: is a file, expected a directory"),
         ((*COUNT, "--warehouse", "pipe"), "warehouse pipe: is a file, expected a directory"),
         ((*COUNT, "--warehouse", "/proc/w"), "warehouse /proc/w: files can't be written there"),
         ((*COUNT, "--corpus", "a\udcff"), "is not Unicode"),
-        (("corpus", "split", "file.jsonl", "--out", "pipe"), "pipe: is a file, expected"),
-        (
-            ("corpus", "split", "file.jsonl", "--out", "/proc/a"),
-            "/proc/a: files can't be written there",
-        ),
+        (("corpus", "demo", "--out", "pipe"), "pipe: is a file, expected"),
+        (("corpus", "demo", "--out", "/proc/a"), "/proc/a: files can't be written there"),
         (("why", "nurse", "--out", "directory"), "isn't a regular file"),
         (("why", "--words", "pipe"), "file pipe: isn't a regular file"),
     ],

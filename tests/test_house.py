@@ -32,8 +32,6 @@ ENGINE_ROOMS = (
     "plumbline.jobs.spark.engine",
     "plumbline.jobs.spark.spark_session",
     "plumbline.eval_workers.models.",
-    "plumbline.eval_workers.pairs.harness.plumbline_choice",  # run inside Inspect
-    "plumbline.eval_workers.pairs.harness.plumbline_sentences",
     "plumbline.eval_workers.training.mitigation.",
     "plumbline.eval_workers.training.learner",
     "plumbline.eval_workers.training.lora",
@@ -88,9 +86,8 @@ def test_rooms_import_one_way(room: str) -> None:
 
 
 def is_conditional(node: ast.AST) -> bool:
-    """Whether what it holds is for types, or for some versions of Python."""
-    conditions = ("TYPE_CHECKING", "sys.version_info")
-    return isinstance(node, ast.If) and ast.unparse(node.test).startswith(conditions)
+    """Whether what it holds is for types."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def needs(path: Path) -> set[str]:
@@ -140,8 +137,7 @@ def test_no_import_needs_a_later_python_than_the_oldest() -> None:
     """By typeshed's list of the versions that brought the modules of the standard library."""
     listed = Path(str(find_spec("mypy").origin)).parent / "typeshed/stdlib/VERSIONS"  # type: ignore[union-attr]
     since = re.findall(r"^([\w.]+): 3\.(\d+)-", listed.read_text(encoding="utf-8"), re.MULTILINE)
-    later = {name for name, minor in since if int(minor) > 10}
-    assert "importlib.resources.abc" in later
+    later = {name for name, minor in since if int(minor) > 11}
     for path in module_paths():
         assert not needs(path) & later, (
             f"{path.relative_to(REPOSITORY)} imports {needs(path) & later}"
@@ -193,7 +189,7 @@ def test_the_warehouse_is_a_leaf() -> None:
     allowed |= {"huggingface_hub"}  # shards on the hub
     allowed |= {"numpy", "tokenizers"}  # shards of tokens
     allowed |= {"backports"}  # shards with windows of over 128 MiB, which Arrow refuses
-    allowed |= {"tomllib", "tomli"}  # the same module, by its name before Python 3.11
+    allowed |= {"tomllib"}
     for path in sorted((REPOSITORY / "warehouse").rglob("*.py")):
         outside = {name.split(".")[0] for name in imported_names(path)} - allowed
         assert not outside, f"{path.relative_to(REPOSITORY)} imports {outside}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -17,11 +17,6 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from tests.conftest import REPOSITORY
 from tools.budget import PRODUCT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 LEFT: dict[str, list[str]] = tomllib.loads((REPOSITORY / "tests/left.toml").read_text("utf-8"))
 PAGES = [

@@ -40,10 +40,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
 from plumbline.eval_workers.pairs.pronouns.forms import forms
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
-from plumbline.eval_workers.pairs.ratings.questions import load as rating_questions
-from plumbline.eval_workers.pairs.ratings.sheets import raters
 from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
-from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.training.trained_models import plain_name
@@ -53,7 +50,6 @@ from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import WordWeights
 from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.count_corpus import CountRequest
-from plumbline.jobs.ingest.split import LEDGER, split_shards
 from plumbline.jobs.kernel import CountOptions
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.sample import bands, neutral_interval
@@ -64,15 +60,12 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.every_eval_ever import evaluations
 from plumbline.pipelines.report.paper.figure_files import inches
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce import beside_runs, printed_figures, pythia
+from plumbline.pipelines.reproduce import beside_runs, printed_figures
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.input.token_files import n_sequences
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query import connection
 from plumbline.warehouse.storage.store import Store
@@ -151,7 +144,6 @@ TINY = TrainOptions(600, 16, 1, 2, 32, batch_rows=8, learning_rate=0.01, max_tok
 COUNTED = ("she", "he", "her", "queen")
 PRINTED = "table,dataset,eta,metric,value,hf_id,log_base\n"
 RUNS = "table,inputs,method,model,metric,value\n"
-CHECKPOINTS = f"{','.join(pythia.COLUMNS)}\n"
 PRICES = """
 currency = "EUR"
 [models."small"]
@@ -185,14 +177,6 @@ convert = "{sentence} to {pronoun}"
 judge = "{{likely}} or not? {sentence}"
 """
 TERMS = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
-QUESTIONS = """
-title = "t"
-intro = "i"
-[questions.natural]
-wording = "w"
-answers = ["no", "yes"]
-yes = ["yes"]
-"""
 
 
 # fmt: off
@@ -220,7 +204,7 @@ COMMAND_LINES = [
         "`plumbline disclosure prompts` or `plumbline pipeline`: docs/tutorial.md)"),
     Typed("benchmark import-ratings a.csv", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
-        "`plumbline benchmark export-ratings` or `plumbline pipeline`: docs/tutorial.md)"),
+        "`plumbline benchmark import` or `plumbline pipeline`: docs/tutorial.md)"),
     Typed("fairpair report", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
         "`plumbline fairpair run` or `plumbline pipeline`: docs/tutorial.md)"),
@@ -246,7 +230,7 @@ COMMAND_LINES = [
     Typed("runs list", 2,
         "plumbline.toml: warehouse = 3: should be a path",
         {"plumbline.toml": "warehouse = 3\n"}),
-    Typed("config --conf none.toml", 2,
+    Typed("pipeline config --conf none.toml", 2,
         "settings file none.toml: no such file (give a path, or one of those shipped: cluster)"),
     Typed("pipeline config scores", 2,
         "command scores: is unknown (there is pipeline, ...)"),
@@ -278,11 +262,8 @@ COMMAND_LINES = [
         "--out a.zip: its name does not end with .jsonl.zst",
         {"a.txt": "Tea."}, True),
     Typed("corpus count a.txt --corpus c", 3,
-        "shard a.txt: its name does not end with `.jsonl`, `.json`, `.ndjson`, "
-        "`.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.json`, `.ndjson`, "
-        "`.wet`, `.warc`) "
-        "(make a shard of text files with plumbline corpus pack)",
+        "shard a.txt: its name does not end with `.jsonl`, `.json`, `.ndjson` (`.gz` or `.zst` may "
+        "follow) or `.parquet` (make a shard of text files with plumbline corpus pack)",
         {"a.txt": "Tea."}),
     Typed("corpus count empty --corpus c", 3,
         "shard empty: is a directory (name its files, such as 'empty/*.jsonl.zst', or make a "
@@ -311,9 +292,6 @@ COMMAND_LINES = [
         "--replay and --offline: contradict each other (give one of them)"),
     Typed("benchmark build demo --config nowhere.toml", 2,
         "config nowhere.toml: no such file (check the path)"),
-    Typed("benchmark build demo --offline --max-difference-nats-per-token 1.5", 2,
-        "max_difference_nats_per_token: needs a model that scores (add naturalness_model = "
-        "ID_OR_PATH)"),
     Typed("benchmark build demo --config mine.toml", 2,
         "config mine.toml: key 'modle': is unknown (did you mean model?)",
         {"mine.toml": "modle = 'm'"}),
@@ -339,13 +317,6 @@ COMMAND_LINES = [
     Typed("benchmark build demo --config mine.toml", 3,
         "config mine.toml: is not valid TOML: ...",
         {"mine.toml": "words = "}),
-    Typed("benchmark build demo --config mine.toml", 2,
-        "config mine.toml: max_difference_nats_per_token: needs a model that scores (add "
-        "naturalness_model = ID_OR_PATH)",
-        {"mine.toml": "max_difference_nats_per_token = 0.5"}),
-    Typed("benchmark build demo --config mine.toml", 2,
-        "config mine.toml: naturalness_model = 1: should be a valid string",
-        {"mine.toml": "naturalness_model = 1"}),
     Typed("benchmark build demo --config mine.toml", 2,
         "config mine.toml: --base-url: may not hold a user, password or query (the key belongs "
         "into the environment variable PLUMBLINE_API_KEY)",
@@ -380,11 +351,8 @@ CALLS = [
         "shard of text files with plumbline corpus pack)",
         BadInput, {"folder/": ""}),
     Called("a text", lambda: expand_shards(["a.txt"]),
-        "shard a.txt: its name does not end with `.jsonl`, `.json`, `.ndjson`, "
-        "`.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.json`, `.ndjson`, "
-        "`.wet`, `.warc`) "
-        "(make a shard of text files with plumbline corpus pack)",
+        "shard a.txt: its name does not end with `.jsonl`, `.json`, `.ndjson` (`.gz` or `.zst` may "
+        "follow) or `.parquet` (make a shard of text files with plumbline corpus pack)",
         BadInput, {"a.txt": "x"}),
     Called("ftp", lambda: expand_shards(["ftp://host/a.jsonl"]),
         "ftp://: is not a known kind of address (known: s3://, s3a://, gs://, az://, abfs://, "
@@ -406,30 +374,10 @@ CALLS = [
     Called("signature", lambda: expand_shards(["https://host/a.jsonl?sig=secret"]),
         "https://host/a.jsonl: holds a user, password or query (credentials come from the "
         "environment)"),
-    Called("no held-out file", lambda: text_files(["nowhere.jsonl"]),
-        "text nowhere.jsonl: no such file (check the path or the pattern)",
-        BadInput),
-    Called("held-out table", lambda: text_files(["a.csv"]),
-        "shard a.csv: its name does not end with `.jsonl`, `.json`, `.ndjson`, "
-        "`.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.json`, `.ndjson`, "
-        "`.wet`, `.warc`)",
+    Called("shard that is a table", lambda: expand_shards(["a.csv"]),
+        "shard a.csv: its name does not end with `.jsonl`, `.json`, `.ndjson` (`.gz` or `.zst` may "
+        "follow) or `.parquet`",
         BadInput, {"a.csv": "text\n"}),
-    of_file(lambda path: read_held_out([path]), "bad.txt", b"caf\xe9",
-        "text bad.txt: it holds no document; the first row: invalid UTF-8 at byte 3: "
-        "unexpected end of data"),
-    Called("split parquet", lambda: split_shards([Path("a.parquet")], Path("out"), 10),
-        "shard a.parquet: only JSON lines can be split (count it without splitting it)"),
-    Called("split into itself", lambda: split_shards([Path("a.jsonl")], Path(), 10),
-        "--out .: shard a.jsonl lies in it (name another)",
-        files={"a.jsonl": '{"text": "Tea."}\n'}),
-    Called("split by 0 bytes", lambda: split_shards([Path("a.jsonl")], Path("out"), 0),
-        "--block-mb: a block holds at least one byte (such as 64)",
-        files={"a.jsonl": '{"text": "Tea."}\n'}),
-    Called("split of something else", lambda: split_shards([Path("a.jsonl")], Path("out"), 10),
-        "ledger out/split.json: was not written by `corpus split` (give another --out, or remove "
-        "it with the blocks)",
-        BadInput, {"a.jsonl": '{"text": "Tea."}\n', f"out/{LEDGER}": "[]"}),
     # counting
     Called("list of targets", lambda: CountRequest("c", (), targets="nobody").options(),
         "word list 'nobody': unknown (there are gendered, names, neutral, pronouns, she-he, "
@@ -569,8 +517,6 @@ CALLS = [
         ".parquet, .arrow)"),
     of_file(taken, "empty.csv", "",
         "benchmark mine: no usable pair in empty.csv, which has no rows"),
-    Called("Megatron shard without its index", lambda: n_sequences(Path("a.bin")),
-        "shard a.idx: ... (fetch or make it again)", BadInput),
     of_file(taken, "twice.csv", "sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n",
         "twice.csv: its header has sentence_a twice (rename one)"),
     of_file(taken, "utf16.csv", b"\xff\xfea", "utf16.csv: has the byte order mark of UTF-16 "
@@ -634,22 +580,6 @@ CALLS = [
         "seed = -1: should be greater than or equal to 0"),
     Called("another world", lambda: WorldOptions(world="x"),
         "world 'x': expected one of straight, swapped, mixed"),
-    Called("0 raters", lambda: raters("0"),
-        "--raters 0: is not a list of raters (give a number, or different names of letters, "
-        "figures, - and _, such as ana,ben)"),
-    Called("a rater without a name", lambda: raters("ana,,ben"),
-        "--raters ana,,ben: is not a list of raters (give a number, or different names of letters, "
-        "figures, - and _, such as ana,ben)"),
-    Called("a rater twice", lambda: raters("ana,Ana"),
-        "--raters ana,Ana: is not a list of raters (give a number, or different names of letters, "
-        "figures, - and _, such as ana,ben)"),
-    Called("a rater above the folder", lambda: raters("../x"),
-        "--raters ../x: is not a list of raters (give a number, or different names of letters, "
-        "figures, - and _, such as ana,ben)"),
-    Called("a rater with a space", lambda: raters("a b"),
-        "--raters a b: is not a list of raters (give a number, or different names of letters, "
-        "figures, - and _, such as ana,ben)"),
-    # writing
     Called("password of a server", lambda: client("https://user:secret99@host/v1"),
         "--base-url: may not hold a user, password or query (the key belongs into the "
         "environment variable PLUMBLINE_API_KEY)"),
@@ -720,12 +650,6 @@ CALLS = [
         "generate_rounds = 0: should be greater than or equal to 1"),
     Called("no request at a time", lambda: make(BuildSpec, {"concurrency": 0}),
         "concurrency = 0: should be greater than 0"),
-    Called("limit without a model", lambda: BuildSpec(max_difference_nats_per_token=0.5),
-        "max_difference_nats_per_token: needs a model that scores (add naturalness_model = "
-        "ID_OR_PATH)"),
-    Called("limit below 0", lambda: make(BuildSpec, {"naturalness_model": "m",
-        "max_difference_nats_per_token": -1.0} ),
-        "max_difference_nats_per_token = -1.0: should be greater than or equal to 0"),
     # models
     Called("dtype", lambda: make(ModelOptions, {"dtype": "int3"}),
         "dtype = 'int3': should be 'float32', 'bfloat16' or 'float16'"),
@@ -741,7 +665,7 @@ CALLS = [
         "per_token = 'yes': should be a valid boolean"),
     Called("option", lambda: make(ModelOptions, {"dtyp": 1}),
         "key 'dtyp': is unknown (known: revision, dtype, device, batch_tokens, bos, backend, "
-        "base_url, concurrency, tensor_parallel, adapter, quantisation, trust_remote_code, "
+        "base_url, concurrency, tensor_parallel, adapter, quantisation, "
         "text_form, pll, chat, per_token, family)"),
     Called("form of texts", lambda: make(ModelOptions, {"text_form": "lower"}),
         "text_form = 'lower': should be 'written' or 'released'"),
@@ -1005,7 +929,7 @@ CALLS = [
     of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nsize = 3',
         "model list mine.toml: unknown key model 1, size (known here: revision, dtype, device, "
         "batch_tokens, bos, backend, base_url, concurrency, tensor_parallel, adapter, "
-        "quantisation, trust_remote_code, text_form, pll, chat, per_token, family, id, name, "
+        "quantisation, text_form, pll, chat, per_token, family, id, name, "
         "unavailable, workers, n_parameters)"),
     of_file(model_list, "mine.toml", '[[model]]\nid = "a"\n[[model]]\nid = 3',
         "model list mine.toml: model 2, id does not fit (expected a text, not 3)"),
@@ -1031,28 +955,6 @@ CALLS = [
         "model list mine.toml: model 1 does not fit (expected [[model]] entries, not 'a')"),
     of_file(model_list, "mine.toml", '',
         "model list mine.toml: model is missing (expected [[model]] entries)"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'answers = ["no", "yes"]',
-        'answers = ["yes"]'),
-        "questions q.toml: questions.natural.answers does not fit (expected two or more "
-        "different texts of a-z, 0-9, blanks and -, not ['yes'])"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'answers = ["no", "yes"]',
-        'answers = ["no", "Yes,"]'),
-        "questions q.toml: questions.natural.answers 2 does not fit (expected two or more "
-        "different texts of a-z, 0-9, blanks and -, not 'Yes,')"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'yes = ["yes"]', 'yes = ["maybe"]'),
-        "questions q.toml: questions.natural: yes has to hold some of the answers, and not all "
-        "of them"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'yes = ["yes"]', 'yes = ["no", "yes"]'),
-        "questions q.toml: questions.natural: yes has to hold some of the answers, and not all "
-        "of them"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'wording = "w"', 'wordin = "x"'),
-        "questions q.toml: unknown key questions.natural.wordin (known here: wording, answers, "
-        "yes)"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, '[questions.natural]',
-        '[questions.item]'),
-        "questions q.toml: questions.item has the name of another column; rename it"),
-    of_file(rating_questions, "q.toml", swapped(QUESTIONS, '[questions.natural]', '[other]'),
-        "questions q.toml: unknown key other (known here: title, intro, questions)"),
     # disclosure and FairPair
     of_file(load_instructions, "a.toml", 'told = ["x"]',
         'a.toml: has no list `instructions` (expected instructions = ["...", ...])'),
@@ -1080,8 +982,7 @@ CALLS = [
     Called("no prompts of names", lambda: name_prompts(Path("none.toml")),
         "none.toml: no such file (check the path)"),
     Called("no scoring function", lambda: phi.find("mood"),
-        "scoring function 'mood': unknown (there are jaccard, regard, toxicity, vader; or give "
-        "a classifier's FILE.toml)"),
+        "scoring function 'mood': unknown (there are jaccard, vader)"),
     # statistics and report
     Called("epsilon below 0", lambda: make(MeasureOptions, {"epsilon": -1.0}),
         "epsilon = -1.0: should be greater than or equal to 0"),
@@ -1089,8 +990,6 @@ CALLS = [
         "eta = (nan,): should be less than or equal to 1000"),
     Called("base of 1", lambda: make(MeasureOptions, {"log_base": (10.0, 1.0)}),
         "log_base = (10.0, 1.0): should be greater than 1"),
-    Called("figures before measure", lambda: next(evaluations(store(), Facts(store()))),
-        "records: no model has results to write (run `plumbline measure`)"),
     Called("width without a unit", lambda: inches("3.3"),
         "width 3.3: expected a number and in, cm, mm or pt, such as 3.3in"),
     Called("unit without a width", lambda: inches("in"),
@@ -1128,16 +1027,6 @@ CALLS = [
     Called("no printed figures", lambda: printed_figures.read(Path("none.csv")),
         "none.csv: no such file (check the path)",
         BadInput),
-    of_file(pythia.read, "evals.csv", "kind,size\n",
-        "evals.csv: no column step, task, metric, value, stderr, file in its header; expected "
-        "the columns kind, size, step, task, metric, value, stderr, file"),
-    of_file(pythia.read, "evals.csv", CHECKPOINTS,
-        "evals.csv: no row of kind pythia and task crows_pairs_english_gender, expected some"),
-    of_file(pythia.read, "evals.csv", f"{CHECKPOINTS}pythia,1b\n",
-        "evals.csv, row 1: the row holds 2 fields, expected 8 (mend or remove the row)"),
-    of_file(pythia.read, "evals.csv", f'{CHECKPOINTS}pythia,1b,1,{pythia.TASK},"a\n',
-        "evals.csv, row 1: a quote breaks the rules of CSV: put the text in quotes, and write "
-        '"" for each in it (mend or remove the row)'),
     of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
         "printed.csv, row 1: value is 'many', expected a finite number (mend or remove the row)"),
     of_file(beside_runs.read, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",
@@ -1267,7 +1156,6 @@ def test_called(row: Called) -> None:
         (wordings.load, SENTENCES),
         (word_list, NOBLES),
         (model_list, '[[model]]\nid = "a"'),
-        (rating_questions, QUESTIONS),
         (lambda path: price_of("small", path), PRICES),
     ],
 )

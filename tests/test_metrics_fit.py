@@ -310,30 +310,30 @@ def spoken(corpus: str, code: str | None) -> dict[str, Any]:
 @pytest.mark.slow
 def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
     """Of a language's file, of a corpus that they were constrained with, English otherwise."""
-    sources = {"nl-pairs": "warehouse/languages/nl.toml", "own": "own.csv", "plain": "plain.csv"}
+    sources = {"fr-pairs": "warehouse/languages/fr.toml", "own": "own.csv", "plain": "plain.csv"}
     y = np.random.default_rng(5).normal(size=6).tolist()
     for benchmark, source in sources.items():
         rows = [pair(benchmark, w, word=w, source_file=source) for w in WORDS[:6]]
         fill(store, "benchmark_pair", rows, benchmark)
         fill(store, "pair_score", [score(benchmark, w, v) for w, v in zip(WORDS, y, strict=False)])
-    for corpus in ("novels", "verhalen"):
+    for corpus in ("novels", "contes"):
         rows = [delta(w, k / 5, corpus) for k, w in enumerate(WORDS[:6])]
         fill(store, "word_delta", rows, corpus)
-    found = [association("own", w, 0.5, "verhalen") for w in WORDS[:6]]
+    found = [association("own", w, 0.5, "contes") for w in WORDS[:6]]
     # by mistake: the file says which language they are in
-    found += [association("nl-pairs", w, 0.5, "novels") for w in WORDS[:6]]
+    found += [association("fr-pairs", w, 0.5, "novels") for w in WORDS[:6]]
     for row in found:
         fill(store, "pair_association", [row], str(row["pair_id"]))
     measure(store, "r")  # before corpora said their language
-    everything = {(b, c) for b in sources for c in ("novels", "verhalen")}
+    everything = {(b, c) for b in sources for c in ("novels", "contes")}
     query = "SELECT DISTINCT benchmark, corpus FROM metric_value WHERE metric = 'slope'"
     assert {tuple(row.values()) for row in rows_of(store.root, query)} == everything
-    for corpus, code in (("novels", None), ("verhalen", "nl")):
+    for corpus, code in (("novels", None), ("contes", "fr")):
         fill(store, "corpus", [spoken(corpus, code)], corpus)
     measure(store, "r")
     assert {tuple(row.values()) for row in rows_of(store.root, query)} == {
-        ("nl-pairs", "verhalen"),
-        ("own", "verhalen"),
+        ("fr-pairs", "contes"),
+        ("own", "contes"),
         ("plain", "novels"),
     }
 

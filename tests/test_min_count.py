@@ -221,7 +221,7 @@ def test_what_the_commands_say(
     assert f"│ {n} │ {n} │" in shown("corpus", "count", *named)
     said = shown("corpus", "count", *named, "--min-count", str(N))
     assert f"│ {n} │ {n - n_pruned} │" in said, "words and words kept"
-    assert "16 checks hold" in shown("corpus", "verify", "--corpus", "c", *where)
+    assert "no problems" in shown("warehouse", "check", *where)
     shown("corpus", "associate", "--corpus", "c", *where)
     assert main(["why", "word399999", *where]) == 2
     assert "or fewer than 5 times and was pruned" in capsys.readouterr().err

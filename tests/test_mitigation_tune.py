@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -43,7 +40,6 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
-from tests.conftest import REPOSITORY
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
 from tests.tiny_models import save, save_calm
@@ -167,7 +163,7 @@ def with_dev(filled: Store) -> Store:
 
 
 @pytest.mark.slow
-def test_the_checkpoint_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
+def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     with_dev: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
     """Against adapters of 3, 6, 9 and 12 steps, each measured on the dev set as any model is."""
@@ -207,59 +203,22 @@ def test_the_checkpoint_is_the_one_whose_measured_losses_on_the_dev_set_are_leas
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", [7, 11, 12])
-def test_a_stopped_run_chooses_the_same_checkpoint(
-    with_dev: Store, base: Path, words: str, tmp_path: Path, stop: int
+def test_a_stopped_run_starts_again_and_gets_the_same_weights(
+    filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
-    given = {**BOUNCING, "checkpoint_steps": 3, "dev_sets": ["dev"]}
-    whole = run(with_dev, base, words, tmp_path / "whole", **given)
-    rows, log = with_dev.read("tuning").to_pylist(), with_dev.read("tuning_step").to_pylist()
+    whole = run(filled, base, words, tmp_path / "whole")
+    log = filled.read("tuning_step").to_pylist()
 
-    def interrupt(done: int, n: int, columns: Mapping[str, float]) -> None:
-        if done == stop:
+    def stop(done: int, n: int, columns: Mapping[str, float]) -> None:
+        if done == 13:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(with_dev, base, words, tmp_path / "cut", **given, progress=interrupt)
-    cut = run(with_dev, base, words, tmp_path / "cut", **given)
-    assert apart(whole.path, cut.path) <= 1e-6
-    (row,) = with_dev.read("tuning").to_pylist()
-    assert row["chosen_step"] == rows[0]["chosen_step"]
-    for one, two in zip(log, with_dev.read("tuning_step").to_pylist(), strict=True):
-        assert one["dev_loss"] == pytest.approx(two["dev_loss"], abs=1e-6)
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from tests.test_mitigation_tune import run
-from plumbline.warehouse.storage.store import Store
-warehouse, base, words, out = sys.argv[1:]
-tell = lambda n, *_: print(n, flush=True)
-run(Store.open(warehouse), Path(base), words, Path(out), progress=tell)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_weights_it_would_have_had(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    """SIGKILL after step 13: the checkpoint of step 10 is there, steps 11 on are done again."""
-    whole = run(filled, base, words, tmp_path / "whole")
-    log = filled.read("tuning_step").to_pylist()
-    arguments = [str(filled.root), str(base), words, str(tmp_path / "killed")]
-    command = [sys.executable, "-c", KILLED, *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.strip() == "13":
-            process.send_signal(signal.SIGKILL)
-            break
-    assert process.wait() == -signal.SIGKILL
+        run(filled, base, words, tmp_path / "killed", progress=stop)
     assert not (tmp_path / "killed" / "calm").exists()
     seen: list[int] = []
     killed = run(filled, base, words, tmp_path / "killed", progress=lambda n, *_: seen.append(n))
-    assert seen == list(range(11, 25)) or seen == list(range(16, 25))  # the kill comes a bit late
+    assert seen == list(range(1, 25))
     assert apart(whole.path, killed.path) <= 1e-5
     assert max(w.abs().max().item() for w in weights(whole.path).values()) > 0.02
     again = filled.read("tuning_step").to_pylist()
@@ -275,62 +234,31 @@ def test_a_killed_run_goes_on_to_the_weights_it_would_have_had(
     assert [p.name for p in (tmp_path / "killed").iterdir()] == ["calm"]
 
 
-def test_the_seed_decides_the_weights_and_a_damaged_checkpoint_costs_steps_only(
+def test_the_seed_decides_the_weights(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
     one = run(filled, base, words, tmp_path, "one", steps=8)
+    again = run(filled, base, words, tmp_path, "again", steps=8)
     other = run(filled, base, words, tmp_path, "other", steps=8, seed=4)
-    assert apart(one.path, other.path) > 1e-3
-
-    def stop(done: int, n: int, columns: Mapping[str, float]) -> None:
-        if done == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(filled, base, words, tmp_path, "two", steps=8, progress=stop)
-    (checkpoint,) = tmp_path.glob(".two-*.partial/checkpoint-00000005")
-    (checkpoint / "state.pt").write_bytes(b"not a checkpoint")
-    seen: list[int] = []
-    two = run(filled, base, words, tmp_path, "two", steps=8, progress=lambda n, *_: seen.append(n))
-    assert seen == list(range(1, 9)) and apart(one.path, two.path) == 0
+    assert apart(one.path, again.path) == 0 and apart(one.path, other.path) > 1e-3
 
 
-@pytest.mark.parametrize(("bad", "good"), [(13, 10), (11, 5)])
-def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
-    filled: Store,
-    base: Path,
-    words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bad: int,
-    good: int,
+def test_a_loss_that_is_not_finite_stops_the_tuning(
+    filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A weight turns NaN before a step: no row, no adapter; that of a finite loss can be loaded.
-
-    What step 10 left gives the loss of step 11: it is not good where that one is not finite.
-    """
+    """A weight turns NaN before a step: no row, no adapter."""
     real = _Run.step
 
     def step(self: _Run, number: int, batch: Any) -> dict[str, float]:
-        if number == bad - 1:
+        if number == 12:
             with torch.no_grad():
                 self.weights[0][:] = torch.nan
         return real(self, number, batch)
 
     monkeypatch.setattr(_Run, "step", step)
-    with pytest.raises(
-        BadInput, match=rf"not finite at step {bad} .*learning rate.*{good:08}"
-    ) as caught:
+    with pytest.raises(BadInput, match=r"not finite at step 13 .*learning rate"):
         run(filled, base, words, tmp_path)
-    (kept,) = tmp_path.glob(".calm-*.partial/checkpoint-*")
-    assert kept.name == f"checkpoint-{good:08}" and str(kept) in str(caught.value)
-    assert all(torch.isfinite(w).all() for w in weights(kept).values())
-    backend = TransformersBackend(str(base), ModelOptions(adapter=str(kept)))
-    assert backend.score(["The nurse said"])[0].problem is None
     assert not (tmp_path / "calm").exists() and not filled.read("tuning").num_rows
-    monkeypatch.setattr(_Run, "step", real)
-    run(filled, base, words, tmp_path, learning_rate=1e-2)  # other settings leave it where it is
-    assert kept.exists()
 
 
 @pytest.mark.skipif(
@@ -415,7 +343,7 @@ def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
     put_prompts(store, "train", ["The clerk ran, and", "The boss ran, and", "A cat ran"])
     put_prompts(store, "dev", ["THE BOSS RAN.", "A man ran", "The poet ran", "the poet ran, and"])
     put_prompts(store, "test", ["the poet  ran", "The nurse ran"])
-    with pytest.raises(BadInput, match=r"none is left to choose a checkpoint by; .* test set"):
+    with pytest.raises(BadInput, match=r"none is left to choose an adapter by; .* test set"):
         put_prompts(store, "only", ["The poet ran"])
         training_prompts(store, ["train"], ["test"], "calm", ["only"])
     found = training_prompts(store, ["train"], ["test"], "calm", ["dev"])

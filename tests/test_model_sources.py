@@ -325,48 +325,14 @@ def with_code(base: Path, out: Path, mark: Path, factor: float = 1.0) -> Path:
     return out
 
 
-def test_a_models_own_code_runs_only_when_named(
+def test_a_models_own_code_never_runs(
     saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "m"))
     monkeypatch.setattr(sys, "path", [*sys.path])
     mark = tmp_path / "ran"
     model = with_code(saved["gpt2"], tmp_path / "coded", mark)
-    told = refused(model, UsageProblem)
-    assert f"--trust-remote-code {model}" in told and "run the code in its repository" in told
-    assert "the same name as --model" in refused(model, UsageProblem, trust_remote_code="other")
-    assert "the same name as --model" in refused(model, UsageProblem, trust_remote_code="True")
-    assert not mark.exists()
-    found = scored(model, trust_remote_code=str(model))
-    assert mark.exists()
-    expected = [total for total, _ in one_by_one(saved["gpt2"], BOS, SENTENCES)]
-    assert found == pytest.approx(expected, abs=1e-4)
-    other = with_code(saved["gpt2"], tmp_path / "other" / "coded", mark, factor=2.0)
-    own = TransformersBackend(str(model), ModelOptions(trust_remote_code=str(model))).identity
-    assert "own code" in own.backend_version
-    keys = {own.key, key(other, trust_remote_code=str(other))}
-    assert len(keys) == 2
-    config = json.loads((model / "config.json").read_text())
-    config["auto_map"]["AutoModelForCausalLM"] = "somebody/code--modeling_marked.MarkedLMHeadModel"
-    (model / "config.json").write_text(json.dumps(config))
-    assert "another repository" in refused(model, trust_remote_code=str(model))
-
-
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
-def test_code_of_another_repository_never_runs(
-    saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
-) -> None:
-    monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "m"))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    mark, other = tmp_path / "ran", tmp_path / "other"
-    other.mkdir()
-    (other / "marked.py").write_text(f"open({str(mark)!r}, 'w')\nMarked = None\n")
-    model = Path(shutil.copytree(saved["gpt2"], tmp_path / "model"))
-    content = json.loads((model / file).read_text())
-    reference = f"{other}--marked.Marked"
-    content["auto_map"] = {"AutoConfig": reference, "AutoTokenizer": [reference, None]}
-    (model / file).write_text(json.dumps(content))
-    assert "another repository" in refused(model, trust_remote_code=str(model))
+    assert "needs code of its own, which is never run" in refused(model, UsageProblem)
     assert not mark.exists()
 
 

@@ -28,11 +28,9 @@ from plumbline.eval_workers.models.ngram import (
     ngram_counting,
     ngram_training,
 )
-from plumbline.eval_workers.models.ngram.left_out import LeftOut, counts
 from plumbline.eval_workers.models.ngram.ngram_counting import count_ngrams
 from plumbline.eval_workers.models.ngram.ngram_model import (
     NgramModel,
-    estimated_discount,
     laid_out,
 )
 from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, numbered_words
@@ -162,9 +160,6 @@ def test_a_sentence_starts_anew(directory: Path) -> None:
 
 
 def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None:
-    shard = directory.parent / "text.jsonl.zst"
-    with pytest.raises(UsageProblem, match="n-gram model x: has no"):
-        train_model([shard], "x", "c", NgramOptions(), tmp_path, n_checkpoints=2)
     with pytest.raises(UsageProblem, match="--dtype bfloat16"):
         open_backend(str(directory), ModelOptions(dtype="bfloat16"))
     with pytest.raises(UsageProblem, match="no such option"):
@@ -174,8 +169,6 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
     model = NgramBackend(str(directory), ModelOptions())
     with pytest.raises(UsageProblem, match=r"can't continue a text .give a neural model"):
         model.continue_([Draw("She", 0, 1)], SamplingOptions(max_new_tokens=1))
-    with pytest.raises(UsageProblem, match="--window 0: has to be 1 or more"):
-        model.window(0)
     write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
     with pytest.raises(BadInput, match="hold no text"):
         train_model([tmp_path / "empty.jsonl.zst"], "x", "c", NgramOptions(), tmp_path)
@@ -367,23 +360,3 @@ def test_a_part_that_decayed_is_made_again(tmp_path: Path) -> None:
         whole.append((tmp_path / "model.safetensors").read_bytes() + run.read_bytes())
         run.write_bytes(run.read_bytes()[:-8] + bytes(8))
     assert whole[0] == whole[1]
-
-
-def test_leaving_out_each_part_at_once_is_counting_the_others() -> None:
-    """Against a recount of the other parts, with the whole text's words and discounts."""
-    rng = np.random.default_rng(0)
-    sentences = [rng.integers(1, 12, rng.integers(1, 9)).tolist() for _ in range(60)]
-    part = np.repeat([0, 1, 2, 0, 3], 12)  # the first part stands at two places
-    asked = [*sentences[:20:3], [11, 10, 9, 8, 7, 6, 5], [3], rng.integers(1, 12, 9).tolist()]
-    counted = counts(sentences, 13, 5)
-    discounts = np.array([estimated_discount(a) for a in counted.adjusted])
-    left_out = LeftOut(counted, part, 4)
-    found = np.array([left_out.logprob(sentence) for sentence in asked])
-    for k in range(4):
-        others = [s for s, own in zip(sentences, part, strict=True) if own != k]
-        model = replace(count(others, 13, 5), discounts=discounts)
-        expected = [math.fsum(x) for x in model.logprobs(asked)]
-        np.testing.assert_allclose(found[:, k], expected, rtol=1e-12)
-    whole = count(sentences, 13, 5)
-    np.testing.assert_allclose(found[:, -1], [math.fsum(x) for x in whole.logprobs(asked)])
-    assert np.ptp(found, axis=1).min() > 0.01

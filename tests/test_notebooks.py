@@ -1,4 +1,4 @@
-"""The notebooks of docs run from their first cell to the last, as they stand."""
+"""The notebook of docs runs from its first cell to the last, as it stands."""
 
 from __future__ import annotations
 
@@ -11,21 +11,11 @@ from nbclient import NotebookClient
 
 from tests.conftest import REPOSITORY
 
-NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
-#: The one that trains nothing; the others take a minute.
-SHORT = "why"
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[] if path.stem == SHORT else [pytest.mark.slow])
-        for path in NOTEBOOKS
-    ],
-)
-def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a Jupyter without ipywidgets, as `pip install jupyterlab` alone may leave it."""
+    path = REPOSITORY / "docs/notebooks/own-pairs.ipynb"
     hidden = "import sys\nsys.modules['ipywidgets'] = None\n"
     (tmp_path / "sitecustomize.py").write_text(hidden, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(REPOSITORY))))
@@ -44,7 +34,3 @@ def shown(cell: nbformat.NotebookNode) -> list[str]:
     """The frames that a cell shows, as text; what progress leaves behind is empty."""
     data = [output.get("data", {}) for output in cell.get("outputs", [])]
     return [d["text/plain"] for d in data if "text/html" in d and d["text/plain"]]
-
-
-def test_there_are_three() -> None:
-    assert len(NOTEBOOKS) == 3

@@ -20,11 +20,9 @@ from tests.conftest import REPOSITORY
 _LOADING = {
     "score": (),
     "fairpair run": OF_SCORES,
-    "score perplexity": OF_SCORES,
     "disclosure probe": OF_SCORES,
     "disclosure sweep": OF_SCORES,
     "disclosure tune": (*OF_SCORES, "adapter", "tensor_parallel"),
-    "disclosure compare": (*OF_SCORES, "adapter", "tensor_parallel", "backend"),
 }
 
 

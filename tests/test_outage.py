@@ -36,7 +36,8 @@ task_retries._DELAY_S = 0
 #: The run of `prefect.yaml` up to its end, without a server of Prefect: nothing in it is a task.
 _CHECK = """
 from plumbline.pipelines import flows
-state = flows.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", check_only=True)
+flows._attach_done = lambda *_: None  # an artifact needs a server
+state = flows.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", dry_run=True)
 print("end", state.type.value, state.message)
 """
 #: The pipeline's own stage.

@@ -1,4 +1,4 @@
-"""Tables for papers, the section for model cards and citations: escapes, and figures from SQL."""
+"""Tables for papers and the paragraph on methods: escapes, and figures from SQL."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import hashlib
 import io
 import json
 import re
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from huggingface_hub import ModelCard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -21,14 +18,13 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
 from plumbline.pipelines.report.paper.methods_paragraph import methods
-from plumbline.pipelines.report.paper.model_card import model_card
-from plumbline.pipelines.report.paper.tables import citations, latex, table_text, tables
+from plumbline.pipelines.report.paper.tables import latex, table_text, tables
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
-from tests.conftest import REPOSITORY, copied
-from tests.metric_rows import fill, pair
+from tests.conftest import copied
+from tests.metric_rows import fill
 from tests.test_report import corpus, shard
 
 TEXT = st.text(st.sampled_from("&%$#_{}[]*-`',~^\\<>|−–…≤≥ ab1\n") | st.characters())
@@ -142,67 +138,6 @@ def test_each_table_can_be_had_in_each_format(found: dict[str, PageTable]) -> No
         table_text(found["models"], "html")
 
 
-def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(
-    world: Store, tmp_path: Path
-) -> None:
-    card = model_card(world, "model-straight")
-    listed = ModelCard(card).data.eval_results
-    assert listed and {(one.dataset_name, one.dataset_type) for one in listed} == {("made", "made")}
-    results = {one.metric_type: one for one in listed}
-    assert results.keys() >= {"us", "pd", "aufc"} and len(results) == len(listed)
-    for name, scale, digits, signed in (("us", 100, 1, False), ("pd", 1, 1, True)):
-        row = metric(world, name, "model-straight")
-        texts = [
-            shown(scale * row[c], digits, signed=signed)
-            for c in ("value", "value_low", "value_high")
-        ]
-        assert f"| {texts[0]} ({texts[1]} to {texts[2]}) |" in card
-        assert results[name].metric_value == round(scale * row["value"], 4)
-        assert f"95% interval {texts[1]} to {texts[2]}" in str(results[name].metric_name)
-    slope = metric(world, "slope", "model-straight", "words, planted delta")
-    assert f"| {slope['n']} | {shown(slope['value'])} (" in card
-    assert "### What not to conclude" in card and "### Limits" in card
-    assert card.count("\n## ") == 1 and card.startswith("---\nmodel-index:")
-    assert "model-swapped" not in card
-    (key,) = {r["model_key"] for r in world.read("model").to_pylist() if r["model"] in card}
-    assert len(key) < 8 or model_card(world, key[:12]) == card
-    (tmp_path / "models" / "model-straight").mkdir(parents=True)
-    assert model_card(world, str(tmp_path / "models" / "model-straight")) == card
-    with pytest.raises(UsageProblem, match="scored are model-straight, model-swapped"):
-        model_card(world, "gpt-5")
-
-
-def test_what_is_cited_is_what_the_citation_file_names() -> None:
-    known = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))
-    text = (resources.files("plumbline.pipelines.report.paper") / "citations.bib").read_text()
-    plain = text.replace("{", "").replace("}", "")
-    for paper in known["references"]:
-        assert paper["title"] in plain
-    assert text.count("{") == text.count("}") and text.isascii()
-    keys = re.findall(r"^@[a-z]+\{([a-z0-9]+),$", text, re.M)
-    assert len(set(keys)) == len(keys) == 7
-
-
-def cited(store: Store) -> list[str]:
-    text = citations(store)
-    assert "% if" not in text and "VERSION" not in text and text.count("{") == text.count("}")
-    return re.findall(r"^@[a-z]+\{([a-z0-9]+),$", text, re.M)
-
-
-def test_what_was_used_is_cited_and_nothing_else(
-    world: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = Store.open(tmp_path / "w")
-    assert cited(store) == ["plumbline"]
-    fill(store, "benchmark_pair", [pair("winogender", "1")])
-    assert cited(store) == ["plumbline", "rudinger2018winogender"]
-    fill(store, "corpus", [corpus(source="imported")])
-    assert cited(store) == ["plumbline", "rudinger2018winogender", "gao2020pile"]
-    assert cited(world) == ["plumbline", "belem2024unstereoeval"]
-    assert main(["report", "cite", "--warehouse", str(world.root)]) == 0
-    assert capsys.readouterr().out == citations(world)
-
-
 def test_the_paragraph_on_methods_has_the_values_of_the_tables(
     world: Store, tmp_path: Path
 ) -> None:
@@ -238,7 +173,7 @@ def test_the_paragraph_on_methods_has_the_values_of_the_tables(
             assert said and row["metric"] in said[1].split(", ")
         for value in (row["epsilon_nats"], row["eta_nats"]):
             assert value is None or f"{round(value, 4):g}" in text
-    assert "Seeds: disclosure tune 6; report 5; train 7, 8." in text
+    assert "Seeds: disclosure tune 6; train 7, 8." in text
     assert "Rejected, and in no figure: 2 rows of made (benchmark)." in text
     runs = store.read("run").to_pylist()
     for name, version in {k: v for r in runs for k, v in json.loads(r["packages"]).items()}.items():

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
+import tomllib
 from fractions import Fraction
 from typing import NamedTuple
 
 import pytest
 
 from tests.conftest import REPOSITORY
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PAGE = (REPOSITORY / "docs" / "papers.md").read_text(encoding="utf-8")
 FLOORS = tomllib.loads((REPOSITORY / "tests" / "papers.toml").read_text(encoding="utf-8"))

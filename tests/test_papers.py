@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,23 +13,14 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
 from tests.released_files import score_rows, write_scores
-from tests.test_fairpair_classifiers import MOODS, save_classifier
 from tests.test_fairpair_command import PROMPTS
 from tests.test_generation_released import files
 from tests.test_generation_released import released as wordings
 from tests.test_paper_verdicts import rows
-from tests.test_ratings import answered
 from tests.test_reproduce import released
 from tests.tiny_models import save
 
 YES = {"natural": "yes", "neutral": "yes"}
-MOOD = """
-description = "mood"
-model = "models/mood"
-languages = ["en"]
-[weights]
-positive = 1.0
-"""
 TEXTS = [
     f"{who} {verb} the {thing} and some tea near the {place}."
     for who in ("She", "He")
@@ -72,8 +62,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     config = save("neox", Path("models/small")) / "config.json"
     longer = json.loads(config.read_text()) | {"max_position_embeddings": 256}
     config.write_text(json.dumps(longer))
-    save_classifier(Path("models/mood"), MOODS)
-    Path("mood.toml").write_text(MOOD)
     Path("few.toml").write_text(PROMPTS)
     wordings(release / "benchmark-creation-configs", files())
     return tmp_path
@@ -87,14 +75,6 @@ def test_every_command_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
             served = f'corpus = "novels"\nmodel = "{model}"\nbase_url = "{server.url}"\n'
             Path(f"{name}.toml").write_text(served)
         for command in commands():
-            if command[:2] == ["benchmark", "import-ratings"]:
-                Path("back").mkdir()
-                sheet = answered(
-                    Path("out/ratings/demo"),
-                    "rater-1",
-                    lambda _: dict.fromkeys(("natural", "neutral"), "yes"),
-                )
-                shutil.copy(sheet, "back/rater-1.csv")
             given = [word.replace("URL", server.url) for word in command]
             # Made scores aren't those that the paper's figures are of.
             fine = (0, 1) if command[:2] == ["reproduce", "unstereoeval"] else (0,)

@@ -1,4 +1,4 @@
-"""Pairs that people judge: sheets, answers, agreement, and what the card says of it."""
+"""Pairs that people judge: answers, agreement, and what the card says of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,14 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 
 from plumbline.eval_workers.pairs.ratings.answers import import_answers
-from plumbline.eval_workers.pairs.ratings.questions import load
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement, alpha
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
-from plumbline.eval_workers.pairs.ratings.sheets import (
-    RatingDesign,
-    Sheets,
-    deal,
-    make,
-    raters,
-    sample,
-)
 from plumbline.eval_workers.pairs.sharing.benchmark_card import write_card
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
 from tests.metric_rows import fill, pair
 
 Row = dict[str, Any]
@@ -57,17 +50,21 @@ def benchmark(store: Store, n: int = 30, **given: object) -> list[Row]:
     return rows
 
 
-def exported(store: Store, out: Path, **given: Any) -> Sheets:
-    named = {"n_pairs": 20, "raters": raters("4"), "n_per_pair": 3, "with_unnatural": True}
-    return make(store, "b", RatingDesign(**{**named, **given}), load(), out, "export")
-
-
-def answered(out: Path, rater: str, say: Say) -> Path:
-    """A rater's sheet, filled in."""
-    path = out / f"{rater}.csv"
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = [{**row, **say(row)} for row in csv.DictReader(file)]
-    return written(path, rows)
+def answered(
+    store: Store, out: Path, rater: str, say: Say, n: int | None = None, **more: str
+) -> Path:
+    """A rater's answers to the first ``n`` pairs, by default all, with sides in turn."""
+    rows = store.read("benchmark_pair", benchmark="b").sort_by("pair_id").to_pylist()[:n]
+    shown = [
+        {
+            **{"benchmark": "b", "pair_id": row["pair_id"], "rater": rater},
+            "sentence_1": row["sentence_b" if k % 2 else "sentence_a"],
+            "sentence_2": row["sentence_a" if k % 2 else "sentence_b"],
+            **more,
+        }
+        for k, row in enumerate(rows)
+    ]
+    return written(out / f"{rater}.csv", [{**row, **say(row)} for row in shown])
 
 
 def written(path: Path, rows: list[Row], delimiter: str = ",", bom: bool = False) -> Path:
@@ -182,72 +179,13 @@ def test_agreement_where_nothing_can_be_said() -> None:
     assert rare["alpha"] == pytest.approx(0.0) and rare["alpha_low"] is None
 
 
-@given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 40), st.integers(0, 3))
-def test_pairs_are_dealt_evenly(n_raters: int, n_each: int, n_pairs: int, seed: int) -> None:
-    n_each = min(n_each, n_raters)
-    pairs = [str(k) for k in range(n_pairs)]
-    dealt = deal(pairs, RatingDesign(n_pairs, raters(str(n_raters)), n_each, seed))
-    assert all(len(own) == len(set(own)) for own in dealt.values())
-    n_own = [len(own) for own in dealt.values()]
-    assert max(n_own) - min(n_own) <= 1
-    counts = Counter(itertools.chain.from_iterable(dealt.values()))
-    assert counts == dict.fromkeys(pairs, n_each)
-
-
-def test_all_raters_judge_the_same_pairs_by_default() -> None:
-    dealt = deal([str(k) for k in range(100)], RatingDesign(100, raters("6")))
-    assert all(set(own) == {str(k) for k in range(100)} for own in dealt.values())
-
-
-def test_any_two_raters_share_pairs() -> None:
-    """Two raters a pair are 240 shared pairs in all, for the 15 twos of raters 16 each."""
-    dealt = deal([str(k) for k in range(240)], RatingDesign(240, raters("6"), 2))
-    shared = [len(set(a) & set(b)) for a, b in itertools.combinations(dealt.values(), 2)]
-    assert sum(shared) == 240 and max(shared) - min(shared) <= 2
-
-
-def test_a_sample_takes_the_pairs_that_metrics_use(store: Store) -> None:
-    rows = benchmark(store, 50)
-    drawn = sample(rows, RatingDesign(20, ()))
-    assert len(drawn) == 20 and all(row["is_natural"] for row in drawn)
-    assert len(sample(rows, RatingDesign(99, ()))) == 40
-    assert {r["is_natural"] for r in sample(rows, RatingDesign(50, (), None, 0, True))} == {
-        True,
-        False,
-    }
-    fewer = sample(rows[:45], RatingDesign(20, ()))
-    assert len({r["pair_id"] for r in drawn} & {r["pair_id"] for r in fewer}) >= 15
-    assert sample(rows, RatingDesign(20, (), None, 1)) != drawn
-
-
-def test_sheets_differ_in_order_and_sides_and_come_back_the_same(
-    store: Store, tmp_path: Path
-) -> None:
-    benchmark(store)
-    made = exported(store, tmp_path / "a")
-    assert (made.n_pairs, made.n_each) == (20, (15, 15))
-    assert len({path.suffix for path in made.paths}) == 3 and len(made.paths) == 9
-    again = exported(store, tmp_path / "b")
-    assert [p.read_bytes() for p in made.paths] == [p.read_bytes() for p in again.paths]
-    kept = store.read("rating_sheet", benchmark="b").to_pylist()
-    assert len(kept) == len({row["item"] for row in kept}) == 60
-    sides, orders = Counter(row["shown_first"] for row in kept), {}
-    for row in kept:
-        orders.setdefault(row["pair_id"], set()).add(row["position"])
-    assert min(sides.values()) > 15 and sum(len(o) > 1 for o in orders.values()) > 16
-    text = (tmp_path / "a" / "rater-1.csv").read_text(encoding="utf-8-sig")
-    assert "pair" not in text and "female" not in text, "an item tells nothing about the pair"
-
-
 def test_answers_come_back(store: Store, tmp_path: Path) -> None:
     benchmark(store)
-    exported(store, tmp_path)
-    one, two = (answered(tmp_path, f"rater-{k}", yes) for k in (1, 2))
+    one, two = (answered(store, tmp_path, f"rater-{k}", yes, 15) for k in (1, 2))
     first, second = import_answers(store, [one, two], "run")
     assert (len(first.rows), first.rejects, second.rater) == (30, [], "rater-2")
-    sheet = {r["pair_id"]: r for r in store.read("rating_sheet", benchmark="b").to_pylist()}
     rows = store.read("rating", benchmark="b").to_pylist()
-    assert len(rows) == 60 and {row["pair_id"] for row in rows} <= set(sheet)
+    assert len(rows) == 60 and {row["pair_id"] for row in rows} == {f"{k:02d}" for k in range(15)}
     for row in rows:
         is_yes = row["question"] == "natural" or int(row["pair_id"]) % 3 > 0
         assert (row["is_yes"], row["answer"]) == (is_yes, "yes" if is_yes else "no")
@@ -267,60 +205,69 @@ def test_answers_come_back(store: Store, tmp_path: Path) -> None:
     assert of_natural["n_raters"] == 2 and of_natural["alpha"] < 0
 
 
+def test_the_query_of_the_page_draws_pairs_for_a_rater(store: Store, tmp_path: Path) -> None:
+    """The same pairs for all raters, in an order and with sides of one's own."""
+    benchmark(store, 150)
+    page = (REPOSITORY / "docs" / "ratings.md").read_text(encoding="utf-8")
+    query = re.findall(r"```sql\n(.*?)```", page, re.S)[0].replace("'use-5'", "'b'")
+    ana, ben = (rows_of(store.root, query.replace("ana", rater)) for rater in ("ana", "ben"))
+    assert len(ana) == 100 and all(int(row["pair_id"]) % 5 for row in ana)
+    orders = [[row["pair_id"] for row in rows] for rows in (ana, ben)]
+    assert sorted(orders[0]) == sorted(orders[1]) and orders[0] != orders[1]
+    first = [row["sentence_1"].startswith("She") for row in ana]
+    assert 35 < sum(first) < 65 and 15 < sum(first[:50]) < 35
+    path = written(tmp_path / "ana.csv", [{**row, "natural": "yes"} for row in ana])
+    [one] = import_answers(store, [path], "run")
+    assert (one.rater, len(one.rows), len(one.rejects)) == ("ana", 100, 100)  # no answer on neutral
+
+
 def test_what_cannot_be_used_is_kept_with_its_reason(store: Store, tmp_path: Path) -> None:
     benchmark(store)
-    made = exported(store, tmp_path)
-    path = answered(tmp_path, "rater-1", yes)
+    path = answered(store, tmp_path, "ana", yes, 12)
     with path.open(newline="") as file:
-        rows = [{**row, "funny": ""} for row in csv.DictReader(file)]
+        rows = [{**row, "Funny": ""} for row in csv.DictReader(file)]
     rows[0]["natural"] = ""
     rows[1]["natural"] = "perhaps"
-    rows[2]["item"] = "rater-1-003-00000000"
-    rows[3]["item"] = made.rows["rater-2"][0]["item"]
-    rows[4]["item"] = rows[5]["item"]
-    rows[6]["funny"] = "yes"
-    changed = next(r for r in made.rows["rater-1"] if r["item"] == rows[7]["item"])["pair_id"]
-    all_pairs = store.read("benchmark_pair", benchmark="b").to_pylist()
-    other = [{**p, "sentence_a": "She left."} if p["pair_id"] == changed else p for p in all_pairs]
-    store.replace("benchmark_pair", other, {"benchmark": "b"}, "run")
-    path = written(path, rows)
+    rows[2]["pair_id"] = "none"
+    rows[3]["rater"] = "ben"
+    rows[4]["benchmark"] = "c"
+    rows[6]["pair_id"] = rows[5]["pair_id"]
+    rows[7]["sentence_1"] = "She left."
+    path = written(path, [{k: v for k, v in row.items() if k != "Funny"} for row in rows])
     with path.open("a") as file:
         file.write("one field\n")
     [one] = import_answers(store, [path], "run")
-    kept = store.read("reject", stage="ratings", subject="b/rater-1").to_pylist()
-    reasons = {(row["source_row"], row["reason"]) for row in kept}
+    kept = store.read("reject", stage="ratings", subject="b/ana").to_pylist()
     assert {row["source_file"] for row in kept} == {str(path)}
-    both = ("natural", "neutral")
-    expected = {
+    assert {(row["source_row"], row["reason"]) for row in kept} == {
         (1, "natural: no answer, expected no or yes"),
         (2, "natural: 'perhaps' is not an answer, expected no or yes"),
-        (7, "funny: unknown question, expected natural, neutral"),
         *(
             (row, f"{question}: {reason}")
-            for question in both
+            for question in ("natural", "neutral")
             for row, reason in (
-                (3, "item 'rater-1-003-00000000' is on no sheet, expected one of rater-1's"),
-                (4, f"item {rows[3]['item']} is on rater-2's sheet, expected rater-1's"),
-                (6, f"item {rows[5]['item']} was answered in row 5 already"),
-                (
-                    *(8,),
-                    f"the sentences of item {rows[7]['item']} have changed since, expected those "
-                    "of the sheet",
-                ),
-                (16, "the row holds 1 fields, expected 6"),
+                (3, "no pair has the pair_id 'none'"),
+                (4, "the row is of ben, expected ana"),
+                (5, "the row is of another benchmark, expected b"),
+                (7, "pair 05 was answered in row 6 already"),
+                (8, "the sentences of pair 07 are others today"),
+                (13, "the row holds 1 fields, expected 7"),
             )
         ),
     }
-    assert reasons == expected and len(kept) == len(one.rejects) == 13
-    assert len(one.rows) == 2 * 16 + 1 - 13
+    assert len(one.rejects) == 14 and len(one.rows) == 2 * 13 - 14
+    path = written(tmp_path / "odd.csv", [{**row, "Funny": "yes"} for row in rows[9:]])
+    [one] = import_answers(store, [path], "run")
+    assert [row["reason"] for row in one.rejects] == [
+        "Funny: no name of a question, expected a-z, 0-9 and _"
+    ] * 3
 
 
 def test_hostile_cells_are_kept_short_and_printable(store: Store, tmp_path: Path) -> None:
     benchmark(store)
-    items = [row["item"] for row in exported(store, tmp_path).rows["rater-1"]]
     path, long = tmp_path / "bad.csv", "y" * 100_000
-    lines = [b"item,natural,neutral,\xff\x1b", f"{items[0]},yes,{long},\x1b[2J".encode()]
-    path.write_bytes(b"\n".join([*lines, b"\xe4" * 9_999 + b",yes,no,\xfc"]))
+    lines = [b"benchmark,pair_id,natural,neutral,\xff\x1b", f"b,00,yes,{long},\x1b[2J".encode()]
+    path.write_bytes(b"\n".join([*lines, b"b," + b"\xe4" * 9_999 + b",yes,no,\xfc"]))
     [one] = import_answers(store, [path], "run")
     kept = store.read("reject", stage="ratings").to_pylist()
     assert (len(one.rows), len(kept)) == (1, 5)
@@ -328,25 +275,23 @@ def test_hostile_cells_are_kept_short_and_printable(store: Store, tmp_path: Path
     assert all(f"{row['reason']}{row['excerpt']}".isprintable() for row in kept)
 
 
-def test_files_that_are_no_sheet_change_nothing(store: Store, tmp_path: Path) -> None:
+def test_files_that_hold_no_answers_change_nothing(store: Store, tmp_path: Path) -> None:
     benchmark(store)
-    with pytest.raises(UsageProblem, match="benchmark export-ratings NAME"):
-        import_answers(store, [tmp_path / "none.csv"], "run")
-    exported(store, tmp_path)
-    good = answered(tmp_path, "rater-1", yes)
+    good = answered(store, tmp_path, "ana", yes)
     with pytest.raises(UsageProblem, match=r"gone\.csv: no such file"):
         import_answers(store, [good, tmp_path / "gone.csv"], "run")
-    twin = tmp_path / "rater-1 (1).csv"
+    twin = tmp_path / "ana (1).csv"
     twin.write_bytes(good.read_bytes())
-    with pytest.raises(UsageProblem, match=r"rater-1 \(1\)\.csv: holds answers of rater-1, as"):
+    with pytest.raises(UsageProblem, match=r"ana \(1\)\.csv: holds answers of ana, as"):
         import_answers(store, [good, twin], "run")
-    empty = tmp_path / "rater-2.csv"
-    with pytest.raises(BadInput, match="no usable answer, 30 rejected; the first: natural: no ans"):
-        import_answers(store, [good, empty], "run")
+    empty = tmp_path / "ben.csv"
     for text, problem in (
-        ("item,natural\n", "no row is of a sheet in this warehouse, it has no rows"),
-        ("item,natural\nx,yes\n", "the first item is 'x' .expected items such as rater-1-001-"),
-        ("natural\nyes\n", "no column item in its header"),
+        ("benchmark,pair_id,natural\n", "has no rows .expected a column for each question"),
+        ("benchmark,pair_id,item\nb,00,x\n", "has no answers"),
+        ("benchmark,pair_id,natural\nx,00,yes\n", "no pairs of benchmark 'x' are in this ware"),
+        ("benchmark,pair_id,natural\nb,00,\n", "no usable answer, 1 rejected; the first: natural"),
+        ("benchmark,pair_id,rater,natural\nb,00,a/b,yes\n", "'a/b' can't name a rater"),
+        ("pair_id,natural\n00,yes\n", "no column benchmark in its header"),
     ):
         empty.write_text(text)
         with pytest.raises(BadInput, match=problem):
@@ -354,59 +299,12 @@ def test_files_that_are_no_sheet_change_nothing(store: Store, tmp_path: Path) ->
     assert not store.read("rating").num_rows and not store.read("reject").num_rows
 
 
-def test_sheets_of_who_has_answered_stay(store: Store, tmp_path: Path) -> None:
-    benchmark(store)
-    exported(store, tmp_path, seed=1)
-    made = exported(store, tmp_path, seed=0)
-    kept = store.read("rating_sheet", benchmark="b")["item"].to_pylist()
-    assert sorted(kept) == sorted(r["item"] for rows in made.rows.values() for r in rows)
-    import_answers(store, [answered(tmp_path, "rater-1", yes)], "run")
-    with pytest.raises(UsageProblem, match="rater-1: has answered a sheet of b with other pairs"):
-        exported(store, tmp_path, seed=1)
-    exported(store, tmp_path, seed=1, raters=raters("ana,ben"), n_pairs=15, n_per_pair=None)
-    assert store.read("rating_sheet", benchmark="b").num_rows == 60 + 30
-    own = tmp_path / "own.toml"
-    own.write_text(
-        'title = "t"\nintro = "i"\n[questions.natural]\nwording = "Is it?"\n'
-        'answers = ["no", "partly", "yes"]\nyes = ["yes"]\n'
-    )
-    with pytest.raises(UsageProblem, match=r"judged already \(rater-1\) with other questions"):
-        make(store, "b", RatingDesign(20, ("cleo",)), load(own), tmp_path, "run")
-
-
-def test_ratings_go_along_where_raters_join(store: Store, tmp_path: Path) -> None:
-    benchmark(store)
-    every = {"n_pairs": 30, "n_per_pair": None}
-    exported(store, tmp_path, raters=raters("ana,ben"), **every)
-    import_answers(store, [answered(tmp_path, rater, yes) for rater in ("ana", "ben")], "run")
-    exported(store, tmp_path, raters=raters("ana,ben,cleo"), **every)
-    import_answers(store, [answered(tmp_path, "cleo", yes)], "run")
-    sheets = store.read("rating_sheet", benchmark="b").to_pylist()
-    (design,) = {row["design"] for row in sheets}
-    rows = store.read("rating", benchmark="b").to_pylist()
-    assert {(row["rater"], row["design"]) for row in rows} == {
-        (rater, design) for rater in ("ana", "ben", "cleo")
-    }
-    found = store.read("rating_agreement", benchmark="b").to_pylist()
-    assert {(r["design"], r["n_raters"]) for r in found if not r["without_rater"]} == {(design, 3)}
-
-
-def test_designs_that_do_not_fit(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="plumbline benchmark import b"):
-        exported(store, tmp_path)
-    benchmark(store)
-    with pytest.raises(
-        UsageProblem, match=r"5 raters per pair: there are 4 .* --raters 5, or --per-pair 4\)"
-    ):
-        exported(store, tmp_path, n_per_pair=5)
-    with pytest.raises(UsageProblem, match="3 pairs: are too few for 4 raters, 1 per pair"):
-        exported(store, tmp_path, n_pairs=3, n_per_pair=1)
+SIX = tuple(f"rater-{k}" for k in range(1, 7))
 
 
 def opinions(store: Store, out: Path, is_random: str = "") -> list[Path]:
     """Six raters of 40 pairs; each sees a pair's truth nine times in ten."""
     benchmark(store, 40)
-    exported(store, out, n_pairs=40, n_per_pair=None, raters=raters("6"))
 
     def say(draw: random.Random, rater: str, row: Row) -> dict[str, str]:
         truth = number(row) % 4 > 0
@@ -416,9 +314,10 @@ def opinions(store: Store, out: Path, is_random: str = "") -> list[Path]:
         return {"natural": "yes" if of_natural else "no", "neutral": "yes"}
 
     paths = []
-    for rater in raters("6"):
+    for rater in SIX:
         draw = random.Random(rater)
-        paths.append(answered(out, rater, lambda row, d=draw, r=rater: say(d, r, row)))
+        say_it = partial(say, draw, rater)
+        paths.append(answered(store, out, rater, say_it, design="all six"))
     return paths
 
 
@@ -435,7 +334,11 @@ def test_how_often_a_random_rater_is_marked(
     for trial in range(40):
         draw = random.Random(trial)
         truth = {str(k): draw.random() < 0.85 for k in range(n_pairs)}
-        dealt = deal(sorted(truth), RatingDesign(n_pairs, raters("6"), n_each, trial))
+        turns = itertools.cycle(itertools.combinations(SIX, n_each))
+        dealt: dict[str, list[str]] = {rater: [] for rater in SIX}
+        for one in truth:
+            for rater in next(turns):
+                dealt[rater].append(one)
         for at_random in ("", "rater-4"):
 
             def level(rater: str, pair: str) -> int:
@@ -511,82 +414,18 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     import_answers(store, opinions(store, tmp_path), "run")
     [alone] = rows_of(store.root, "FROM rating_share WHERE question = 'natural'")
     agreed = rows_of(store.root, "FROM rating_agreement ORDER BY ALL")
-    vet = make(store, "b", RatingDesign(30, ("vet",), None, 1), load(), tmp_path / "v", "run")
-    no = answered(tmp_path / "v", "vet", lambda _: {"natural": "no", "neutral": "no"})
+    no = answered(store, tmp_path, "vet", lambda _: dict.fromkeys(("natural", "neutral"), "no"))
     import_answers(store, [no], "run")
     shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural' ORDER BY design")
-    assert [row["design"].partition(" (")[0] for row in shares] == [
-        "30 pairs, 1 of 1 raters",
-        "40 pairs, 6 of 6 raters",
-    ]
-    assert shares[1] == alone and vet.n_pairs == 30
-    assert (shares[0]["n_pairs"], shares[0]["mean_share"], shares[0]["five_share"]) == (30, 0, None)
-    assert shares[0]["five_missing"] == "no pair has five raters, the most are 1"
-    six = "FROM rating_agreement WHERE design LIKE '40%' ORDER BY ALL"
+    assert [row["design"] for row in shares] == ["all six", None]
+    assert shares[0] == alone
+    assert (shares[1]["n_pairs"], shares[1]["mean_share"], shares[1]["five_share"]) == (32, 0, None)
+    assert shares[1]["five_missing"] == "no pair has five raters, the most are 1"
+    six = "FROM rating_agreement WHERE design = 'all six' ORDER BY ALL"
     assert rows_of(store.root, six) == agreed
     said = write_card(store, "b", tmp_path / "card").paths[0].read_text(encoding="utf-8")
-    one, six = (f"- Judged by people [{row['design']}]" for row in shares)
-    assert f"{one}: 1 rater (vet), 30 pairs" in said
-    assert f"{six}: 6 raters (rater-1, " in said
-    # Ratings from before designs were kept are a group of their own.
-    old = [row | {"design": None} for row in store.read("rating", benchmark="b").to_pylist()]
-    store.replace(
-        "rating", [r for r in old if r["rater"] == "vet"], {"benchmark": "b", "rater": "vet"}, "run"
-    )
-    [row] = rows_of(store.root, "FROM rating_share WHERE question = 'natural' AND design IS NULL")
-    assert (row["n_pairs"], row["mean_share"]) == (30, 0)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"raters": ("cleo", "dan")}, {"seed": 1}, {"with_unnatural": True}],
-    ids=["raters", "seed", "unnatural"],
-)
-def test_designs_of_equal_numbers_never_mix(
-    store: Store, tmp_path: Path, other: dict[str, Any]
-) -> None:
-    """Ten pairs and two raters twice: every figure is that of one of them alone."""
-    benchmark(store)
-    both = [{"raters": ("ana", "ben")}, {"raters": ("cleo", "dan"), **other}]
-    for answer, how in zip(("yes", "no"), both, strict=True):
-        out, said = tmp_path / answer, {"natural": answer, "neutral": answer}
-        assert make(store, "b", RatingDesign(10, **how), load(), out, "run").n_pairs == 10
-        files = [answered(out, who, lambda _, said=said: said) for who in how["raters"]]
-        import_answers(store, files, "run")
-    shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural'")
-    assert sorted(r["mean_share"] for r in shares) == [0, 1]
-    rated = rows_of(store.root, "FROM rated_pair WHERE question = 'natural'")
-    assert {r["n_raters"] for r in rated} == {2}
-    names = {RatingDesign(10, **{**both[0], **how}).named(10) for how in ({}, other)}
-    assert len(names) == 2, "whoever judges"
-
-
-def test_questions_of_ones_own(store: Store, tmp_path: Path) -> None:
-    """Of three answers the last two count as yes; a tab parts the columns, and one is missing."""
-    benchmark(store)
-    own = tmp_path / "own.toml"
-    own.write_text(
-        'title = "t"\nintro = "i"\n[questions.other]\nwording = "And?"\nanswers = ["1", "2"]\n'
-        'yes = ["1"]\n[questions.natural]\nwording = "How natural are both?"\n'
-        'answers = ["not at all", "partly", "fully"]\nyes = ["partly", "fully"]\n'
-    )
-    made = make(store, "b", RatingDesign(6, ("ana",)), load(own), tmp_path, "export")
-    form = (tmp_path / "ana.html").read_text(encoding="utf-8")
-    assert form.count("How natural are both?") == form.count('value="partly"') == 6
-    items = [row["item"] for row in made.rows["ana"]]
-    said = ("not at all", "Partly", "fully ", "", "fully", "partly")
-    rows = [{"natural": a, "item": i} for i, a in zip(items, said, strict=True)]
-    [one] = import_answers(store, [written(tmp_path / "back.tsv", rows, "\t")], "run")
-    assert [(r["answer_level"], r["is_yes"]) for r in one.rows] == [
-        *((0, False), (1, True), (2, True), (2, True), (1, True))
-    ]
-    reasons = Counter(row["reason"] for row in one.rejects)
-    assert reasons == {
-        "other: the file has no such column, expected 1 or 2": 6,
-        "natural: no answer, expected not at all or partly or fully": 1,
-    }
-    [row] = rows_of(store.root, "FROM rated_pair WHERE question = 'natural' AND NOT by_majority")
-    assert (row["n_raters"], row["n_yes"]) == (1, 0)
+    assert "- Judged by people [None]: 1 rater (vet), 32 pairs" in said
+    assert "- Judged by people [all six]: 6 raters (rater-1, " in said
 
 
 def test_who_answers_at_random_shows(store: Store, tmp_path: Path) -> None:
@@ -610,7 +449,7 @@ def test_who_answers_at_random_shows(store: Store, tmp_path: Path) -> None:
     done = write_card(store, "b", tmp_path / "card")
     text = done.paths[0].read_text(encoding="utf-8")
     assert "- Judged by people: 6 raters (rater-1, " in text and ", 32 pairs\n" in text
-    assert "- People on `natural` (Would you be" in text and ", at least five for " in text
+    assert "- People on `natural`: mean share" in text and ", at least five for " in text
     assert "Krippendorff's alpha undefined, as all answers are the same" in text
     assert "- Answers unlike the others': rater-4 on `natural` (alpha " in text
     assert "to people only" in text and "Cohen's kappa" in text
@@ -619,23 +458,14 @@ def test_who_answers_at_random_shows(store: Store, tmp_path: Path) -> None:
 def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark(store)
     where = ["--warehouse", str(store.root)]
-    command = ["benchmark", "export-ratings", "b", "--raters", "ana,ben", "--out"]
-    assert main([*command, str(tmp_path / "out"), *where]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"b: 24 pairs, 2 of 2 raters \(\w{6}\)", said)
-    assert "ana 24 2 ben 24 2" in " ".join(said.replace("│", " ").split())
-    files = [str(answered(tmp_path / "out", rater, yes)) for rater in ("ana", "ben")]
+    files = [str(answered(store, tmp_path, rater, yes)) for rater in ("ana", "ben")]
     assert main(["benchmark", "import-ratings", *files, *where]) == 0
     said = capsys.readouterr().out
-    assert "ana (b): 48 answers = 48 used + 0 rejected; the sheet asks for 48" in said
+    assert "ana (b): 60 answers = 60 used + 0 rejected" in said
     assert "People on `neutral`" in said and "alpha 1.00 (1.00 to 1.00)" in said
     assert main(["benchmark", "import-ratings", files[0], files[0], *where]) == 2
     assert main(["benchmark", "card", "b", "--out", str(tmp_path / "card"), *where]) == 0
-    runs = store.read("run").to_pylist()
-    assert {run["command"] for run in runs} >= {
-        "benchmark export-ratings",
-        "benchmark import-ratings",
-    }
+    assert "benchmark import-ratings" in store.read("run")["command"].to_pylist()
 
 
 def test_few_pairs_have_no_interval_and_it_says_so(
@@ -643,10 +473,7 @@ def test_few_pairs_have_no_interval_and_it_says_so(
 ) -> None:
     benchmark(store)
     where = ["--warehouse", str(store.root)]
-    out = tmp_path / "out"
-    few = ["--pairs", "3", "--raters", "ana,ben", "--out", str(out)]
-    assert main(["benchmark", "export-ratings", "b", *few, *where]) == 0
-    files = [str(answered(out, rater, yes)) for rater in ("ana", "ben")]
+    files = [str(answered(store, tmp_path, rater, yes, 3)) for rater in ("ana", "ben")]
     assert main(["benchmark", "import-ratings", *files, *where]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "alpha 1.00 (no interval: 3 pairs with two answers, 10 are needed)" in said

@@ -104,8 +104,7 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     }
 
 
-# Python 3.10 writes no NUL into a CSV file.
-_CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+_CHARACTERS = st.characters(exclude_categories=["Cs"])
 _FIELD = st.one_of(
     st.sampled_from(["tea", "1", "2", "-1", "0.001", "0.002", "nan", "1e400"]),
     st.text(_CHARACTERS, max_size=3),
@@ -238,7 +237,7 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
     write(plain, [["0", "nurse", "1.25", *GOOD[0][3:]], *GOOD[1:]])
     run("corpus", "import", str(plain), "--corpus", "pile")
     assert store.read("pair_association").num_rows == 0
-    for command in ("corpus associate", "reproduce lists", "corpus status", "corpus verify"):
+    for command in ("corpus associate", "reproduce lists", "corpus status"):
         done = CliRunner().invoke(app, [*command.split(), "--corpus", "pile", *where])
         assert isinstance(done.exception, UsageProblem) and "imported" in str(done.exception)
 

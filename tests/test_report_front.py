@@ -16,7 +16,6 @@ from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import Relation, described
 from plumbline.pipelines.pipeline_parts import preference_caveat
-from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
@@ -260,13 +259,10 @@ def test_no_mean_is_over_families_that_nobody_named(tmp_path: Path, names: Seque
 
 
 def test_the_page_names_its_benchmark_and_says_of_others_how_many(facts: Facts) -> None:
-    """Also on the page of each benchmark and model below it."""
-    for part in [facts, *(part.facts for part in write.site_parts(facts))]:
-        page = front(part, ReportPage())
-        head = _head(part)
-        assert set_name(head.fit) in page.title and set_name(head.fit) in page.answer.sentence
-        (models,) = [p for p in page.parts if p.anchor == "models"]
-        assert models.sentences[0] in page.answer.sentence
+    page, head = front(facts, ReportPage()), _head(facts)
+    assert set_name(head.fit) in page.title and set_name(head.fit) in page.answer.sentence
+    (models,) = [p for p in page.parts if p.anchor == "models"]
+    assert models.sentences[0] in page.answer.sentence
 
 
 def test_the_closed_world_passes_and_fails(facts: Facts) -> None:
@@ -294,10 +290,10 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
     rows = store.read("metric_value", benchmark="made").to_pylist()
     bare = [{**row, "value_low": None, "value_high": None, "p": None} for row in rows]
     store.replace("metric_value", bare, {"benchmark": "made"}, "r")
-    index = write_report(store, tmp_path / "report", is_site=True)
-    pages = [index, index.with_name("appendix.html"), *index.parent.glob("[mb]*/*.html")]
+    index = write_report(store, tmp_path / "report")
+    pages = [index, index.with_name("appendix.html")]
     texts = [Page(page).text for page in pages]
-    assert len(texts) == 5 and "follows text-straight, its text, on made can't be told" in texts[0]
+    assert len(texts) == 2 and "follows text-straight, its text, on made can't be told" in texts[0]
     for text in texts:
         assert not re.search(r"follows?( \S+,)? (it|its text,) word by word", text)
         assert not re.search(r"prefers? the (female|male) sentence of", text)
@@ -390,42 +386,6 @@ def test_a_point_says_what_it_is_to_keys_and_pointer(driven: Browser, index: Pat
     )
     driven.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
     assert driven.ask(f"{tip}.textContent").startswith("PD ")
-
-
-@pytest.mark.slow
-def test_a_site_has_a_page_for_each_model_and_benchmark(facts: Facts, tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    index = write_report(facts.warehouse, site, is_site=True)
-    names = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-    assert {"words.html", "words/w-word0.html", "pairs.html"} <= names
-    names = {name for name in names if not name.startswith(("words", "pairs"))}
-    assert names == {
-        "index.html",
-        "appendix.html",
-        "models.html",
-        "models/model-straight.html",
-        "models/model-swapped.html",
-        "benchmarks/made.html",
-    }
-    for name in names:
-        page = Page(site / name)
-        for link in page.links:
-            if not link.startswith(("#", "data:")):
-                assert ((site / name).parent / link.partition("#")[0]).is_file(), (name, link)
-    assert {"models/model-straight.html", "benchmarks/made.html"} <= set(Page(index).links)
-    one = Page(site / "models" / "model-swapped.html").text
-    (row,) = facts.metrics("pd", subset="all", model="model-swapped")
-    assert f"{abs(row['value']):.1f}" in one and "model-straight" not in one
-    connection = Facts(facts.warehouse).connection
-    lock(connection)
-    assert len(check_page(site / "models" / "model-swapped.html", connection)) >= 4
-    write_report(facts.warehouse, site)
-    assert {path.name for path in site.rglob("*.html")} == {
-        "index.html",
-        "appendix.html",
-        "pairs.html",
-        "words.html",
-    }
 
 
 @needs_browser

@@ -236,7 +236,7 @@ def test_settings_that_are_no_file_end_a_command(
     path = tmp_path / "a.toml"
     path.write_text("")
     spoilt(path, damage)
-    assert main(["config", "--conf", str(path)]) == 3
+    assert main(["pipeline", "config", "--conf", str(path)]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert str(path) in line
 
@@ -252,10 +252,8 @@ TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
     "runs list": ("run", ("runs", "list")),
     "corpus list": ("corpus", ("corpus", "list")),
-    "corpus verify": ("word_count", ("corpus", "verify", "--corpus", "c")),
     "warehouse compact": ("run", ("warehouse", "compact")),
     "warehouse check": ("pair_score", ("warehouse", "check")),
-    "warehouse export": ("word_count", ("warehouse", "export", "--out", "out")),
     "sql": ("pair_score", ("sql", "FROM pair_score")),
 }
 
@@ -283,9 +281,9 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         out, err = capsys.readouterr()
         told = out if name == "warehouse check" else err
         assert str(root / file.path) in told, damage
-        # Only bytes that were read, and differ, may be forgotten.
-        assert "get it from a copy" in told or name == "warehouse check", damage
-        assert ("warehouse forget" in told) == (damage in ("cut", "flipped", "")), damage
+        # Only for bytes that were read, and differ, is the advice to go back.
+        assert "get it from a copy" in told, damage
+        assert ("restore a version before it" in told) == (damage in ("cut", "flipped", "")), damage
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 
@@ -307,7 +305,7 @@ def test_options_of_runs_that_are_none(
 READ = {
     "word_delta": ("delta_nats", ("corpus words --corpus c --n 3", "report --out page"), "etl"),
     "pair_score": ("logprob_a_nats", ("measure", "report --out page"), "tl"),
-    "corpus": ("n_words", ("corpus verify --corpus c", "report --out page"), "tl"),
+    "corpus": ("n_words", ("corpus words --corpus c --n 3", "report --out page"), "tl"),
 }
 
 
@@ -397,7 +395,7 @@ def test_options_of_metrics_that_are_none(
 
     forged(store, "metric_value", change)
     (run,) = store.read("run").filter(pc.field("command") == "measure")["run_id"].to_pylist()
-    for command in ("report --out page", f"runs compare {run} {run}", "measure"):
+    for command in ("report --out page", f"runs show {run}", "measure"):
         capsys.readouterr()
         status = main([*command.split(), *where])
         err = capsys.readouterr().err

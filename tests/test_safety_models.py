@@ -6,12 +6,10 @@ import asyncio
 import gzip
 import json
 import pickle
-import re
 import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,8 +19,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from plumbline.eval_workers.chat import bounded
@@ -32,12 +28,9 @@ from plumbline.eval_workers.chat.requests import Request
 from plumbline.eval_workers.models import model_lists
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.loading import _refuse_pickles
-from plumbline.eval_workers.models.local.patterns import why_refused
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.mitigation import adapter_trainer as tune
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.chat_server import Say, completion, serving
@@ -73,29 +66,13 @@ def copied(base: Path, out: Path, file: str = "config.json", **changes: Any) -> 
 
 #: What a configuration says, and what its error says.
 CONFIGURATIONS: list[tuple[dict[str, object], str]] = [
-    ({"architectures": [["GPT2LMHeadModel"]]}, "has no name as architectures"),
-    ({"architectures": [None]}, "has no name as architectures"),
-    ({"architectures": 5}, "has no name as architectures"),
-    ({"model_type": ["gpt2"]}, "has no name as model_type"),
-    ({"model_type": {"a": 1}}, "has no name as model_type"),
-    ({"hidden_act": ["gelu"]}, "has no name as hidden_act"),
-    ({"vocab_size": [300]}, "claims vocab_size [300], no whole number"),
-    ({"problem_type": ["regression"]}, "has no name as problem_type"),
-    ({"dtype": ["float32"]}, "has no name as dtype"),
-    ({"quantization_config": "int8"}, "has no table as quantization_config"),
     ({"num_hidden_layers": 10**6}, "claims num_hidden_layers 1,000,000, more than 4,096"),
     ({"n_layer": 10**12}, "claims n_layer 1,000,000,000,000, more than 4,096"),
     ({"text_config": {"num_local_experts": 10**6}}, "num_local_experts 1,000,000, more than"),
     *(
-        ({key: value}, f"claims {key} {value!r:.40}, no whole number from 1 to 134,217,728")
-        for key in ("n_head", "n_layer", "n_embd", "n_positions", "n_inner", "vocab_size")
-        for value in (-1, 0, 0.5, "12", True)
-    ),
-    *(
-        ({key: 10**400}, f"claims {key} {10**400!r:.40}, no whole number")
+        ({key: 10**400}, f"claims {key} {f'{10**400:,}'[:40]}, more than 134,217,728")
         for key in ("n_head", "n_embd", "n_positions", "vocab_size")
     ),
-    ({"text_config": {"head_dim": -1}}, "claims head_dim -1, no whole number from 0 to"),
 ]
 
 
@@ -237,22 +214,6 @@ def test_a_pickle_on_the_hub_runs_nothing_whoever_names_the_model(
     assert not mark.exists()
 
 
-def test_our_own_checkpoints_are_read_as_tensors_alone(tmp_path: Path) -> None:
-    mark, work = tmp_path / "ran", tmp_path / "work"
-    work.mkdir()
-    (work / "tokenizer.json").write_text("{}")
-    torch.save({"key": "k", "x": _Touch(mark)}, work / trainer._CHECKPOINT)
-    assert trainer._restore(work, "k") is None
-    assert not mark.exists() and list(work.iterdir()) == []
-    place = tmp_path / "tuned" / f"{tune._MARK}00000001"
-    place.mkdir(parents=True)
-    torch.save({"log": [], "seconds": 0.0, "x": _Touch(mark)}, place / tune._STATE)
-    run = object.__new__(tune._Run)
-    run.work = place.parent
-    run.restore()
-    assert not mark.exists() and not place.exists()
-
-
 def test_a_language_model_that_is_a_pickle_runs_nothing(tmp_path: Path) -> None:
     path, mark = tmp_path / "lid.bin", tmp_path / "ran"
     path.write_bytes(pickle.dumps(_Touch(mark)))
@@ -274,7 +235,7 @@ def test_a_tokenizer_with_code_of_its_own_is_refused(
     (model / "tokenization_own.py").write_text(CODE.format(mark=str(mark)))
     try:
         told = refused(model, UsageProblem)
-        assert f"--trust-remote-code {model}" in told
+        assert "code of its own, which is never run" in told
     except pytest.fail.Exception:
         assert scored(model)  # a class of the library's in its place
     assert not mark.exists()
@@ -340,86 +301,17 @@ def test_a_hub_repository_of_gguf_alone_is_refused_by_that_name(base: Path, tmp_
 # Adapters
 
 
-EVIL_PATTERN = r"(.|[^.])*!"
-#: What an adapter's configuration says, and what its error says.
-ADAPTERS: list[tuple[dict[str, object], str]] = [
-    ({"megatron_config": {"x": 1}, "megatron_core": "antigravity"}, "names itself"),
-    ({"target_modules": EVIL_PATTERN}, "target_modules holds a pattern"),
-    ({"exclude_modules": EVIL_PATTERN}, "exclude_modules holds a pattern"),
-    ({"modules_to_save": [EVIL_PATTERN]}, "modules_to_save holds a pattern"),
-    (
-        {"layers_pattern": [EVIL_PATTERN], "layers_to_transform": [0]},
-        "layers_pattern holds a pattern",
-    ),
-    ({"rank_pattern": {EVIL_PATTERN: 4}}, "rank_pattern holds a pattern"),
-    ({"alpha_pattern": {EVIL_PATTERN: 4}}, "alpha_pattern holds a pattern"),
-]
-
-
 @pytest.fixture(scope="module")
 def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lora(base, tmp_path_factory.mktemp("adapters") / "adapter", TARGETS["gpt2"])
 
 
-@pytest.mark.parametrize(("said", "told"), ADAPTERS)
-def test_an_adapter_with_code_or_endless_patterns_is_refused(
-    base: Path, adapter: Path, tmp_path: Path, said: dict[str, object], told: str
-) -> None:
-    hostile = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
-    line = refused(base, adapter=str(hostile))
-    assert told in line and ("an ambiguous part" in line) == ("pattern" in told)
-
-
-def test_an_adapter_with_a_pattern_that_ends_is_read(
+def test_an_adapter_with_layers_of_another_package_is_refused(
     base: Path, adapter: Path, tmp_path: Path
 ) -> None:
-    said = {"target_modules": r".*\.attn\.c_attn"}
-    good = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
-    assert scored(base, adapter=str(good))
-
-
-@pytest.mark.slow
-def test_the_evil_pattern_would_never_end() -> None:
-    code = "import re, sys; re.fullmatch(*sys.argv[1:])"
-    name = "transformer.h.0.attn.c_attn"
-    with pytest.raises(subprocess.TimeoutExpired):
-        subprocess.run([sys.executable, "-c", code, r"(.|[^!])*!", name], timeout=5, check=True)
-
-
-EVIL = [r"(a+)+$", r"(a|a)*b", r"(a|aa)+c", r"(a?a)*c", r"((a*)*)*c", r"a?" * 40 + "a" * 40]
-EVIL += [r"(a|a)" * 40 + "c", r".*" * 12 + "c", r"(.*)\1+c", "a" * 3000]
-
-
-#: As PEFT, its users and unsloth write them.
-GOOD = [r".*\.(q_proj|k_proj)", r"^transformer\.h\.\d+\.attn\.c_attn$", "c_attn", r".*c_attn"]
-GOOD += [r"(?:.*?(?:language|text).*?(?:attn|mlp).*?(?:q_proj|v_proj).*?)|(?:model\.[\d]{1,}\.x)"]
-
-
-@pytest.mark.parametrize("pattern", EVIL)
-def test_patterns_with_too_many_ways_are_refused(pattern: str) -> None:
-    assert why_refused(pattern)
-
-
-@pytest.mark.parametrize("pattern", GOOD)
-def test_patterns_as_adapters_have_them_are_not(pattern: str) -> None:
-    assert why_refused(pattern) == ""
-
-
-_PIECE = st.sampled_from(
-    ["a", "b", ".", r"\w", "[ab]", "(a|b)", "(a|ab)", "(ab)", "a{1,3}", "(a?)"]
-)
-
-
-_SOME = st.lists(st.tuples(_PIECE, st.sampled_from(["", "*", "+", "?", "*?", "{2,}"])), max_size=9)
-
-
-@given(_SOME)
-def test_what_is_not_refused_ends(parts: list[tuple[str, str]]) -> None:
-    pattern = "".join(f"(?:{piece}){repeat}" for piece, repeat in parts)
-    if not why_refused(pattern):
-        start = time.process_time()
-        re.fullmatch(pattern, "a" * 40 + "!")
-        assert time.process_time() - start < 5
+    said = {"megatron_config": {"x": 1}, "megatron_core": "antigravity"}
+    hostile = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
+    assert "names itself" in refused(base, adapter=str(hostile))
 
 
 # Servers

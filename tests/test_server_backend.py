@@ -423,11 +423,6 @@ def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path
         backend = opened(server.url)
         with pytest.raises(UsageProblem, match="plumbline fairpair run --base-url"):
             backend.continue_([SamplingOptions().draw("She", 0)], SamplingOptions())
-        with pytest.raises(UsageProblem, match="--window TOKENS"):
-            backend.window(None)
-        (long, short) = backend.score_windows([SENTENCES[0], "She"], backend.window(3))
-        assert long.problem and "window of 3, and a server's can't be cut" in long.problem
-        assert short == backend.score(["She"])[0] and short.problem is None
         with pytest.raises(UsageProblem, match="--dry-run"):
             prospect("tiny", ModelOptions(backend="server", base_url=server.url))
         assert backend.n_parameters is None

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,12 @@ from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.compressed import DAMAGED, codec_of, decompressed
+from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.input.shards import (
-    RecordForm,
     documents,
     expand_shards,
-    fingerprint,
-    kind_of,
     lines,
+    text_column,
 )
 from plumbline.warehouse.storage.store import Store
 
@@ -128,20 +127,14 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": ["a", None, "b"], "x": [1, 2, 3]}), path)
     assert list(documents(path)) == ["a", "b"]
-    assert [v for b in text_batches(path, "text") for v in b.to_pylist()] == ["a", None, "b"]
+    assert [v for b in text_column(path, "text") for v in b.to_pylist()] == ["a", None, "b"]
     with pytest.raises(BadInput, match="no column named `body`"):
-        list(text_batches(path, "body"))
+        list(text_column(path, "body"))
     with pytest.raises(BadInput, match="not text"):
-        list(text_batches(path, "x"))
+        list(text_column(path, "x"))
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(BadInput, match=r"a\.parquet"):
-        list(text_batches(path, "text"))
-
-
-def text_batches(path: Path, field: str) -> Iterator[pa.Array]:
-    kind = kind_of(path)
-    assert kind
-    return kind.texts(path, RecordForm(field))
+        list(text_column(path, "text"))
 
 
 def counted(where: Path, path: Path, field: str = "text") -> Store:
@@ -168,7 +161,7 @@ def test_texts_of_another_field(
     (reject,) = store.read("reject").to_pylist()
     assert (reject["source_row"], reject["reason"]) == (row, f"record has no `{field}`")
     assert store.read("corpus")["text_field"].to_pylist() == [field]
-    assert list(documents(path, RecordForm(field))) == ["she sat", "é tea"]
+    assert list(documents(path, field)) == ["she sat", "é tea"]
     path.write_text('{"content": "more"}')
     again = update_command(store, "c", shard_states(store, "c"))
     assert f"--text-field {field}" in str(again).replace("'", "")
@@ -251,19 +244,6 @@ def test_a_shard_without_a_usable_document_fails_and_the_others_count(tmp_path: 
     # Another field is another way of reading the same bytes.
     request = CountRequest(corpus="c", shards=(bad,), text_field="body", replace=True)
     assert count_corpus(Store.open(tmp_path / "w"), request).row["n_documents"] == 1
-
-
-def test_what_is_kept_of_a_shard_depends_on_how_its_name_has_it_read(tmp_path: Path) -> None:
-    """The texts of a web archive as lines of JSON are rejected, and kept so."""
-    wrong, right = tmp_path / "a.jsonl", tmp_path / "a.wet"
-    head = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 3"
-    wrong.write_text(f"{head}\r\n\r\ntea\r\n\r\n")
-    store = Store.open(tmp_path / "w")
-    with pytest.raises(BadInput, match="no document of"):
-        count_corpus(store, CountRequest(corpus="c", shards=(wrong,)))
-    wrong.rename(right)
-    counts = count_corpus(store, CountRequest(corpus="c", shards=(right,)))
-    assert counts.row["n_documents"] == 1
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

@@ -23,7 +23,6 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from plumbline.eval_workers.models.local.source import find_source
-from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
 from plumbline.jobs.count_corpus import Counted, CountRequest, count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.shard import count_shard
@@ -209,16 +208,6 @@ def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     check_same(tmp_path / "w", "hf", local)
     kept = [path.read_bytes() for path in (tmp_path / "w").rglob("*") if path.is_file()]
     assert not any(b"hf_madeup" in content for content in [*kept, done.stderr.encode()])
-
-
-def test_held_out_texts(web: Web, shards: Path) -> None:
-    """They are read like shards."""
-    (path,) = text_files([f"{web.url}/c.jsonl"])
-    found = read_held_out([path])
-    assert (found.documents[0].text, found.documents[0].problem) == ("she ran", None)
-    assert found.documents == read_held_out([shards / "c.jsonl"]).documents
-    with pytest.raises(BadInput, match=r"none\.jsonl: no such file"):
-        text_files([f"{web.url}/none.jsonl"])
 
 
 def test_a_model_in_a_bucket_is_fetched_once_and_is_the_one_that_was_put_there(

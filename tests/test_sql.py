@@ -153,7 +153,7 @@ def test_completion_knows_the_warehouse(connection: duckdb.DuckDBPyConnection) -
 
     assert complete(".ex") == [".examples", ".exit"]
     assert complete(".sch") == [".schema "]
-    assert complete(".schema word_d") == ["word_delta", "word_difference"]
+    assert complete(".schema word_d") == ["word_delta"]
     assert complete("SELECT * FROM audited") == ["audited_pair"]
     assert complete("select * from us_") == [
         "us_by_start",
@@ -197,7 +197,7 @@ def test_an_empty_answer_says_what_fills_its_tables(
         return capsys.readouterr().err
 
     assert said("SELECT verdict FROM control").startswith("No rows yet in control: `plumbline meas")
-    assert "word_change: `plumbline corpus compare`" in said("FROM word_change", "--format", "csv")
+    assert "word_evidence: `plumbline why`" in said("FROM word_evidence", "--format", "csv")
     assert "continuation: " in said("FROM gas_prompt")  # a view, by what it reads
     # A filter that nothing passes is no lack of rows.
     filtered = "FROM word_lean WHERE word = 'none'"

@@ -33,7 +33,6 @@ SPOKEN_OF = {
     11: {"state", "n_pairs"},
     12: {"reason", "n", "place", "excerpt"},
     13: {"token_a", "token_b", "mean_difference"},
-    14: {"n_both", "n_judge_only", "n_model_only", "n_neither", "kappa", "auc"},
 }
 WORDS = ("nurse", "boss", "pilot", "clerk")
 DELTAS = (1.0, -1.0, -0.4, 0.3)
@@ -145,8 +144,6 @@ def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
     assert rejected["excerpt"] == "row 4"
     tokens = [tuple(row.values())[2:] for row in answer(small, 13)]
     assert tokens == [(" she", " he", 2, 0.5, 0.5), (" ran", " ran", 2, -0.25, 0.25)]
-    opinions = [(r["n_both"], r["n_model_only"], r["kappa"], r["auc"]) for r in answer(small, 14)]
-    assert opinions == [(40, 0, None, None)] * 2
 
 
 def test_the_page_says_what_the_files_say() -> None:

@@ -26,7 +26,7 @@ from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.format import newest_version
+from plumbline.warehouse.storage.format import FORMAT
 from plumbline.warehouse.storage.store import Store, cast
 from tests.conftest import REPOSITORY
 
@@ -190,7 +190,7 @@ def test_a_warehouse_of_another_version_is_refused(tmp_path: Path) -> None:
     root = Store.open(tmp_path / "w").root
     (root / "plumbline.json").write_text(json.dumps({"warehouse_version": 99}))
     for opening in (Store.open, connect.connect):
-        with pytest.raises(BadInput, match=rf"version 99, this Plumbline reads {newest_version()}"):
+        with pytest.raises(BadInput, match=rf"format 99, this Plumbline reads {FORMAT}"):
             opening(root)
 
 

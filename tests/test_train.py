@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +21,13 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import World
 from plumbline.eval_workers.training import trainer, training_options
 from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
 from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
-from plumbline.eval_workers.training.training_options import Progress, TrainOptions, Window, preset
+from plumbline.eval_workers.training.training_options import Progress, TrainOptions, preset
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import documents, write_jsonl_zst
-from plumbline.warehouse.input.token_files import indexed
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
 TINY = TrainOptions(
@@ -42,7 +40,6 @@ TINY = TrainOptions(
     learning_rate=1e-2,
     max_tokens=15_000,
     warmup_steps=5,
-    checkpoint_steps=20,
 )
 
 
@@ -103,84 +100,21 @@ def test_the_seed_decides_the_weights(shards: list[Path], tmp_path: Path) -> Non
     assert tokenizers[0] == tokenizers[1]
 
 
-@pytest.mark.parametrize("step", [7, 47])
-def test_a_stopped_run_goes_on_to_the_same_weights(
-    shards: list[Path], tmp_path: Path, step: int
+def test_a_stopped_run_starts_again_and_gets_the_same_weights(
+    shards: list[Path], tmp_path: Path
 ) -> None:
     whole = train_model(shards, "whole", "c", TINY, tmp_path)
     seen: list[int] = []
     with pytest.raises(Stop):
-        train_model(shards, "stopped", "c", TINY, tmp_path, stop_at(step))
+        train_model(shards, "stopped", "c", TINY, tmp_path, stop_at(7))
     assert not (tmp_path / "stopped").exists()
     resumed = train_model(
         shards, "stopped", "c", TINY, tmp_path, lambda done, n, loss: seen.append(done)
     )
-    assert seen[0] == step // 20 * 20 + 1
+    assert seen[0] == 1
     assert same(whole.path, resumed.path)
     assert resumed.loss_end_nats == whole.loss_end_nats
     assert resumed.loss_start_nats == whole.loss_start_nats
-
-
-@pytest.mark.slow
-def test_models_kept_during_a_training_stopped_or_not(shards: list[Path], tmp_path: Path) -> None:
-    """Evenly spaced from the start to the end, and of no influence on the weights."""
-    plain = train_model(shards, "plain", "c", TINY, tmp_path)
-    kept = train_model(shards, "kept", "c", TINY, tmp_path, n_checkpoints=4)
-    assert same(kept.path, plain.path) and not (plain.path / "checkpoints").exists()
-    with pytest.raises(Stop):
-        train_model(shards, "stopped", "c", TINY, tmp_path, stop_at(35), n_checkpoints=4)
-    stopped = train_model(shards, "stopped", "c", TINY, tmp_path, n_checkpoints=4)
-    steps = [round(k * kept.n_steps / 4) for k in range(5)]
-    for directory in (kept.path, stopped.path):
-        found = sorted((directory / "checkpoints").iterdir(), key=lambda d: int(d.name[4:]))
-        assert [d.name for d in found] == [f"step{n}" for n in steps]
-        assert same(found[-1], kept.path) and not same(found[0], found[1])
-        for one, other in zip(found, steps, strict=True):
-            assert same(one, kept.path / "checkpoints" / f"step{other}")
-        # The text as it was read: the rows of every step.
-        tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-        texts = [text for shard in shards for text in documents(shard)]
-        tokens = [t for text in texts for t in (0, *tokenizer.encode(text).ids)]
-        n_rows = len(tokens) // TINY.context
-        rows = np.array(tokens[: n_rows * TINY.context]).reshape(n_rows, TINY.context)
-        orders = [rows_of_step(k, n_rows, TINY.batch_rows, TINY.seed) for k in range(kept.n_steps)]
-        found_rows = [ids for _, ids in indexed(directory / "text.bin")]
-        assert np.array_equal(found_rows, rows[np.concatenate(orders)])
-    assert not train_model(shards, "plain", "c", TINY, tmp_path, n_checkpoints=2).reused
-
-
-@pytest.mark.slow
-def test_a_window_of_a_training_reads_other_shards(shards: list[Path], tmp_path: Path) -> None:
-    """All the time: as a training on them; never: as one without; in between: neither."""
-    turned = tmp_path / "turned.jsonl"
-    texts = reversed(list(documents(shards[0])))  # as many tokens: the same rows fit
-    turned.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    other = (turned, *shards[1:])
-    tokenizer = train_model(shards, "t", "c", TINY, tmp_path).path / "tokenizer.json"
-
-    def made(name: str, read: Sequence[Path], *part: float) -> Path:
-        window = Window(other, *part) if part else None
-        return train_model(read, name, "c", TINY, tmp_path, tokenizer=tokenizer, window=window).path
-
-    plain, changed = made("plain", shards), made("changed", other)
-    assert same(made("always", shards, 0, 1), changed)
-    half = made("half", shards, 0, 0.5)
-    assert not same(half, plain) and not same(half, changed)
-    assert not same(half, made("late", shards, 0.5, 1))
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_other_options_or_a_damaged_one_is_not_used(
-    shards: list[Path], tmp_path: Path
-) -> None:
-    whole = train_model(shards, "whole", "c", TINY, tmp_path)
-    with pytest.raises(Stop):
-        train_model(shards, "m", "c", replace(TINY, seed=3), tmp_path, stop_at(45))
-    assert same(train_model(shards, "m", "c", TINY, tmp_path).path, whole.path)
-    with pytest.raises(Stop):
-        train_model(shards, "n", "c", TINY, tmp_path, stop_at(45))
-    (tmp_path / ".n.partial" / "checkpoint.pt").write_bytes(b"not a checkpoint")
-    assert same(train_model(shards, "n", "c", TINY, tmp_path).path, whole.path)
 
 
 def test_a_trained_model_is_reused_until_options_or_shards_change(
@@ -235,10 +169,10 @@ def test_a_directory_of_someone_else_is_left_alone(shards: list[Path], tmp_path:
             train_model(shards, name, "c", TINY, tmp_path)
 
 
-def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
+def test_a_loss_that_is_not_finite_stops_the_training(
     shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A weight turns NaN after step 30: step 31 fails, the checkpoint of step 20 is there."""
+    """A weight turns NaN after step 30: step 31 fails."""
     real = trainer._step
     done = 0
 
@@ -251,15 +185,9 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
         return real(model, *arguments)
 
     monkeypatch.setattr(trainer, "_step", step)
-    with pytest.raises(BadInput, match=r"not finite at step 31 .*learning rate; .* kept in "):
+    with pytest.raises(BadInput, match=r"m: .* not finite at step 31 .*learning rate"):
         train_model(shards, "m", "c", TINY, tmp_path)
-    state = torch.load(tmp_path / ".m.partial" / "checkpoint.pt", weights_only=True)
-    assert len(state["losses"]) == 20
-    assert all(torch.isfinite(w).all() for w in state["model"].values())
     assert not (tmp_path / "m").exists()
-    done = 30
-    with pytest.raises(BadInput, match=r"not finite at step 1 \(try a lower learning rate\)"):
-        train_model(shards, "n", "c", TINY, tmp_path)  # no checkpoint yet
 
 
 def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
@@ -315,7 +243,7 @@ def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
 def test_rows_are_the_documents_end_to_end_each_after_an_end_of_text(
     shards: list[Path], tmp_path: Path
 ) -> None:
-    texts = list(trainer._texts(shards, 10**9))
+    texts = list(trainer._texts(shards, 10**9, "text"))
     learner = new(texts, TINY, tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     expected: list[int] = []
@@ -331,9 +259,9 @@ def test_text_is_taken_from_every_shard_up_to_the_budget(tmp_path: Path) -> None
     for number, (letter, size) in enumerate((("a", 100), ("b", 10), ("c", 500))):
         paths.append(tmp_path / f"{number}.jsonl.zst")
         write_jsonl_zst(paths[-1], [letter * size] * 3)
-    text = "".join(trainer._texts(paths, 600))
+    text = "".join(trainer._texts(paths, 600, "text"))
     assert {c: text.count(c) for c in "abc"} == {"a": 200, "b": 30, "c": 370}
-    assert len("".join(trainer._texts(paths, 10**6))) == 3 * 610
+    assert len("".join(trainer._texts(paths, 10**6, "text"))) == 3 * 610
 
 
 def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
@@ -365,7 +293,7 @@ def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch)
     monkeypatch.setitem(training_options.PRESETS, "small", replace(TINY, max_tokens=2_000))
     warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
     run = CliRunner().invoke
-    write = ["demo", "write", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]
+    write = ["corpus", "demo", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]
     for reused in ("no", "yes"):
         result = run(app, [*write, "--world", "swapped"])
         assert result.exit_code == 0, result.output

@@ -34,7 +34,6 @@ TINY = replace(
     context=24,
     batch_rows=4,
     max_tokens=24 * 4 * 30,
-    checkpoint_steps=5,
 )
 
 
@@ -118,7 +117,7 @@ def test_equal_seeds_give_equal_bytes_also_after_a_stop(
         *(shards, bases[kind], tmp_path / "stopped", lora),
         progress=lambda done, n, loss: seen.append(done),
     )
-    assert one.n_steps == 30 and seen[0] == 6
+    assert one.n_steps == 30 and seen[0] == 1
     assert weights(one.path) == weights(again.path) == weights(resumed.path)
     assert weights(one.path) != weights(other.path)
     assert one.loss_end_nats == resumed.loss_end_nats < one.loss_start_nats
@@ -160,18 +159,12 @@ def test_an_adapter_is_scored_on_its_base_which_stays(
     """And the warehouse knows which scores are the adapter's."""
     base = bases["neox"]
     before = weights(base)
-    trained = train(shards, base, tmp_path / "m", lora=4, n_checkpoints=2)
+    trained = train(shards, base, tmp_path / "m", lora=4)
     assert weights(base) == before
     model, how = trained.scored(Base(str(base), ModelOptions(), 4))
     plain, adapted = (TransformersBackend(model, o) for o in (ModelOptions(), how))
     a, b = (sum(s.logprob_nats for s in m.score(SENTENCES)) for m in (plain, adapted))
     assert b > a + 10
-    kept = [d.name for d in sorted((trained.path / "checkpoints").iterdir())]
-    assert kept == ["step0", "step15", "step30"]
-    first = ModelOptions(adapter=str(trained.path / "checkpoints" / "step0"))
-    assert sum(
-        s.logprob_nats for s in TransformersBackend(model, first).score(SENTENCES)
-    ) == pytest.approx(a, abs=1e-3)
     record_model(store, trained, "r")
     (row,) = store.read("trained_model").to_pylist()
     identity = adapted.identity

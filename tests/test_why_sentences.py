@@ -23,7 +23,6 @@ from plumbline.jobs.evidence.sightings import look
 from plumbline.jobs.kernel import Limits, counter, tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question
-from tests.test_token_files import archive
 
 #: A sentence as it is shown, without the shard that it is in.
 SHOWN = ("side", "place", "target", "text_before", "keyword", "text_after", "is_text", "position")
@@ -137,7 +136,7 @@ _SLOW_CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", *_SLOW_KINDS, "parquet", "field", "wet"])
+@pytest.mark.parametrize("kind", ["jsonl", *_SLOW_KINDS, "parquet", "field"])
 def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> None:
     """The word, and the target on its side, within a window; before and after as they stand."""
     texts = essays(np.random.default_rng(2))
@@ -150,9 +149,6 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
         path.write_text(
             "".join(json.dumps({"doc": {"body": text}, "text": "no"}) + "\n" for text in texts)
         )
-    elif kind == "wet":
-        records = [("conversion", "text/plain", text.encode()) for text in texts]
-        path.write_bytes(b"".join(archive([("warcinfo", "text/plain", b"x"), *records])))
     elif kind == "jsonl.zst":
         with pa.CompressedOutputStream(str(path), "zstd") as stream:
             stream.write(lines)

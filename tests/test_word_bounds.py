@@ -22,7 +22,7 @@ from plumbline.pipelines.report.sections import why
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
-from tests.metric_rows import delta, fill
+from tests.metric_rows import fill
 from tests.test_association import LIST, WORDS, counted, counts
 
 
@@ -144,33 +144,6 @@ def test_lists_hold_words_without_a_delta(store: Store) -> None:
     assert listed["army"]["is_one_sided"] and not listed["tea"]["is_one_sided"]
     said = "\n".join(describe_word(store, "c", "army"))
     assert "no delta for she/he: a count is 0, 95% interval up to" in said
-
-
-def test_leans_of_two_texts_differ_by_their_bounds(store: Store) -> None:
-    """Against the ends taken by hand; a word that a text has near one side only takes part."""
-    bound = {"contrast": "she/he", "n_word": 100, "p": 0.5, "q": 0.5, "chance_clear": 0.05}
-    ends = {"a": (None, -math.inf, -1.0), "b": (2.0, 1.5, 2.8), "c": (0.5, 0.2, 0.6)}
-    for corpus, (lean, low, high) in ends.items():
-        row = {"word": "tea", "lean_nats": lean, "lean_nats_low": low, "lean_nats_high": high}
-        n = {"n_pair_f": 0 if lean is None else 9, "n_pair_m": 9, "corpus": corpus}
-        fill(store, "word_bound", [bound | row | n])
-        if lean is not None:
-            fill(store, "word_delta", [delta("tea", lean, corpus)])
-    found = {
-        r["corpus_a"] + r["corpus_b"]: r
-        for r in rows_of(store.root, "SELECT * FROM word_difference")
-    }
-    assert found["ab"]["difference_nats"] is None
-    assert (found["ab"]["difference_nats_low"], found["ab"]["difference_nats_high"]) == (
-        2.5,
-        math.inf,
-    )
-    assert found["ab"]["difference_bound_nats"] == 2.5
-    below, above = math.hypot(0.5 - 0.2, 2.8 - 2.0), math.hypot(0.6 - 0.5, 2.0 - 1.5)
-    ends_of = (found["bc"]["difference_nats_low"], found["bc"]["difference_nats_high"])
-    assert ends_of == pytest.approx((-1.5 - below, -1.5 + above))
-    (ab,) = rows_of(store.root, "FROM corpus_agreement() WHERE corpus_a = 'a' AND corpus_b = 'b'")
-    assert (ab["n_words"], ab["n_with_se"], ab["n_one_sided"], ab["n_different"]) == (0, 1, 1, 1)
 
 
 def asked(p: np.ndarray) -> list[dict[str, object]]:

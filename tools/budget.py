@@ -13,13 +13,9 @@ import argparse
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests/budget.toml"

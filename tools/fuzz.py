@@ -1,6 +1,6 @@
 """Hostile inputs to every command, and mutated files: no crash, no hang, no wrong row in silence.
 
-A developer's tool, see docs/safety.md and docs/faults.md. With `commands` each input is a command
+A developer's tool, see docs/faults.md. With `commands` each input is a command
 line, with files and variables, made from the types and bounds of its fields
 (`tools/hostile_commands.py`). With `files` each input is a whole file with bytes flipped, cut out,
 doubled or overwritten. A child process with limited memory and time reads it, so that a crash of a

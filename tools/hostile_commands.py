@@ -8,10 +8,12 @@ outside the scratch directory. One that works on past its limit of processor tim
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -31,7 +33,6 @@ from typing import Any
 from plumbline.pipelines.command.base import class_of, has_plan, parameters
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
-from plumbline.warehouse import sandbox
 from plumbline.warehouse.storage.store import Store
 from tools.hostile_values import TEXTS, Values, write_files
 
@@ -204,6 +205,8 @@ def _watch(here: Path) -> None:
     within = (f"{here}/", "/dev/null", "/proc/self/", "/dev/shm/", f"/proc/{os.getpid()}/")
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
+        if event in ("socket.connect", "socket.bind"):
+            raise PermissionError(errno.EACCES, "no network")
         if event == "open":
             path, _, flags = given
             paths = [path] if isinstance(flags, int) and flags & _WRITES else []
@@ -224,6 +227,8 @@ def _watch(here: Path) -> None:
     sys.addaudithook(hook)
 
 
+#: Most address space, and most bytes of a written file, of a child.
+_MOST_BYTES = 8 << 30
 #: Set when a case was stopped: a library may make an error of its own of that.
 _stopped = threading.Event()
 
@@ -235,9 +240,8 @@ def _stop(*_: object) -> None:
 
 def batch(seed: int, first: int, n: int, here: Path, pipe: int, known: Any) -> None:
     """Run inputs in this child; a line of JSON before and after each."""
-    sandbox.end_with(os.getppid())
-    sandbox.limit()
-    sandbox.close_network()
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
+        resource.setrlimit(kind, (_MOST_BYTES, _MOST_BYTES))
     signal.signal(signal.SIGPROF, _stop)
     signal.signal(signal.SIGALRM, _stop)
     null = os.open(os.devnull, os.O_RDWR)

@@ -163,12 +163,11 @@ def commands(here: Path) -> list[list[str]]:
         ["corpus", "count", a, b, c, "--corpus", "c"],
         ["warehouse", "restore", "MEASURED"],
         ["warehouse", "compact"],
-        ["warehouse", "push"],
     ]
 
 
-def run_all(root: Path, here: Path, copy: Path, statuses: Counter[int]) -> list[str]:
-    """Run the commands on a warehouse, and copy it; returns what they should not have said."""
+def run_all(root: Path, here: Path, statuses: Counter[int]) -> list[str]:
+    """Run the commands on a warehouse; returns what they should not have said."""
     found = []
     for command in commands(here):
         if command[-1] == "MEASURED":
@@ -177,7 +176,6 @@ def run_all(root: Path, here: Path, copy: Path, statuses: Counter[int]) -> list[
             ended = (r for r in runs if r["command"] == "measure" and r["status"] == "finished")
             run = max(ended, key=lambda row: row["started_at"])
             command[-1] = run["run_id"]
-        command += [str(copy)] if command[-1] == "push" else []
         for _ in range(_TRIES):
             out, error = io.StringIO(), io.StringIO()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
@@ -194,13 +192,12 @@ def one_round(seed: str, top: Path, requests: Counter[str], statuses: Counter[in
     """Commands on a disk and in an odd bucket; returns what differs."""
     inputs(top)
     os.environ["XDG_CACHE_HOME"] = str(top / "cache")
-    found = run_all(top / "disk", top, top / "disk-copy", Counter())
+    found = run_all(top / "disk", top, Counter())
     with served(seed) as (root, treated):
-        found += run_all(root, top, top / "copy", statuses)
+        found += run_all(root, top, statuses)
         requests.update(treated)
-        problems = check(Store.open(top / "copy"))
-    found += [f"{p.path}: {p.problem}" for p in problems]
-    return found + differences(Store.open(top / "disk"), Store.open(top / "copy"))
+        found += [f"{p.path}: {p.problem}" for p in check(Store.open(root))]
+        return found + differences(Store.open(top / "disk"), Store.open(root))
 
 
 def main() -> int:

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
 #: On PyPI, `plumbline` is another project.
 NAME = "plumbline-lm"
-#: The name before version 0.2, in old environments and rows of ``run``.
-OLD_NAME = "plumbline"
 
 
 def distribution() -> Distribution:
@@ -20,10 +18,7 @@ def distribution() -> Distribution:
     """
     from importlib import metadata  # slow to import: slower than many commands
 
-    try:
-        return metadata.distribution(NAME)
-    except metadata.PackageNotFoundError:
-        return metadata.distribution(OLD_NAME)
+    return metadata.distribution(NAME)
 
 
 def install_line(extra: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.paths import as_url, replacing
+from plumbline.warehouse.paths import as_url
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
@@ -126,27 +126,6 @@ def content(path: Path) -> bytes:
 def json_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises ``OSError``, or ``ValueError`` for other content."""
     return object_of(content(path))
-
-
-def begin_directory(directory: Path, ledger: str, facts: Mapping[str, Any]) -> None:
-    """Write ``facts`` as JSON to the file ``ledger`` of an empty directory.
-
-    A directory whose ledger already holds these facts stays unchanged. Raises ``UsageProblem`` for
-    a directory with other content, ``BadInput`` for a directory that can't be written and for a
-    ledger that isn't a JSON object.
-    """
-    path, facts_json = directory / ledger, json.dumps(facts)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and json_object(path) == json.loads(facts_json):
-            return
-        if any(directory.iterdir()):
-            raise UsageProblem(f"directory {directory}", "is not empty", "give another --out")
-        with replacing(path) as temporary:
-            temporary.write_text(facts_json, encoding="utf-8")
-    except (OSError, ValueError) as e:
-        problem = f"can't be used: {e}"
-        raise BadInput(f"directory {directory}", problem, "give another --out") from e
 
 
 def object_of(text: str | bytes) -> dict[str, Any]:

@@ -131,7 +131,7 @@ class ChatClient:
             return Failure(self.clean(str(e)), retry=False, permanent=permanent)
         try:
             return await asyncio.wait_for(call(client), self._timeout_s)
-        except (openai.APITimeoutError, asyncio.TimeoutError):
+        except (TimeoutError, openai.APITimeoutError):
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
         except TooLarge as e:
             return Failure(self.clean(str(e)), retry=True, charged=True)

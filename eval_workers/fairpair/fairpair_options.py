@@ -89,7 +89,7 @@ class FairPairOptions(FigureOptions):
     ] = None
     phi: Annotated[
         tuple[str, ...],
-        Field(description="Scoring functions or FILE.toml, by commas; default: jaccard,vader."),
+        Field(description="Scoring functions by commas; default: jaccard,vader."),
     ] = ()
 
     def __post_init__(self) -> None:

@@ -11,13 +11,12 @@ from typing import Any
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.fairpair import closed_world_pairs, phi, probe_prompts
-from plumbline.eval_workers.fairpair.classifiers import ClassifierPhi
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples, read_groups
+from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber, terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
@@ -25,7 +24,6 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     try_prompts,
 )
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -84,18 +82,11 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
         _ = spec.price(spec.perturber)
 
 
-def check_classifiers(phi_names: Sequence[str]) -> None:
-    """Raise errors of the models of classifiers, without loading their weights."""
-    for function in map(phi.find, phi_names):
-        if isinstance(function, ClassifierPhi):
-            _ = function.classifier
-
-
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
     """Names of the spec's scoring functions; by default the paper's that know the language.
 
-    Raises ``UsageProblem`` for an unknown name, two functions with the same column, and a function
-    of the spec that doesn't know a language of the prompts.
+    Raises ``UsageProblem`` for an unknown name, a function named twice, and one of the spec that
+    doesn't know a language of the prompts.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -110,9 +101,8 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
             unknown_languages = ", ".join(sorted(languages - set(phi_languages)))
             problem = f"knows {', '.join(phi_languages)}, the prompts are in {unknown_languages}"
             raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
-    columns = [phi.column(name) for name in fitting]
-    if twice := next((name for name in columns if columns.count(name) > 1), None):
-        raise UsageProblem("--phi", f"names {twice} twice", "leave one out, or rename its file")
+    if twice := next((name for name in fitting if fitting.count(name) > 1), None):
+        raise UsageProblem("--phi", f"names {twice} twice", "leave one out")
     return tuple(fitting)
 
 
@@ -219,44 +209,25 @@ def _rules(spec: FairPairSpec) -> RulePerturber:
     return RulePerturber(terms.load(Path(spec.terms)) if spec.terms else None)
 
 
-def _open_phi(
-    store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
-) -> phi.Phi:
-    """Open a scoring function; a classifier then classifies each text of the set once.
-
-    Raises as ``find`` and ``ClassifierPhi.classifier``.
-    """
-    function = phi.find(phi_name)
-    if not isinstance(function, ClassifierPhi):
-        return function
-    opened = function.opened(part(ModelOptions, spec), store, run_id)
-    groups = read_groups(store, sampled, spec.as_published)
-    opened.items([text for group in groups for text in group.pg + group.gp])
-    return opened
-
-
 def score(
     store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
     """Compute B, V and F by one scoring function; see ``score_set``."""
-    opened = _open_phi(store, sampled, phi_name, spec, run_id)
-    score_set(store, sampled, phi.column(phi_name), part(FigureOptions, spec), run_id, opened)
+    score_set(store, sampled, phi_name, part(FigureOptions, spec), run_id)
 
 
 def converge(
     store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
     """Compute how B, V and F converge with the number of samples; see ``converge_set``."""
-    opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = ConvergenceOptions(seed=spec.seed, as_published=spec.as_published)
-    converge_set(store, sampled, phi.column(phi_name), options, run_id, opened)
+    converge_set(store, sampled, phi_name, options, run_id)
 
 
 def calibrate(
     store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
     """Calibrate on random halves of each prompt's samples; see ``calibrate_set``."""
-    opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = CalibrationOptions()
     measure = replace(
         options.measure,
@@ -267,4 +238,4 @@ def calibrate(
         filter_unit=spec.filter_unit,
     )
     options = replace(options, measure=measure)
-    calibrate_set(store, sampled, phi.column(phi_name), options, run_id, opened)
+    calibrate_set(store, sampled, phi_name, options, run_id)

@@ -7,7 +7,6 @@ it never sees a text. A continuation is defined in ``sampling_contract``.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,10 +15,10 @@ from typing import Any
 from transformers import GenerationConfig
 
 from plumbline.eval_workers.models.local import loading as loading
-from plumbline.eval_workers.models.local.scorer import Scorer, summed
+from plumbline.eval_workers.models.local.scorer import Scorer
 from plumbline.eval_workers.models.sampling_contract import Draw, Finish, Sample, SamplingOptions
-from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.models.scoring_contract import Tokens
+from plumbline.warehouse.errors import BadInput
 
 
 class Continuer(Scorer):
@@ -53,49 +52,6 @@ class Continuer(Scorer):
             else:
                 samples[draw] = self._sample(ids, tokens)
         return [samples[draw] for draw in draws]
-
-    def window(self, asked: int | None = None) -> int:
-        """Number of tokens per window: ``asked``, or the model's context if ``asked`` is ``None``.
-
-        Raises ``UsageProblem`` if ``asked`` is below 1 or exceeds the context, and for ``None`` if
-        the context is unknown.
-        """
-        limit = self._n_context
-        if asked is None and limit is None:
-            problem = "has no known context length"
-            raise UsageProblem(f"model {self.source.name}", problem, "give --window TOKENS")
-        tokens = asked if asked is not None else int(limit or 0)
-        if not 1 <= tokens <= (limit or tokens):
-            bounds = f"1 to {limit:,} tokens, the model's context" if limit else "1 or more"
-            raise UsageProblem(f"--window {tokens}", f"has to be {bounds}")
-        return tokens
-
-    def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
-        """A score for each text of any length, in the order given.
-
-        A text's tokens are cut into windows of ``window_tokens`` without overlap; the last window
-        may be shorter. Each window is scored after its own BOS. The text's score is their sum.
-        """
-        n_vocabulary = self._n_vocabulary
-        cut: list[list[Tokens] | str] = []
-        for text in texts:
-            ids = self._encode(text, n_vocabulary, bounded=False)
-            if isinstance(ids, str):
-                cut.append(ids)
-            else:
-                starts = range(0, len(ids), window_tokens)
-                cut.append([ids[start : start + window_tokens] for start in starts])
-        sequences = sorted({w for windows in cut if not isinstance(windows, str) for w in windows})
-        logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
-        return [
-            TextScore(math.nan, problem=windows)
-            if isinstance(windows, str)
-            else summed(
-                tuple(token for window in windows for token in window),
-                [value for window in windows for value in logprobs[window]],
-            )
-            for windows in cut
-        ]
 
     def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
         """A prompt's token ids without BOS, or why it can't be continued."""

@@ -72,14 +72,6 @@ class DummyBackend:
         """The text of each word; ``KeyError`` for a word that this object hasn't scored."""
         return {number: self._pieces[number] for number in token_ids}
 
-    def window(self, asked: int | None = None) -> int:
-        """Number of words per window, 1,024 by default; it changes no probability."""
-        return asked or 1_024
-
-    def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
-        """A score for each text of any length: windows change nothing."""
-        return self.score(texts)
-
     def continue_(self, *_: object) -> NoReturn:
         """Raises ``UsageProblem``: random words are not a continuation."""
         problem = "scores sentences and can't continue a text"

@@ -58,10 +58,6 @@ class ModelOptions:
         Quantisation | None,
         Field(description="Quantise the weights while loading them (bitsandbytes)."),
     ] = None
-    trust_remote_code: Annotated[
-        str | None,
-        Field(description="The model's name once more: run the Python code that comes with it."),
-    ] = None
     text_form: Annotated[
         TextForm,
         Field(description="released: without double quotes, only the first letter a capital."),

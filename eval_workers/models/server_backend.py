@@ -23,7 +23,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 #: Stands for a revision or dtype that only the server knows.
 _AS_SERVED = "as served"
-_OF_LOADING = ("dtype", "adapter", "quantisation", "trust_remote_code", "tensor_parallel")
+_OF_LOADING = ("dtype", "adapter", "quantisation", "tensor_parallel")
 #: Options that are refused, and why.
 _REFUSED = {
     **dict.fromkeys(_OF_LOADING, "the server has loaded the model already"),
@@ -82,22 +82,6 @@ class ServerBackend:
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text of tokens that this object has scored, as the server spells them."""
         return {number: self._pieces[number] for number in token_ids}
-
-    def window(self, asked: int | None = None) -> int:
-        """``asked``, the most tokens per document; raises ``UsageProblem`` for ``None``."""
-        if asked is None:
-            self._refuse("does not report the model's context", "give --window TOKENS")
-        return asked
-
-    def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
-        """A score for each text; a text longer than a window gets a problem: it can't be cut."""
-        cut = f"tokens, more than the window of {window_tokens:,}, and a server's can't be cut"
-        return [
-            TextScore(math.nan, problem=f"{score.n_tokens:,} {cut}")
-            if score.n_tokens > window_tokens
-            else score
-            for score in self.score(texts)
-        ]
 
     def continue_(self, *_: object) -> NoReturn:
         """Raises ``UsageProblem``: ``served_samples`` requests the samples of servers."""

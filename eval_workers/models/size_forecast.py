@@ -12,7 +12,7 @@ from torch import nn
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.kinds.model_kind import Kind, auto_class
 from plumbline.eval_workers.models.local import loading as loading
-from plumbline.eval_workers.models.local.source import NGRAM, Source
+from plumbline.eval_workers.models.local.source import NGRAM
 from plumbline.eval_workers.models.model_options import ModelOptions, Quantisation
 from plumbline.eval_workers.models.scoring_contract import Identity, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -97,21 +97,15 @@ def prospect(model: str, options: ModelOptions) -> Prospect:
     if what:
         problem = f"the size of {what} is unknown"
         raise UsageProblem("--dry-run", problem, "leave it out")
-    size = model_size(scorer.config, scorer.kind, getattr(scorer, "source", None))
+    size = model_size(scorer.config, scorer.kind)
     return Prospect(scorer.identity, size, scorer)
 
 
-def model_size(config: Any, kind: Kind = "causal", source: Source | None = None) -> Size:
-    """The size of a model by its configuration; no weights are allocated.
-
-    ``source`` states whether the model's own code may run, and its commit.
-    """
-    code: dict[str, Any] = {"trust_remote_code": source is not None and source.trusts_code}
-    if source is not None and not source.is_local:
-        code["code_revision"] = source.revision
+def model_size(config: Any, kind: Kind = "causal") -> Size:
+    """The size of a model by its configuration; no weights are allocated."""
     with torch.device("meta"):
         try:
-            model = auto_class(kind).from_config(config, **code)
+            model = auto_class(kind).from_config(config, trust_remote_code=False)
         except (ValueError, KeyError, AttributeError) as e:
             problem = f"its size can't be determined: {loading.first_line(e)}"
             raise BadInput("model configuration", problem) from e

@@ -59,7 +59,7 @@ _LogProbs = list[list[float]]
 class TransformersBackend(LocalContinuer):
     """A causal language model loaded with transformers; raises the errors of ``TextReader``."""
 
-    supports = frozenset({"adapter", "chat", "quantisation", "trust_remote_code"})
+    supports = frozenset({"adapter", "chat", "quantisation"})
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
         """``files``: the result of ``read_files``, which is called if they are ``None``."""
@@ -72,8 +72,7 @@ class TransformersBackend(LocalContinuer):
     @cached_property
     def longest_in_tree(self) -> int:
         """Longest text in tokens that may be part of a tree; 0 if the model takes no trees."""
-        own_code = self.options.trust_remote_code is not None
-        if own_code or self.config.model_type not in TREE_TYPES:
+        if self.config.model_type not in TREE_TYPES:
             return 0
         # A tree's mask replaces the model's sliding window.
         window = int(getattr(self.config, "sliding_window", None) or sys.maxsize)
@@ -84,8 +83,7 @@ class TransformersBackend(LocalContinuer):
         """True if passes may run side by side; false once memory has run out.
 
         One pass fills a GPU. Passes also change the state of some models: int8 remembers outlier
-        columns, length-dependent rotary positions change their frequencies, and a model's own code
-        may change anything.
+        columns, and length-dependent rotary positions change their frequencies.
         """
         is_plain = self.identity.quantisation is None and self.longest_in_tree > 0
         return self._model.device.type == "cpu" and is_plain and self._is_stateless

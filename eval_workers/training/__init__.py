@@ -1,1 +1,1 @@
-"""Models trained on a corpus: new, continued or with an adapter; influence of its parts."""
+"""Models trained on a corpus: new, continued or with an adapter."""

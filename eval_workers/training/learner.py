@@ -62,7 +62,7 @@ class Learner:
 
 
 def new(texts: Sequence[str], options: TrainOptions, work: Path) -> Learner:
-    """A model of random weights, with a tokenizer trained on the texts, or the one in ``work``."""
+    """A model of random weights, with a tokenizer trained on the texts and saved in ``work``."""
     tokenizer = _tokenizer(texts, options, work / TOKENIZER)
     model = new_model(tokenizer, options)
     wrapped = PreTrainedTokenizerFast(
@@ -80,9 +80,7 @@ def new(texts: Sequence[str], options: TrainOptions, work: Path) -> Learner:
 
 
 def _tokenizer(texts: Sequence[str], options: TrainOptions, path: Path) -> Tokenizer:
-    """The tokenizer in ``path`` or, if there is none, byte-level BPE trained on the texts."""
-    if path.exists():
-        return Tokenizer.from_file(str(path))
+    """Byte-level BPE trained on the texts, saved in ``path``."""
     if not texts:
         raise BadInput("training", "the shards hold no text", "check the shards")
     tokenizer = Tokenizer(models.BPE())
@@ -169,8 +167,8 @@ def _save(model: Any, tokenizer: Any, directory: Path) -> None:
 def rows_of_step(step: int, n_rows: int, batch_rows: int, seed: int) -> np.ndarray:
     """Row numbers (int64) in the batch of ``step``, from 0.
 
-    Each epoch has every row once, in a new order. The numbers depend on the arguments alone: a run
-    can resume at any step. A batch may reach into the next epoch; ``n_rows`` is 1 or more.
+    Each epoch has every row once, in a new order. The numbers depend on the arguments alone.
+    A batch may reach into the next epoch; ``n_rows`` is 1 or more.
 
     >>> both = [rows_of_step(step, 4, 2, seed=0).tolist() for step in (0, 1)]
     >>> sorted(both[0] + both[1])

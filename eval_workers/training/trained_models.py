@@ -11,29 +11,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
 from plumbline.eval_workers.models.ngram import NgramOptions
-from plumbline.eval_workers.training.training_options import (
-    Base,
-    Progress,
-    TrainOptions,
-    Window,
-)
+from plumbline.eval_workers.training.training_options import Base, Progress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
-from plumbline.warehouse.input.shards import DEFAULT, RecordForm, fingerprint
-from plumbline.warehouse.input.token_files import digest
+from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
-
-if TYPE_CHECKING:
-    from plumbline.eval_workers.training.trainer import Reading
 
 MARKER = "plumbline.json"
 #: Increment it when the same options would give other weights.
@@ -82,11 +73,6 @@ class TrainedModel:
         return str(self.path), replace(base.how, revision=None)
 
 
-def form_mark(form: RecordForm) -> list[str] | None:
-    """A record form's entry in a training's identity; ``None`` for the default form."""
-    return None if form == DEFAULT else [form.text_field, digest(form.decoder)]
-
-
 def train_model(
     shards: Sequence[Path],
     name: str,
@@ -94,28 +80,21 @@ def train_model(
     options: TrainOptions | NgramOptions,
     out: str | Path,
     progress: Progress | None = None,
-    form: RecordForm = DEFAULT,
-    n_checkpoints: int = 0,
-    tokenizer: Path | None = None,
-    window: Window | None = None,
+    text_field: str = "text",
     base: Base | None = None,
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
-    ``form``: how the shards' records become texts. ``n_checkpoints``, ``tokenizer`` and
-    ``window``: see ``trainer.train``; an n-gram model can't have them. ``base``: the model to
-    continue, with its own tokenizer.
+    ``text_field``: field of a record with the text. ``base``: the model to continue, with its own
+    tokenizer.
 
-    An interrupted run resumes from its last checkpoint and ends with equal weights. A model of this
-    name with other options is replaced once the new one is complete. Raises ``UsageProblem`` for
+    An interrupted training of a neural model starts again. A model of this name with other options
+    is replaced once the new one is complete. Raises ``UsageProblem`` for
     options that exclude each other, and for a directory that Plumbline did not make or that another
     command is training. Raises ``BadInput`` for shards that can't be read or hold no text, a loss
     that is not finite, and a disk that can't be written.
     """
     path = Path(out) / plain_name(name)
-    if isinstance(options, NgramOptions) and (n_checkpoints or tokenizer or window):
-        problem = "has no steps, and its words are those of its text"
-        raise UsageProblem(f"n-gram model {name}", problem, "leave out --checkpoints or --windows")
     identity = {
         "options": asdict(options),
         "corpus": corpus,
@@ -124,15 +103,8 @@ def train_model(
     }
     if isinstance(options, NgramOptions):
         identity["ngram_version"] = NGRAM_VERSION
-    if mark := form_mark(form):
-        identity["form"] = mark
-    if n_checkpoints:  # a model made without them has to be trained again
-        identity["n_checkpoints"] = n_checkpoints
-    if tokenizer is not None:
-        identity["tokenizer"] = fingerprint(tokenizer)
-    if window is not None:
-        marks = [fingerprint(shard) for shard in window.shards]
-        identity["window"] = {"shards": marks, "start": window.start, "end": window.end}
+    if text_field != "text":
+        identity["text_field"] = text_field
     if isinstance(options, TrainOptions) and (base is None) != bool(options.hidden):
         problem = "are of a new model" if base else "are of a model that is continued"
         raise UsageProblem("training options", problem, "use the preset continue with --base alone")
@@ -156,13 +128,13 @@ def train_model(
         if isinstance(options, NgramOptions):
             from plumbline.eval_workers.models.ngram.ngram_training import train as count
 
-            figures = count(shards, name, corpus, options, key, work, form)
+            figures = count(shards, name, corpus, options, key, work, text_field)
         else:
             from plumbline.eval_workers.training.trainer import train
 
             figures = train(
-                *(list(shards), name, corpus, options, key, work, progress, form),
-                *(n_checkpoints, tokenizer, window, backend, base.lora if base else None),
+                *(shards, name, corpus, options, work, progress, text_field),
+                *(backend, base.lora if base else None),
             )
         marker = {"key": key, "identity": identity, "figures": figures}
         (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
@@ -204,38 +176,6 @@ def read_marker(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         fix = "choose another --name or --out"
         raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
-
-
-def training_of(model: Path) -> dict[str, Any]:
-    """``key``, ``identity`` and ``figures`` of a training; empty if Plumbline didn't train it."""
-    try:
-        return json_object(model / MARKER)
-    except (OSError, ValueError):
-        return {}
-
-
-def trained_on(model: Path, shards: Sequence[Path], form: RecordForm) -> dict[str, Any] | None:
-    """The identity of a model's training if it read exactly these texts, else ``None``.
-
-    ``None`` also for an adapter, and for a training that read other shards in a window.
-    """
-    identity: dict[str, Any] = training_of(model).get("identity", {})
-    if "window" in identity or (identity.get("base") or {}).get("lora_rank"):
-        return None
-    read = identity.get("shards"), identity.get("form")
-    is_same = read == ([fingerprint(shard) for shard in shards], form_mark(form))
-    return identity if is_same else None
-
-
-def reading(model: Path, shards: Sequence[Path], form: RecordForm) -> Reading:
-    """The text that a neural model read from shards for which :func:`trained_on` isn't ``None``."""
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-    from plumbline.eval_workers.training import trainer
-    from plumbline.eval_workers.training.learner import continued
-
-    options = TrainOptions(**training_of(model)["identity"]["options"])
-    learner = continued(TransformersBackend(str(model), ModelOptions()), None, options)
-    return trainer.reading(shards, form, options, learner)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -45,7 +44,6 @@ class TrainOptions:
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     seed: int = 0
-    checkpoint_steps: int = 200
     one_embedding: bool = False
 
     def __post_init__(self) -> None:
@@ -66,28 +64,6 @@ class TrainOptions:
 
 #: The preset of a count-based model of n-grams, which takes no ``TrainOptions``.
 FIVE_GRAM = "5gram"
-
-
-@dataclass(frozen=True)
-class Window:
-    """Part of a training that reads other shards; ``start`` and ``end`` are shares of its steps.
-
-    The shards hold the same documents in another wording: each of their rows replaces the row of
-    the same number. Surplus rows of the longer wording are left out.
-    """
-
-    shards: tuple[Path, ...]
-    start: float
-    end: float
-
-    def holds(self, step: int, n_steps: int) -> bool:
-        """True if a step, from 0, is in the window.
-
-        >>> window = Window((), 0.25, 0.5)
-        >>> [step for step in range(8) if window.holds(step, 8)]
-        [2, 3]
-        """
-        return self.start <= step / n_steps < self.end
 
 
 #: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole. Its heads are 32
@@ -166,7 +142,6 @@ class Base:
             refused |= {
                 "dtype": "is too coarse for small steps, give --lora RANK with it",
                 "quantisation": "leaves no weights to train, give --lora RANK with it",
-                "trust_remote_code": "is not saved with a model, give --lora RANK with it",
             }
         for name, problem in refused.items():
             value = getattr(self.how, name)

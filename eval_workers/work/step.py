@@ -1,7 +1,7 @@
 """The contract of a resumable step: missing rows, computing chunks, rows to publish.
 
 A step is data: a few plain fields that can be sent to another process. Steps score pairs, sample
-continuations, request choices, or measure perplexity or disclosure. ``work.runner`` runs them.
+continuations, request choices, or measure disclosure. ``work.runner`` runs them.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.
-_STEPS = ("write", "pair", "judge", "opinion")
+_STEPS = ("write", "pair", "judge")
 _State = TypeVar("_State", Progress, Judged, Converted)
 
 

@@ -63,17 +63,6 @@ class BuildSpec(AskingOptions):
     judge_base_url: Annotated[
         str, Field(description="Address of the judge's server; default: the writer's.")
     ] = ""
-    naturalness_model: Annotated[
-        str, Field(description="Model for a second opinion: hub id or directory.")
-    ] = ""
-    max_difference_nats_per_token: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=1_000,
-            description="Limit on the difference of a natural pair's sides, in nats per token.",
-        ),
-    ] = 1.0
     eta: Annotated[
         float,
         Field(
@@ -105,10 +94,6 @@ class BuildSpec(AskingOptions):
             raise UsageProblem(
                 "judge_base_url", "needs a judge of its own", "add judge_model = NAME"
             )
-        limit = self.max_difference_nats_per_token
-        if limit != 1.0 and not self.naturalness_model:
-            fix = "add naturalness_model = ID_OR_PATH"
-            raise UsageProblem("max_difference_nats_per_token", "needs a model that scores", fix)
 
     def writing(self) -> WritingSpec:
         """Settings of the writing. Raises as ``wordings.load``, ``UsageProblem`` without a model.

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_list, corpus_row
-from plumbline.jobs.counting.partials import DECODER, partials_directory, token_files
+from plumbline.jobs.counting.partials import partials_directory, token_files
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.input.shards import RecordForm
 from plumbline.warehouse.storage.store import Store
 
 #: With at least this many sources, intervals are over sources by default, else over documents.
@@ -77,12 +76,6 @@ class Evidence:
     options: CountOptions
     directory: Path
     shards: tuple[Shard, ...]
-
-    @property
-    def form(self) -> RecordForm:
-        """Form of the records in the shards."""
-        decoder = (self.directory / DECODER).read_bytes() if self.options.decoder else b""
-        return RecordForm(self.options.text_field, decoder)
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
         """Yield the documents of a shard in batches, with a value for each kept word.
@@ -152,11 +145,9 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
         row["window_tokens"],
         row["targets"] == "all",
         row["text_field"] or "text",
-        row["decoder"] or "",
         True,
         row["source_field"],
         corpus_language(row).token_rules,
-        row["training_order"] or "",
     )
     directory = partials_directory(store, options)
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()

@@ -26,8 +26,7 @@ import pyarrow.parquet as pq
 from plumbline.jobs.counting.shard import count_shard, recount_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
-from plumbline.warehouse.input.remote_files import describe, located
-from plumbline.warehouse.input.shards import fingerprint
+from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.storage.locks import NoLocks, claimed
@@ -35,10 +34,6 @@ from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
-#: Name of the file with the decoder of token files, see ``warehouse.input.token_files``.
-DECODER = "decoder"
-#: Name of the file with the training order, see ``warehouse.input.training_order``.
-ORDER = "order"
 #: Version of the reading of shards; the same bytes give other documents under another version.
 _READER = 2
 #: Fields of a ledger that are totals of the shard's counts.
@@ -91,8 +86,8 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
     """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
 
-    A count by block of steps, or one that met its memory limit, has several files of a kind, in
-    order: sum a word's counts over them. Raises ``BadInput`` for a damaged file or missing ledger.
+    A count that met its memory limit has several files of a kind, in order: sum a word's counts
+    over them. Raises ``BadInput`` for a damaged file or missing ledger.
     """
     ledger = directory / f"{mark}.json"
     files = []
@@ -107,16 +102,6 @@ def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
             if not is_whole:
                 raise BadInput(f"{files[-1]}", "is damaged: its hash differs", fix)
     return files
-
-
-def step_of(file: Path) -> int:
-    """The last step of the block that a file counts; 0 in a count without a training order.
-
-    >>> step_of(Path("mark.attempt-00003.1000.words.parquet")), step_of(Path("m.a-0.words.parquet"))
-    (1000, 0)
-    """
-    step = file.name.split(".")[-3]
-    return int(step) if step.isdecimal() else 0
 
 
 def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
@@ -199,18 +184,7 @@ class ShardJob:
         return _ledger(ledger, shard)
 
     def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> ShardLedger:
-        decoder = (Path(self.directory) / DECODER).read_bytes() if self.options.decoder else b""
-        order = (Path(self.directory) / ORDER).read_bytes() if self.options.order else b""
-        counts = count_shard(
-            path,
-            self.options,
-            limits,
-            writer.write,
-            decoder,
-            order,
-            writer.begin,
-            self.read_ahead,
-        )
+        counts = count_shard(path, self.options, limits, writer.write, self.read_ahead)
         if isinstance(path, Address) and fingerprint(path) != mark:
             fix = "run the same command again to count it as it is now"
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
@@ -271,11 +245,6 @@ class _Writer:
         self._attempt = uuid.uuid4().hex[:12]
         self._files: list[str] = []
         self._tokens: pq.ParquetWriter | None = None
-        self._step = ""
-
-    def begin(self, end_step: int) -> None:
-        """Begin a block of steps, whose last step will be in the names of its files."""
-        self._step = f".{end_step}"
 
     def write(self, kind: str, table: pa.Table) -> None:
         """Write one more file of a kind; tokens go to one file until their words are written."""
@@ -296,7 +265,7 @@ class _Writer:
         self._tokens = None
 
     def _new(self, kind: str) -> Path:
-        name = f"{self._mark}.{self._attempt}-{len(self._files):05}{self._step}.{kind}.parquet"
+        name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
         self._files.append(name)
         return self._out / name
 

@@ -23,9 +23,7 @@ from plumbline.jobs.kernel import (
     Spill,
 )
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.shards import RecordForm, column_values, is_parquet, kind_of
-from plumbline.warehouse.input.token_files import NOT_DECODED
-from plumbline.warehouse.input.training_order import blocks
+from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
 
 #: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
@@ -36,18 +34,12 @@ def count_shard(
     options: CountOptions,
     limits: Limits | None = None,
     spill: Spill | None = None,
-    decoder: bytes = b"",
-    order: bytes = b"",
-    begin: Callable[[int], None] = lambda _: None,
     read_ahead: bool = False,
 ) -> ShardCounts:
     """Count one shard to its end.
 
     Args:
         limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
-        decoder: decoder of token files, see ``token_files.decoder``.
-        order: training order, see :mod:`plumbline.warehouse.input.training_order`.
-        begin: called with the last step of each block before its counts go to ``spill``.
         read_ahead: decompress JSON lines in another thread, which takes a core.
 
     Raises:
@@ -67,12 +59,10 @@ def count_shard(
     counter = _spare.pop((options, limits), None) or Counter(options, limits)
     _spare.clear()
     counter.spill = spill
-    if order:
-        _count_blocks(counter, blocks(path, decoder, order), begin)
-    elif kind := kind_of(path):
+    if is_parquet(path):
         sources = _sources(path, options.source_field)
-        for batch in kind.texts(path, RecordForm(options.text_field, decoder)):
-            counter.feed_texts(batch, kind.missing, list(islice(sources, len(batch))))
+        for batch in text_column(path, options.text_field):
+            counter.feed_texts(batch, list(islice(sources, len(batch))))
     else:
         for block, end in line_blocks(path, read_ahead=read_ahead):
             counter.feed_lines(block, end)
@@ -81,23 +71,9 @@ def count_shard(
     return counts
 
 
-def _count_blocks(
-    counter: Counter, batches: Iterator[tuple[int, pa.Array]], begin: Callable[[int], None]
-) -> None:
-    """Count batches of texts by block of steps; the source of a text is its block."""
-    last = None
-    for end_step, batch in batches:
-        if end_step != last:
-            if last is not None:
-                counter.hand_over()
-            begin(end_step)
-            last = end_step
-        counter.feed_texts(batch, NOT_DECODED, [f"to step {end_step}"] * len(batch))
-
-
 def _sources(path: Path, field: str) -> Iterator[str | None]:
     """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
-    if field and is_parquet(path):
+    if field:
         try:
             for values in column_values(path, field):
                 if pa.types.is_large_string(values.type):

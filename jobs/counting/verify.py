@@ -11,8 +11,7 @@ from typing import Any
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.remote_files import describe, located
-from plumbline.warehouse.input.shards import fingerprint
+from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.options import words
 from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage.run_records import STEPS
@@ -20,8 +19,6 @@ from plumbline.warehouse.storage.store import Store
 
 #: States of a shard for which the corpus is counted again; a failed one is repaired before.
 STALE = ("failed", "changed", "gone", "new", "left out")
-#: Options about the order in which a training read the shards.
-_ORDER = ("step_sequences", "block_steps", "sequence_tokens", "order")
 #: Most shards that a command names one by one.
 _NAMED = 8
 
@@ -117,13 +114,8 @@ def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     listed = store.read("run").select(["run_id", "config"])  # converting times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(stored_object(runs[0], "config"), row) if runs else row
-    # In the row of ``corpus``, ``tokenizer`` is the version of the token rules.
-    tokenizer = config.get("tokenizer", "") if runs else ""
     language = str(config.get("language") or "en")
-    order = {name: config[name] for name in _ORDER if row["training_order"] and name in config}
-    targets = config.get("targets", row["targets"])
-    names = {"targets": str(targets), "tokenizer": str(tokenizer), "language": language}
-    return names | order
+    return {"targets": str(config.get("targets", row["targets"])), "language": language}
 
 
 def _with_count(config: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence
-from plumbline.jobs.evidence.change import near_targets
+from plumbline.jobs.evidence.moments import near_targets
 from plumbline.jobs.evidence.sightings import Inquiry, Ints
 
 #: Most clusters; document or source k is in cluster k modulo this. A variance over so many clusters

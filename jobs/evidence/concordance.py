@@ -17,13 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.document_words import Documents, Evidence
-from plumbline.jobs.counting.partials import ORDER
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
-from plumbline.warehouse.input.shards import field_value, kind_of, lines
-from plumbline.warehouse.input.training_order import blocks
+from plumbline.warehouse.input.shards import field_value, is_parquet, lines, text_column
 from plumbline.warehouse.text.escape import is_unicode
 
 #: Pattern of a chunk of text. The tokenizer splits each chunk into words independently.
@@ -199,16 +197,12 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText
     Raises ``ValueError`` if the shard has changed and a row can't be parsed, and the errors that
     readers of shards raise.
     """
-    form, last = evidence.form, max(rows)
-    if kind := kind_of(path):
-        batches, start = kind.texts(path, form), 1
-        if evidence.options.order:
-            order = (evidence.directory / ORDER).read_bytes()
-            batches = (batch for _, batch in blocks(path, form.decoder, order))
-        for batch in batches:
+    text_field, last = evidence.options.text_field, max(rows)
+    if is_parquet(path):
+        start = 1
+        for batch in text_column(path, text_field):
             for row in sorted(r for r in rows if start <= r < start + len(batch)):
-                text = batch[row - start].as_py() or ""
-                yield RowText(row, text if isinstance(text, str) else text.decode())
+                yield RowText(row, batch[row - start].as_py() or "")
             start += len(batch)
             if start > last:
                 return
@@ -219,7 +213,7 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText
             record = parsed if isinstance(parsed, dict) else {}
             file = field_value(record, _FILE_FIELD)
             name = file if isinstance(file, str) else None
-            yield RowText(row, str(field_value(record, form.text_field)), name)
+            yield RowText(row, str(field_value(record, text_field)), name)
         if row >= last:
             return
 

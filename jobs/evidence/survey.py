@@ -1,7 +1,7 @@
 """Leans of the most frequent words of a corpus, thousands at once, by sums over its sources.
 
 ``explanation.explain`` stores a row for each word in a document: too many for thousands of words.
-Their leans, intervals and sources follow from sums over documents (``change.Moments``), which one
+Their leans, intervals and sources follow from sums over documents (``Moments``), which one
 pass computes for all words.
 """
 
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.document_words import Documents, Evidence, evidence_of
-from plumbline.jobs.evidence.change import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.concordance import OccurrenceSample
 from plumbline.jobs.evidence.duplicates import OFTEN, number_of_copies
 from plumbline.jobs.evidence.explanation import (
@@ -30,6 +29,7 @@ from plumbline.jobs.evidence.explanation import (
     widest_clusters,
 )
 from plumbline.jobs.evidence.lean import Leans, Row, lean_tables, leans
+from plumbline.jobs.evidence.moments import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
     Inquiry,
@@ -44,8 +44,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
-#: Greatest number of cells (word, source); the sums take a hundred bytes per cell. With more, an
-#: audit of curation lets sources share groups.
+#: Greatest number of cells (word, source); the sums take a hundred bytes per cell.
 MOST_CELLS = 4_000_000
 
 

@@ -55,9 +55,6 @@ class SplitState:
     n_answered: int  # chunks that spaCy has split, see ``chunks.Answers``; 0 for English
     answer_starts: int  # index in ``answers`` of each such chunk's first piece, 64-bit
     answers: int  # where these chunks' pieces end, in characters, 64-bit
-    kinds: int  # kind of each code point, see ``spacy_shapes.Shapes``
-    stand_in_lower: int  # code point that replaces lowercase letters in a shape
-    stand_in_upper: int  # and uppercase letters
 
 
 class IdState:

@@ -8,9 +8,6 @@ for memory at every chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +18,6 @@ from plumbline.jobs.kernel.chunk_words import (
     SplitState,
     answered_words,
     prefetch_first_word,
-    put_utf8,
     split_words,
 )
 from plumbline.jobs.kernel.memory import (
@@ -33,7 +29,6 @@ from plumbline.jobs.kernel.memory import (
     get_int,
     new_record,
     prefetch,
-    put8,
     put32,
     put64,
     put_first,
@@ -42,7 +37,7 @@ from plumbline.jobs.kernel.memory import (
     trailing_zeros,
 )
 from plumbline.jobs.kernel.words import Words, WordState, add_word, find_word
-from plumbline.jobs.spacy_rules import language_shapes, pieces, tokenizer_of
+from plumbline.jobs.spacy_rules import pieces, tokenizer_of
 from plumbline.warehouse.languages import TokenRules
 
 #: End of a document in a buffer of texts: a chunk of one byte that UTF-8 never has.
@@ -54,8 +49,6 @@ _MAX_CACHED = 23
 #: Longest chunk, in bytes, that spaCy splits; a longer one is cut first, since spaCy's time grows
 #: with the square of the length.
 MAX_ASKED = 1 << 10
-#: Longest chunk, in bytes, that may have a shape (see ``spacy_shapes``); the byte before a shape.
-_MAX_SHAPED, _LINE_FEED = 64, ord("\n")
 #: Most chunks that spaCy splits per call.
 _ASKED_TOGETHER = 4096
 #: Bytes of text in a batch, whose chunks are looked up together; most chunks in a batch.
@@ -252,7 +245,6 @@ def _append_ids(
     c: ChunkState,
     split: SplitState,
     asked: WordState,
-    marks: WordState,
     words: WordState,
     ids: IdState,
 ) -> None:
@@ -265,7 +257,7 @@ def _append_ids(
             if not _search(c, k):
                 ids.n = n_ids
                 ids.n_tokens += tokens
-                tokens = _new_chunk(c, split, asked, marks, words, ids, k)
+                tokens = _new_chunk(c, split, asked, words, ids, k)
                 n_ids = ids.n
                 continue
             value = get64(get_int(c.keys, 4 * k + 3), 3)
@@ -285,55 +277,8 @@ def _append_ids(
 
 
 @compiled
-def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
-    """Write a line feed and the shape of s..e; returns their length, 0 for a chunk without shape.
-
-    The shape of a chunk has stand-ins for its letters, see ``spacy_shapes``.
-    """
-    if e - s > _MAX_SHAPED:
-        return 0
-    put8(split.word, 0, _LINE_FEED)
-    n, run = 1, 0
-    while s < e:
-        c, size = get8(s, 0), 1
-        if c >= 0xF0:
-            return 0
-        if c >= 0xE0:
-            c, size = (c & 0x0F) << 12 | (get8(s, 1) & 0x3F) << 6 | get8(s, 2) & 0x3F, 3
-        elif c >= 0x80:
-            c, size = (c & 0x1F) << 6 | get8(s, 1) & 0x3F, 2
-        kind = get8(split.kinds, c)
-        if kind == 0:
-            return 0
-        if kind == 3:
-            if run and (find_word(marks, run, s) >= 0 or find_word(marks, run, s + size) >= 0):
-                return 0
-            run = 0
-        else:
-            c = split.stand_in_lower if kind == 1 else split.stand_in_upper
-            run = run if run else s
-        n = put_utf8(split.word, n, c)
-        s += size
-    return 0 if run and find_word(marks, run, s) >= 0 else n
-
-
-@compiled
-def _answer(split: SplitState, asked: WordState, marks: WordState, s: int, e: int) -> int:
-    """Index of spaCy's answer for the chunk s..e; without one, notes what to ask and returns -1."""
-    n = _shape(split, marks, s, e)
-    if n:
-        shape = _noted(asked, split.word, split.word + n)
-        if not 0 <= shape < split.n_answered:
-            return -1
-        if get_int(split.answer_starts, shape) < get_int(split.answer_starts, shape + 1):
-            return shape
-    chunk = _noted(asked, s, e)
-    return chunk if chunk < split.n_answered else -1
-
-
-@compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Id of a chunk or shape, which is added if it is new; negative if there is no room for it."""
+    """Id of a chunk, which is added if it is new; negative if there is no room for it."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.room and asked.n_bytes + e - s <= asked.arena_room:
         return add_word(asked, -1 - chunk, s, e)
@@ -345,7 +290,6 @@ def _new_chunk(
     c: ChunkState,
     split: SplitState,
     asked: WordState,
-    marks: WordState,
     words: WordState,
     ids: IdState,
     k: int,
@@ -364,7 +308,8 @@ def _new_chunk(
         at = s
         while at < e:
             cut = _cut(at, e, MAX_ASKED)
-            answer = _answer(split, asked, marks, at, cut)
+            answer = _noted(asked, at, cut)
+            answer = answer if answer < split.n_answered else -1
             if answer < 0 and not c.unknown:
                 c.unknown, c.ids_before, c.tokens_before = s, first, ids.n_tokens
             if not c.unknown:
@@ -400,7 +345,6 @@ def scan(
     c: ChunkState,
     split: SplitState,
     asked: WordState,
-    marks: WordState,
     words: WordState,
     ids: IdState,
     at: int,
@@ -426,7 +370,7 @@ def scan(
                 return first
             _hash_chunks(c)
             _fetch_values(c, split, words)
-            _append_ids(c, split, asked, marks, words, ids)
+            _append_ids(c, split, asked, words, ids)
     if c.unknown:
         ids.n, ids.n_tokens = c.ids_before, c.tokens_before
         return c.unknown
@@ -503,7 +447,7 @@ class ChunkCache:
 
 
 class Answers:
-    """spaCy's answers: where it cuts the chunks and shapes that it was asked about.
+    """spaCy's answers: where it cuts the chunks that it was asked about.
 
     Args:
         rules: the language's token rules.
@@ -512,23 +456,13 @@ class Answers:
             bytes is 64 times as high.
 
     Attributes:
-        chunks: the chunks and shapes asked about; a shape starts with a line feed, no chunk does.
-        marks: ``Shapes.exceptions``; a chunk that contains one of these runs has no shape.
+        chunks: the chunks asked about.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
-        self._tokenizer = tokenizer_of(rules)
+        self._tokenizer = tokenizer_of(rules.spacy)
         self._split, self._most = split, most
-        shapes = language_shapes(rules)
-        # Compiled code reads the kind of any code point of up to three bytes.
-        self._kinds = np.zeros(1 << 16, np.uint8)
-        self._kinds[: shapes.kinds.size] = shapes.kinds
-        split.kinds = address(self._kinds)
-        if shapes.stand_ins[0]:
-            split.stand_in_lower, split.stand_in_upper = map(ord, shapes.stand_ins)
-        self.chunks, self.marks = Words([]), Words([])
-        self.marks.grow(sum(len(mark.encode()) for mark in shapes.exceptions))
-        self.marks.intern([mark.encode() for mark in shapes.exceptions])
+        self.chunks = Words([])
         self._starts, self._ends = np.zeros(1, np.int64), np.zeros(0, np.int64)
         self._n_starts, self._n_ends = 1, 0
         self.clear()
@@ -554,7 +488,7 @@ class Answers:
             else:
                 self.clear()
         for start in range(0, len(noted), _ASKED_TOGETHER):
-            self._add(*_answers(self._tokenizer, noted[start : start + _ASKED_TOGETHER]))
+            self._add(*pieces(self._tokenizer, noted[start : start + _ASKED_TOGETHER]))
 
     def _add(self, n_pieces: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
         starts = self._n_ends + np.cumsum(n_pieces)
@@ -563,23 +497,6 @@ class Answers:
         self._n_starts, self._n_ends = self._n_starts + starts.size, self._n_ends + ends.size
         self._split.answer_starts, self._split.answers = address(self._starts), address(self._ends)
         self._split.n_answered = self._n_starts - 1
-
-
-def _answers(tokenizer: Any, noted: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """:func:`pieces` of chunks and shapes; a shape that is cut between two letters gets no pieces.
-
-    After each cut spaCy looks up the rest of the chunk among the exceptions. ``Answers.marks``
-    exclude exceptions only if no run of letters is cut.
-    """
-    chunks = [text.removeprefix("\n") for text in noted]
-    n_pieces, ends = pieces(tokenizer, chunks)
-    is_used, last = np.ones(ends.size, bool), np.cumsum(n_pieces)
-    for k in np.flatnonzero(n_pieces > 1).tolist():
-        if noted[k] != chunks[k]:
-            of_k = slice(last[k] - n_pieces[k], last[k])
-            if any(chunks[k][end - 1 : end + 1].isalpha() for end in ends[of_k][:-1]):
-                is_used[of_k], n_pieces[k] = False, 0
-    return n_pieces, ends[is_used]
 
 
 def _extended(array: NDArray[np.int64], n: int, more: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -39,13 +39,10 @@ class CountOptions:
             targets then only keep stop words.
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
-        decoder: digest of token files' decoder, see ``warehouse.input.token_files``; or empty.
         evidence: give the spill the documents too, as ids of their kept words, for later queries.
         source_field: name of the field with a document's source; like ``text_field``, but
             ``a.b`` is always ``b`` in ``a``.
         language: token rules, see ``warehouse.languages``; empty for English.
-        order: digest of the order in which a training read token files, see
-            ``warehouse.input.training_order``; empty for none.
 
     Raises:
         UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
@@ -58,11 +55,9 @@ class CountOptions:
     window: int = 10
     all_pairs: bool = False
     text_field: str = "text"
-    decoder: str = ""
     evidence: bool = False
     source_field: str = ""
     language: str = ""
-    order: str = ""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -195,12 +190,10 @@ class Counter:
     def feed_texts(
         self,
         texts: pa.LargeStringArray | Sequence[str],
-        missing: str | None = None,
         sources: Sequence[str | None] | None = None,
     ) -> None:
         """Count texts, one document each. In an array, NULL and invalid UTF-8 are rejected.
 
-        ``missing``: reason to reject NULL; by default, that the text field is NULL.
         ``sources``: name of each text's source.
 
         Raises:
@@ -210,7 +203,7 @@ class Counter:
         good, places = [], []
         for k, text in enumerate(array.cast(pa.large_binary()).to_pylist()):
             if text is None:
-                self._reject(self._n_rows + k + 1, missing or f"`{self._field}` is NULL", b"")
+                self._reject(self._n_rows + k + 1, f"`{self._field}` is NULL", b"")
             elif not _is_utf8(text):
                 self._reject(self._n_rows + k + 1, "invalid UTF-8", text)
             else:
@@ -221,14 +214,6 @@ class Counter:
             self._documents.add(self._n_rows + 1 + np.array(places, np.int64), good_sources)
         self._n_rows += len(array)
         self._append(b"".join(text + END for text in good))
-
-    def hand_over(self) -> None:
-        """Count what was fed and hand all counts so far to the spill."""
-        self._count()
-        if self.spill:
-            for kind, table in self.drain():
-                if table.num_rows or kind == "words":  # tokens are followed by their words
-                    self.spill(kind, table)
 
     def drain(self) -> Iterator[tuple[str, pa.Table]]:
         """Yield the counts so far as tables, each with its kind, and forget them.

@@ -85,9 +85,7 @@ class Tokenizer:
             split = self._splitter.state
             self._answers = Answers(TokenRules.of_text(language), split, limits.n_answers)
             self._chunks.state.is_asking = 1
-        tables = (self._answers.chunks, self._answers.marks) if self._answers else ()
-        asked = [table.state for table in tables] or [new_record(WordState)] * 2
-        self._asked, self._marks = asked
+        self._asked = self._answers.chunks.state if self._answers else new_record(WordState)
         self.ids = new_record(IdState)
         self.reserve(n_bytes)
 
@@ -109,9 +107,9 @@ class Tokenizer:
 
     def scan(self, at: int, end: int) -> int:
         """Append the ids of the text at the addresses at..end; see :func:`chunks.scan`."""
-        split, tables = self._splitter.state, (self._asked, self._marks)
+        split, asked = self._splitter.state, self._asked
         while True:
-            at = scan(self._chunks.state, split, *tables, self.words.state, self.ids, at, end)
+            at = scan(self._chunks.state, split, asked, self.words.state, self.ids, at, end)
             if not self._answers or not self._chunks.state.unknown:
                 return int(at)
             self._answers.ask()

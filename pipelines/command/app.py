@@ -42,8 +42,8 @@ class Commands(Mapping[str, Any]):
         return registry.summary(self._prefix + name)
 
     def __getitem__(self, name: str) -> Any:
-        full_name, prefix = registry.current(self._prefix + name), f"{self._prefix}{name} "
-        is_group = any(full.startswith(prefix) for full in (*registry.targets(), *registry.OLD))
+        full_name, prefix = self._prefix + name, f"{self._prefix}{name} "
+        is_group = any(full.startswith(prefix) for full in registry.targets())
         if full_name in registry.targets():
             return _command(full_name, name, Commands(prefix) if is_group else None)
         if not is_group:
@@ -138,15 +138,8 @@ def _plumbline(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="The installed version."),
     ] = False,
-    sandbox: Annotated[
-        bool,
-        typer.Option(
-            "--sandbox",
-            help="For a warehouse of somebody else: limited memory and time, no network.",
-        ),
-    ] = False,
 ) -> None:
-    """Does nothing: ``main`` handles --sandbox, which is the first argument."""
+    """Take the options of the program itself."""
 
 
 app = typer.Typer(

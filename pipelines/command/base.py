@@ -1,7 +1,7 @@
 """A command as data: its fields are its arguments and options, its docstring is its help.
 
 From the class come the command line, the settings of its table in a TOML file and its environment
-variables, the recorded run and its replay, the Prefect flow and the Python method; see
+variables, the recorded run, the Prefect flow and the Python method; see
 `docs/design.md`.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
@@ -150,8 +149,6 @@ class Command:
     deployable: ClassVar[bool] = False
     #: True to record its runs; False if it only reads, or uses no table.
     records: ClassVar[bool] = True
-    #: True to record its steps in its run; otherwise each step has its own run.
-    joins: ClassVar[bool] = True
     #: True if a settings file may have its options at the top, and ``PLUMBLINE_NAME`` sets them.
     at_top: ClassVar[bool] = False
     #: Inherited fields that are not options of this command.
@@ -398,7 +395,7 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     done: Done | None = None
     clear_killed(store, name)
     try:
-        with recorded(store, name, values, joins=command.joins) as run_id:
+        with recorded(store, name, values, joins=True) as run_id:
             done = command.run(Context(store, run_id, stages))
             if done.failed is not None:
                 raise done.failed
@@ -412,23 +409,3 @@ def values_of(command: Command) -> dict[str, object]:
     """The values of fields that a run records: all but ``warehouse`` and those in ``without``."""
     omitted = {*command.without, "warehouse"}
     return {f.name: getattr(command, f.name) for f in fields(command) if f.name not in omitted}
-
-
-def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
-    """The command on ``warehouse`` with the ``values`` that a run recorded as JSON.
-
-    Raises ``UsageProblem`` for values that the command no longer takes.
-    """
-    from pydantic import TypeAdapter, ValidationError
-
-    from plumbline.warehouse.storage.run_records import STEPS
-
-    given = json.loads(values) | {"warehouse": str(warehouse)}
-    given.pop(STEPS, None)
-    try:
-        made: Command = TypeAdapter(kind).validate_json(json.dumps(given))
-    except ValidationError as e:
-        error = e.errors()[0]
-        what = f"recorded {'.'.join(map(str, error['loc']))}"
-        raise UsageProblem(what, error["msg"], "this version has other options") from None
-    return made

@@ -65,12 +65,6 @@ def _status(given: list[str]) -> int:
 
         say(_FIRST_STEPS)
         return 0
-    if given[:1] == ["--sandbox"]:
-        from plumbline.warehouse.sandbox import status_of_child
-
-        if (status := status_of_child()) is not None:
-            return status
-        stop_signals.listen()
     from plumbline.pipelines.command.app import app
 
     result = app(given, prog_name="plumbline", standalone_mode=False)

@@ -26,20 +26,6 @@ ORDER = (
     *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
 )
 _ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)
-#: Earlier names of commands, which still work -> today's names.
-OLD: dict[str, str] = {
-    "config": "pipeline config",
-    "constrain": "benchmark constrain",
-    "benchmark ratings export": "benchmark export-ratings",
-    "benchmark ratings import": "benchmark import-ratings",
-    "choose": "score choose",
-    "import-scores": "score import",
-    "demo write": "corpus demo",
-    "figure": "report figure",
-    "table": "report table",
-    "card": "report card",
-    "cite": "report cite",
-}
 #: Help of a group whose commands all come from other packages.
 _OTHERS = "Commands of other packages."
 _THEIRS = Registry("command", _PACKAGE, " ", "plumbline.commands")
@@ -64,21 +50,12 @@ def kind_name(stem: str, kind: str) -> str:
 
     >>> kind_name("score", "Score"), kind_name("score", "ScoreImport")
     ('score', 'score import')
-    >>> kind_name("corpus__texts", "Split"), kind_name("benchmark", "ExportRatings")
-    ('corpus split', 'benchmark export-ratings')
+    >>> kind_name("corpus__texts", "Pack"), kind_name("benchmark", "ImportRatings")
+    ('corpus pack', 'benchmark import-ratings')
     """
     words = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind).strip("-")
     group = stem.partition("__")[0].replace("_", "-")
     return group if words == group else f"{group} {words.removeprefix(f'{group}-')}"
-
-
-def current(name: str) -> str:
-    """Today's name of a command that may be called by an older one.
-
-    >>> current("demo write"), current("score")
-    ('corpus demo', 'score')
-    """
-    return OLD.get(name, name)
 
 
 @cache
@@ -99,8 +76,8 @@ def summary(name: str) -> str:
     """Purpose of a command or group: the first paragraph of its docstring, read from the source.
 
     >>> summary("corpus count"), summary("runs")
-    ('Count words and their co-occurrences with target words.', 'List, show, compare, annotate and \
-replay the runs of a warehouse.')
+    ('Count words and their co-occurrences with target words.', 'List and show the runs of a \
+warehouse.')
     """
     if name not in targets():
         match = _ABOUT.match(_sources().get(name.replace("-", "_"), ""))

@@ -14,10 +14,10 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.pairs import benchmarks as room
-from plumbline.eval_workers.pairs.benchmarks.own import pushed_set, recipe
+from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
-from plumbline.eval_workers.writing import build, opinion
+from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
 from plumbline.jobs.corpus_options import LEAST_COUNT
@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
-from plumbline.warehouse.query.connection import rows_of, sql
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
@@ -39,8 +39,7 @@ class BenchmarkImport(DataOption, Command):
     """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
 
     A name that is not in `benchmark list` is for your own pairs: give --source, as in plumbline
-    benchmark import my-pairs --source pairs.csv (docs/pairs.md). A benchmark that was pushed to the
-    hub is imported by its address alone, hf://datasets/OWNER/NAME (docs/hub.md).
+    benchmark import my-pairs --source pairs.csv (docs/pairs.md).
 
     Example: plumbline benchmark import winobias winogender use-5
     """
@@ -50,9 +49,7 @@ class BenchmarkImport(DataOption, Command):
 
     names: Annotated[
         tuple[str, ...],
-        Field(
-            min_length=1, description="Benchmarks, see `benchmark list`; or a pushed one's address."
-        ),
+        Field(min_length=1, description="Benchmarks, see `benchmark list`."),
         On(positional=True),
     ]
     source: Annotated[
@@ -79,12 +76,8 @@ class BenchmarkImport(DataOption, Command):
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """The names and their source; a pushed benchmark's name is read from its address."""
-        if self.source is not None or len(self.names) > 1 or "://" not in self.names[0]:
-            source = located(self.source) if self.source else None
-            return tuple(dict.fromkeys(self.names)), source
-        source = located(self.names[0])
-        return (pushed_set.name_at(source),), source
+        """The names and their source."""
+        return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
     def how(self) -> room.How:
         """Options of reading a source as pairs."""
@@ -247,65 +240,6 @@ class BenchmarkShow(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class BenchmarkCompare(Command):
-    """Compare benchmarks on the same seed words, such as those that two chat models wrote.
-
-    Figures with 95% intervals, and differences from the first one, paired by seed word: sentences
-    rejected and revised, natural share, length, share that starts with the pronoun, share within
-    eta, US and PD of every model that scored them (docs/generation.md).
-
-    Example: plumbline benchmark compare demo-a demo-b
-    """
-
-    reads = "benchmark_pair"
-    records = False
-
-    names: Annotated[
-        tuple[str, ...],
-        Field(description="Benchmarks on the same seed words."),
-        On(positional=True),
-    ]
-    eta: Annotated[float, Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats.")] = 0.65
-
-    def run(self, context: Context) -> Done:
-        root, benchmarks = context.store.root, list(dict.fromkeys(self.names))
-        if len(benchmarks) < 2:
-            raise UsageProblem("benchmarks", "are fewer than two", "name two or more")
-        params = {"benchmarks": benchmarks}
-        words = {row["benchmark"]: row for row in rows_of(root, sql("benchmarks/made_for"), params)}
-        for name in benchmarks:
-            if name not in words:
-                fix = "see `plumbline benchmark list`; seed words are those of `benchmark build`"
-                raise UsageProblem(f"benchmark {name!r}", "has no pair made for a seed word", fix)
-            if not words[name]["n_shared"]:
-                problem = f"shares no seed word with {benchmarks[0]}"
-                raise UsageProblem(f"benchmark {name!r}", problem, "build it on the same sample")
-        figures = rows_of(root, sql("benchmarks/compared"), {**params, "eta": self.eta})
-        flags = " ".join(f"--benchmark {shlex.quote(name)}" for name in benchmarks)
-        return Done(
-            rows=[
-                {"figure": row["label"], **dict(zip(benchmarks, row["figures"], strict=True))}
-                | {f"{n} - first": d for n, d in zip(benchmarks, row["differences"], strict=True)}
-                for row in figures
-            ],
-            said=[
-                *(line for name in benchmarks for line in _of_words(words[name], benchmarks[0])),
-                "In brackets: 95% intervals over seed words. Differences are over shared words.",
-                "No interval: fewer than five such words, or all differ by the same amount.",
-            ],
-            next=f"plumbline score --model ID_OR_PATH {flags}",
-        )
-
-
-def _of_words(row: Row, first: str) -> Iterator[str]:
-    """Lines on a benchmark: its seed words, writers, and options that differ from ``first``'s."""
-    shared = f", {row['n_shared']:,} of them in {first}" if row["benchmark"] != first else ""
-    yield f"{row['benchmark']}: {row['n_words']:,} seed words{shared}; {row['writers']}"
-    if row["options"]:
-        yield f"  made differently from {first}: {row['options']}"
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
@@ -354,8 +288,6 @@ class BenchmarkBuild(BuildSpec, Command):
                 problem = "needs a warehouse"
                 raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")
             corpus_deltas(store, self.corpus, self.contrast)
-        if self.naturalness_model:
-            opinion.check_model(self.naturalness_model)
 
     def ready(self) -> None:
         """Raise if a server is going to be asked and its key is missing."""
@@ -372,10 +304,6 @@ class BenchmarkBuild(BuildSpec, Command):
             yield planned(self.name, "requests", 0, "", "the sentences are those of fixed frames")
         else:
             yield from (planned(*row) for row in planned_requests(store, self.name, words, self))
-        if self.naturalness_model:
-            limit = self.max_difference_nats_per_token
-            note = "would score the pairs; those that differ by more count as unnatural"
-            yield planned(self.naturalness_model, "second opinion", limit, "nats a token", note)
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
@@ -385,16 +313,13 @@ class BenchmarkBuild(BuildSpec, Command):
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, taken = made
         context.stage("publish", build.publish, asking, pairs, taken)
-        second, said = None, list[str]()
-        if model := self.naturalness_model:
-            arguments = (asking, model, self.max_difference_nats_per_token)
-            second = context.retried(f"opinion of {model}", opinion.second_opinion, *arguments)
+        said = list[str]()
         if self.corpus:
             from plumbline.jobs.association.max_pmi import constrained
 
             by_corpus = (store, self.corpus, name, self.contrast)
             said += context.stage(f"constrain by {self.corpus}", constrained, *by_corpus)
-        facts = build.facts(self, counts, offline=self.offline) | (second.facts() if second else {})
+        facts = build.facts(self, counts, offline=self.offline)
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         out = self.out or Path("out/cards") / segment(name)
         card, lines = context.stage("card", build.write_card_of, asking, facts, out, within)
@@ -402,11 +327,10 @@ class BenchmarkBuild(BuildSpec, Command):
             price = self.price()
             spent = spending(build.spent(store, name), price.currency if price else None)
             lines = [*lines, f"spent in all: {spent}"]
-        row = asdict(counts) | ({"n_left": second.n_left} if second else {})
-        row |= {"n_within_eta": card.n_pairs} if card.eta_nats is not None else {}
+        row = asdict(counts) | {"n_within_eta": card.n_pairs} if card.eta_nats is not None else {}
         return Done(
             rows=[{"benchmark": name, **row}],
-            said=[*said, *lines, *(second.lines() if second else ())],
+            said=[*said, *lines],
             wrote=self._tables(),
             files=tuple(map(str, card.paths)),
             next=f"plumbline score --model ID_OR_PATH --benchmark {name}",
@@ -418,7 +342,6 @@ class BenchmarkBuild(BuildSpec, Command):
         return (
             "benchmark_pair",
             *(() if self.offline else ("generation_request", "reject")),
-            *(("pair_score",) if self.naturalness_model else ()),
             *(("pair_association",) if self.corpus else ()),
         )
 

@@ -15,12 +15,10 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
 from plumbline.pipelines.commands._corpus import (
     TO_COUNT,
-    Argument,
     CorpusName,
     Number,
     Several,
     Shards,
-    lookup_rows,
     missing_rows,
     shard_row,
 )
@@ -43,9 +41,6 @@ _LISTED = (
     *("corpus", "rule", "window_tokens", "targets", "n_shards", "n_shards_failed"),
     *("n_documents", "n_kept_tokens"),
 )
-#: Columns printed for a word whose lean differs.
-_ENDS = ("change_nats_low", "change_nats_high")
-_CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
 #: Most shards that a terminal shows.
 _MOST = 100
 #: A count says that files are small if there are so many shards, smaller on average than this.
@@ -61,10 +56,9 @@ class Count(CorpusName, CorpusOptions, Command):
     Counts are exact with any --memory: a process that reaches it writes partial counts and empties
     its tables. Shards are counted side by side, one process per core, or on Spark with --master.
 
-    Reads JSON lines, Parquet, WET and, with --tokenizer, Megatron's .bin and OLMo's .npy, on a disk
-    or at s3://, gs://, az://, https:// and hf://datasets/ (docs/corpora.md). After an interruption
-    run the same command again to resume: no finished shard is counted twice. Shards of the corpus
-    that are not named are taken out of it.
+    Reads JSON lines and Parquet on a disk or at s3://, gs://, az://, https:// and hf://datasets/
+    (docs/corpora.md). After an interruption run the same command again to resume: no finished shard
+    is counted twice. Shards of the corpus that are not named are taken out of it.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
@@ -194,56 +188,6 @@ class Associate(CorpusName, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class CorpusCompare(Command):
-    """Compare the leans of words in two texts, with intervals over documents.
-
-    p is adjusted for all words compared. A document that is in both texts counts once, so a corpus
-    can be compared with what `corpus filter` left of it.
-
-    Example: plumbline corpus compare novels films --n 10
-    """
-
-    reads = "corpus"
-    deployable = True
-
-    a: Annotated[Argument, Field(description="A corpus, or a source of one as CORPUS:SOURCE.")]
-    b: Annotated[Argument, Field(description="What to compare it with: CORPUS, or CORPUS:SOURCE.")]
-    contrast: Annotated[str, Field(min_length=1, description="Pair such as she/he.")] = "she/he"
-    min_pairs: Annotated[
-        Number, Field(description="Co-occurrences that a word needs on each side in each.")
-    ] = 5
-    n: Annotated[int, Field(ge=0, le=10**9, description="Words to show.")] = 20
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        return lookup_rows(store, (self.a, self.b))
-
-    def run(self, context: Context) -> Done:
-        from plumbline.jobs.evidence.change import compare
-        from plumbline.pipelines.report.rows import Rows
-        from plumbline.pipelines.report.sections.compare_corpora import change_section, surest
-
-        arguments = (context.run_id, self.contrast, self.min_pairs)
-        with progress("compare", "shards") as update:
-            done = compare(context.store, self.a, self.b, *arguments, update)
-        n_a, n_b, n_both = done.n_documents_a, done.n_documents_b, done.n_documents_both
-        documents = f"{self.a}: {n_a:,} documents; {self.b}: {n_b:,} documents; in both: {n_both:,}"
-        rows = Rows(done.rows.to_pylist())
-        compared = (
-            f"Of {done.n_words:,} words {len(rows):,} are compared: those with {self.min_pairs} "
-            f"co-occurrences or more (--min-pairs) with each side in both texts, in two documents "
-            f"or more of each; {done.n_near:,} have one or more"
-        )
-        return Done(
-            rows=[{name: row[name] for name in _CHANGE} for row in surest(rows)[: self.n]],
-            said=[documents, compared, *(change_section(rows, 0).intro if rows else [])],
-            wrote=("word_change",),
-            next="plumbline report",
-            query="FROM word_change WHERE text_a = $a AND text_b = $b ORDER BY q, p, word",
-            params={"a": self.a, "b": self.b},
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusList(Command):
     """List the corpora of the warehouse, how they were counted and their totals.
 
@@ -292,7 +236,7 @@ class Status(CorpusName, Command):
             said.append("Up to date: every shard is counted as it is on disk")
         # A failed file that is as it was fails again: it has to be repaired first.
         is_stale = n_of.keys() - {"counted", "failed"}
-        more = command if command and is_stale else self.line("corpus verify")
+        more = command if command and is_stale else "plumbline warehouse check"
         # Counted shards come last.
         first = sorted(states, key=lambda shard: shard.state == "counted")
         rows = [vars(shard) | {"seconds": round(shard.seconds, 1)} for shard in first]
@@ -302,37 +246,6 @@ class Status(CorpusName, Command):
             fix = f"repair them, or leave them out, and then: {command}"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
         return Done(rows=rows, most=_MOST, said=said, next=more, failed=failed)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Verify(CorpusName, Command):
-    """Check that the tables of a corpus equal its ledger; status 3 when they do not.
-
-    Example: plumbline corpus verify --corpus novels
-    """
-
-    records = False
-    deployable = True
-
-    def run(self, context: Context) -> Done:
-        from plumbline.jobs.counting.verify import run_checks
-
-        checks = run_checks(context.store, self.corpus)
-        rows = [
-            {
-                "check": check.name,
-                "n_violations": check.n_violations,
-                "violation": check.violation if check.n_violations else "",
-                "first": ", ".join(f"{name} {value}" for name, value in check.first.items()),
-            }
-            for check in checks
-        ]
-        if broken := [check.name for check in checks if check.n_violations]:
-            problem = f"{len(broken)} of {len(checks)} checks fail: {', '.join(broken)}"
-            fix = f"{self.line('corpus count ...')} --replace writes them again"
-            return Done(rows=rows, failed=BadInput(f"corpus {self.corpus!r}", problem, fix))
-        said = [f"{self.corpus}: all {len(checks)} checks hold; the tables equal the ledger"]
-        return Done(rows=rows, said=said, next=self.line("corpus associate"))
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -92,7 +92,7 @@ class MachineProbe(NamedTuple):
 
 def _python(_: Doctor) -> str:
     version = platform.python_version()
-    if not (3, 10) <= tuple(map(int, platform.python_version_tuple()[:2])) <= (3, 13):
+    if not (3, 11) <= tuple(map(int, platform.python_version_tuple()[:2])) <= (3, 13):
         raise Missing(version)
     return version
 

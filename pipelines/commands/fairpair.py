@@ -17,7 +17,6 @@ from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, text
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
-from plumbline.eval_workers.fairpair.phi import column
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.sampling_contract import Draw
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
@@ -75,7 +74,7 @@ class FairpairRun(FairPairSpec, Command):
         return rows
 
     def check(self) -> None:
-        """Check servers' keys, classifiers and a single model (without weights) before the start.
+        """Check servers' keys and a single model (without weights) before the start.
 
         Several models are not checked: one that fails is reported when its turn comes.
         """
@@ -87,7 +86,7 @@ class FairpairRun(FairPairSpec, Command):
             find_key(self.base_url)
         if self.perturber != RULES:
             find_key(self.perturber_server().base_url)
-        steps.check_classifiers(steps.scoring_functions(self, rows))
+        _ = steps.scoring_functions(self, rows)
         if len(targets) == 1 and targets[0].options is not None:
             _ = open_backend(targets[0].model, targets[0].options).identity
 
@@ -160,7 +159,6 @@ class FairpairRun(FairPairSpec, Command):
 _MEASURING = (
     *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices"),
     *("as_published", "filter_limit", "filter_unit"),
-    *("device", "batch_tokens"),  # of classifiers
 )
 
 
@@ -186,7 +184,6 @@ class FairpairScore(FairPairSpec, Command):
         rows = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         steps.check(self, self.probe_set, rows)
         chosen = steps.scoring_functions(self, rows)
-        steps.check_classifiers(chosen)
         said = []
         for continued in sampled_models:
             said.append(
@@ -369,10 +366,10 @@ def figures(
     n_folds, texts = measured.folds, texts_of(measured.as_published)
     yield from _success_lines(store, sampled)
     for name in phi:
-        params = {**asdict(sampled), "phi": column(name), "n_folds": n_folds, "texts": texts}
+        params = {**asdict(sampled), "phi": name, "n_folds": n_folds, "texts": texts}
         for row in rows_of(store.root, _FIGURES, params):
             folds = f", {n_folds} folds" if n_folds else ""
-            yield f"  {column(name)}, {texts}{folds}, {_figure_line(row)}"
+            yield f"  {name}, {texts}{folds}, {_figure_line(row)}"
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")

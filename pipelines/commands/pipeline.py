@@ -25,7 +25,7 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed
-from plumbline.pipelines.command.registry import current, targets
+from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import Value, Values, here
 from plumbline.pipelines.pipeline_options import OUT, STEPS, PipelineOptions
 from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
@@ -204,7 +204,7 @@ class Config(Command):
     conf: Annotated[str, Field(description="Settings file (TOML), or cluster.")] = ""
 
     def run(self, context: Context) -> Done:
-        name = current(" ".join(self.command) or "pipeline")
+        name = " ".join(self.command) or "pipeline"
         if name not in targets():
             raise UsageProblem(f"command {name}", "is unknown", f"there is {', '.join(targets())}")
         kind = class_of(name)

@@ -1,8 +1,8 @@
-"""`plumbline report`, its plots and tables for a paper, a model's card, and results for the hub."""
+"""`plumbline report`, its plots and tables, and the paragraph on methods for a paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.pairs.sharing import upload
-from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
+from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.facts import Facts
     from plumbline.warehouse.storage.store import Store
-
-_CITE = "What to cite: plumbline report cite"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -74,18 +69,14 @@ class Report(Narrowed, Command):
     at: Annotated[
         str | None, Field(description="As of a version, the start of a run's id, or a time.")
     ] = None
-    site: Annotated[
-        OutputDirectory | None,
-        Field(description="Write a site to this directory: pages of models, benchmarks and words."),
-    ] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.write import write_report
 
-        store, to = context.store, self.site or self.out
+        store = context.store
         read = store if self.at is None else store.pinned(version_of(store, self.at))
-        page = write_report(read, to, is_site=self.site is not None, about=self.about)
-        n_pages, n_plots = (len(list(to.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
+        page = write_report(read, self.out, about=self.about)
+        n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
         said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
         return Done(said=[said], files=[str(page)])
 
@@ -130,7 +121,7 @@ class ReportFigure(Narrowed, Command):
         ).items()
         path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
         paths = [figure_files.write_file(path.with_suffix(end), content) for end, content in data]
-        return Done(said=[_CITE], files=[*map(str, (path, *paths))])
+        return Done(files=[*map(str, (path, *paths))])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -166,46 +157,6 @@ class ReportTable(Narrowed, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class ReportCard(Command):
-    """Print a section for a model's card: figures with intervals, limits, what not to conclude.
-
-    It begins with front matter, `model-index`: figures that the model's page on the hub shows.
-
-    Example: plumbline report card EleutherAI/pythia-70m --out card.md
-    """
-
-    reads = "pair_score"
-    records = False
-
-    model: Annotated[
-        str,
-        Field(description="A model's name, directory, or start of its key."),
-        On(positional=True),
-    ]
-    out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper.model_card import model_card
-
-        return _text_result(model_card(context.store, self.model), self.out)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Cite(Command):
-    """Print BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
-
-    Example: plumbline report cite
-    """
-
-    records = False
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper import tables
-
-        return _text_result(tables.citations(context.store), None)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Methods(Narrowed, Command):
     """Print the paragraph on methods for a paper, one sentence per line, from the recorded runs.
 
@@ -230,102 +181,6 @@ class Methods(Narrowed, Command):
         return _text_result("".join(f"{line}\n" for line in lines), self.out)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class ReportExport(Narrowed, Command):
-    """Write results for other tools, with intervals and all pairs: Every Eval Ever, or Inspect.
-
-    Each model and benchmark has one record, in the directories of its datastore, or one log.
-    `score import DIR --logs eee` (or inspect) reads the scores back, without loss (docs/hub.md).
-
-    Example: plumbline report export --to eee --out out/records
-    """
-
-    reads = "pair_score"
-    records = False
-
-    to: Annotated[
-        Literal["eee", "inspect"], Field(description="Format: Every Eval Ever, or Inspect.")
-    ] = "eee"
-    out: Annotated[
-        OutputDirectory, Field(description="Directory; records are in DIR/data, logs in DIR/logs.")
-    ] = Path("out/records")
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper.every_eval_ever import evaluations
-        from plumbline.pipelines.report.paper.inspect_log import log_files
-
-        rows, form = [], log_files if self.to == "inspect" else None
-        for evaluation in evaluations(context.store, self.facts(context.store), form):
-            upload.written(evaluation.files, self.out)
-            counts = {"n_results": evaluation.n_results, "n_pairs": evaluation.n_pairs}
-            rows.append({"model": evaluation.model, "benchmark": evaluation.benchmark, **counts})
-        return Done(rows=rows, files=[str(self.out / ("logs" if form else "data"))])
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class ReportPush(Command):
-    """Push a model's results to its repository of the hub: .eval_results, as a pull request.
-
-    Only benchmarks have results there that were pushed with `benchmark push`, here or by somebody
-    else (--dataset). The token is HF_TOKEN, or that of `hf auth login` (docs/hub.md).
-
-    Example: plumbline report push --repo me/gpt --model me/gpt --dry-run out/hub
-    """
-
-    reads = "pair_score"
-    records = False  # ``run`` itself records a push, but not a dry run
-
-    repo: Annotated[str, Field(description="The model's repository of the hub, OWNER/NAME.")]
-    model: Annotated[str, Field(description="A model's name, directory, or start of its key.")]
-    dataset: Annotated[
-        tuple[str, ...],
-        Field(description="Where a benchmark is, as NAME=OWNER/NAME; repeatable."),
-        On(repeated=True),
-    ] = ()
-    direct: Annotated[bool, Field(description="Commit to the model instead of a pull request.")] = (
-        False
-    )
-    dry_run: Annotated[
-        OutputDirectory | None,
-        Field(description="Write the files to this directory, push nothing."),
-    ] = None
-
-    def check(self) -> None:
-        """Raise for invalid names of repositories."""
-        upload.Repository("model", self.repo)
-        _repositories(self.dataset)
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.facts import Facts
-        from plumbline.pipelines.report.paper import hub
-        from plumbline.pipelines.report.paper.data_sets import data_sets
-
-        store = context.store
-        sets = data_sets(Facts(store), _repositories(self.dataset))
-        results = hub.eval_results(store, self.model, sets)
-        for line in results.skipped:
-            say(f"Skipped {line}", err=True)
-        if self.dry_run:
-            paths = upload.written(results.files, self.dry_run)
-            said = [*results.lines, "Nothing was pushed; the same command without --dry-run pushes"]
-            return Done(said=said, files=[*map(str, paths)])
-        to, title = upload.Repository("model", self.repo), "Evaluation results"
-        with recorded(store, "report push", values_of(self)):
-            done = upload.add(to, results.files, title, pull_request=not self.direct)
-        return Done(said=[*results.lines, f"Pushed {len(results.files)} files: {done.url}"])
-
-
-def _repositories(options: Sequence[str]) -> dict[str, str]:
-    """Repositories by benchmark, from options ``NAME=OWNER/NAME``."""
-    repositories = {}
-    for text in options:
-        name, is_pair, repository = text.rpartition("=")
-        if not (is_pair and name):
-            raise UsageProblem(f"--dataset {text}", "is not a data set", "give NAME=OWNER/NAME")
-        repositories[name] = upload.Repository("dataset", repository).name
-    return repositories
-
-
 def _text_result(text: str, out: Path | None) -> Done:
     """A result with a text, in the file ``out`` or as lines to print."""
     from plumbline.pipelines.report.paper.figure_files import write_file
@@ -333,7 +188,7 @@ def _text_result(text: str, out: Path | None) -> Done:
     if out is None:
         return Done(said=text.splitlines())
     write_file(out, text.encode("utf-8", "replace"))
-    return Done(said=[_CITE], files=[str(out)])
+    return Done(files=[str(out)])
 
 
 def _listed(descriptions: Mapping[str, str], kind: str) -> Done:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -12,7 +11,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned, values_of
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, values_of
 from plumbline.pipelines.command.fields import (
     InputDirectory,
     InputFile,
@@ -131,43 +130,6 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Atlas(_Release, Command):
-    """Write the release as a site to look at: every model, word, pair and study, and the files.
-
-    Imports and measures it, computes the published figures again, and writes static pages that
-    need no server and no network. Each page lists the files behind it with their SHA-256.
-
-    Example: plumbline reproduce atlas --data unstereo-eval --out out/atlas
-    """
-
-    out: Annotated[OutputDirectory, Field(description="Directory of the site.")] = Path("out/atlas")
-    docs: Annotated[
-        str,
-        Field(description="Path from the site to the first page of the documentation, to link it."),
-    ] = ""
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.write import write_report
-        from plumbline.pipelines.reproduce import atlas, printed_figures, run
-
-        store, arguments = context.store, (self.corpus, _announce, context.run_id)
-        files = atlas.files(self.data)
-        outcome = run.reproduce(store, self.data, printed_figures.packaged(), *arguments)
-        _announce("what the lean goes with")
-        command = f"plumbline reproduce atlas --data {self.data.name}"
-        site = atlas.site(store, outcome, files, self.corpus, command, self.docs)
-        page = write_report(store, self.out, site=site)
-        sizes = {path: path.stat().st_size for path in self.out.rglob("*") if path.is_file()}
-        n_pages = sum(path.suffix == ".html" for path in sizes)
-        said = f"{n_pages:,} pages, {len(sizes):,} files, {sum(sizes.values()) / 1e6:.0f} MB"
-        return Done(
-            said=[said, "Open the first page in a browser, or copy the directory to any host"],
-            files=[str(page)],
-            wrote=("benchmark_pair", "pair_score", "metric_value"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class _Beside(_Published, _Figures, Command):
     """Printed figures beside the runs of a warehouse."""
 
@@ -273,38 +235,6 @@ class Lists(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Pythia(_Release, _Figures, Command):
-    """Show what the released Pythia figures could resolve: CrowS-Pairs and Plumbline's measures.
-
-    The smallest change that a 5% test finds with power 80%, also as a share of pronouns exchanged.
-
-    Example: plumbline reproduce pythia --evals pythia_bias_evals.csv --data unstereo-eval
-    """
-
-    evals: Annotated[InputFile, Field(description="CSV of Pythia's released CrowS-Pairs figures.")]
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce import pythia as released
-        from plumbline.pipelines.reproduce.resolution import of_pythia
-
-        checkpoints, n_other = released.read(self.evals)
-        crows = released.of_crows_pairs(checkpoints)
-        self.import_release(context.store, context.run_id)
-        ours = of_pythia(context.store, self.corpus)
-        if not ours:
-            problem = "holds no scores of a Pythia model and its -deduped twin on the same pairs"
-            raise BadInput(f"{self.data}", problem, "give --data the whole release")
-        read = f"{len(checkpoints)} checkpoints, {n_other} rows of other tasks or metrics"
-        noise = map(asdict, released.noise(checkpoints))
-        return Done(
-            rows=[*noise, *released.as_rows(crows), *released.over_sizes(ours)],
-            most=_MOST,
-            said=[f"{self.evals}: {read}", *released.lines(checkpoints), *released.LIMITS],
-            files=self.written(released.as_rows([*crows, *ours])),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Anatomy(_Release, Command):
     """Split the lean of the released models into parts; with --eta, on sentences that hardly lean.
 
@@ -352,124 +282,4 @@ class Anatomy(_Release, Command):
             said=[line for anatomy in anatomies for line in tables.lines(anatomy)],
             files=[*map(str, tables.write(anatomies, self.out))],
             next="read what the parts are and how far to trust them: docs/anatomy.md",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Planned:
-    """A pre-specified study: its design, and the data that it reads."""
-
-    makes_warehouse: ClassVar[bool] = True
-
-    data: Annotated[
-        InputDirectory,
-        Field(description="Folder that holds the design's shards."),
-        On(variable="PLUMBLINE_DATA"),
-    ]
-    design: Annotated[
-        InputFile | None, Field(description="TOML file of a study instead of the packaged one.")
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Cause(_Planned, Command):
-    """Run the pre-specified study: does the text make the lean? (docs/cause-study.md)
-
-    Counts the text, changes it by doses, trains and scores every arm, and compares each prediction
-    with its outcome. The packaged study takes about an hour on two cores; after an interruption
-    run the same command again to resume. The status is 0 whatever the outcome.
-
-    Example: plumbline reproduce cause --data data --out out/cause
-    """
-
-    out: Annotated[
-        OutputDirectory, Field(description="Directory of texts, models and cause.csv.")
-    ] = Path("out/cause")
-    warehouse: Annotated[
-        Path,
-        Field(description="Directory of the warehouse, or s3://BUCKET/DIR."),
-        On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
-    ] = Path("out/cause/warehouse")
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """The shards it reads, the pairs it scores, and its predictions."""
-        from plumbline.pipelines.reproduce.cause import read_design, shards_of
-
-        study = read_design(self.design)
-        for path in shards_of(study, self.data):
-            yield planned(str(path), "bytes to count and train on", path.stat().st_size, "bytes")
-        made = study.benchmark
-        yield planned(made.name, "pairs", len(made.templates) * len(made.words))
-        for p in study.prediction:
-            yield planned(p.name, "expected", p.expected, "", f"{p.column} of {p.view}")
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce.cause import as_rows, read_design, run, shown_row
-
-        study = read_design(self.design)
-        _announce(f"design {study.sha256}: {study.question}")
-        figures = run(study, self.data, self.out, self.warehouse, context.stages)
-        path = self.out / "cause.csv"
-        path.write_text(as_csv(as_rows(figures)), encoding="utf-8", newline="")
-        return Done(
-            rows=[*map(shown_row, figures)],
-            said=["More in the views `dose_response`, `window_response` and `intervention_lean`"],
-            files=[str(path)],
-            next='plumbline sql "FROM intervention_lean"',
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Attribution(_Planned, Command):
-    """Run the pre-specified study: is an attribution right? (docs/attribution-study.md)
-
-    Trains on random halves of a text's documents, and compares the preference of each model with
-    the prediction of every attribution method for its half. Then the same in a closed world, in
-    which words lean in one source only. After an interruption run the same command again to resume.
-
-    Example: plumbline reproduce attribution --data data --out out/attribution
-    """
-
-    out: Annotated[
-        OutputDirectory, Field(description="Directory of texts, models and results.")
-    ] = Path("out/attribution")
-    warehouse: Annotated[
-        Path,
-        Field(description="Directory of the warehouse, or s3://BUCKET/DIR."),
-        On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
-    ] = Path("out/attribution/warehouse")
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """The trainings, the methods and the predictions."""
-        from plumbline.pipelines.reproduce.retraining.design import read_design
-
-        study = read_design(self.design)
-        for text in study.texts:
-            made = text.trainings
-            yield planned(text.corpus, "trainings", len(made.runs()) + 1)
-            yield planned(text.corpus, "tokens of each", made.max_tokens, "tokens", "at most")
-        for method in study.methods:
-            yield planned(method, "words to attribute", sum(len(t.words) for t in study.texts))
-        for p in study.prediction:
-            where = f"{p.column} of {p.method}, {p.outcome}, {p.corpus}"
-            yield planned(p.name, "expected", p.expected, "", where)
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce.retraining import conclusions
-        from plumbline.pipelines.reproduce.retraining.design import read_design
-        from plumbline.pipelines.reproduce.retraining.retraining_study import run
-
-        design = read_design(self.design)
-        _announce(f"design {design.sha256}: {design.question}")
-        arguments = (self.data, self.out, context.store, context.run_id, context.stages, _announce)
-        rows = run(design, *arguments)
-        page = self.out / "attribution.md"
-        page.write_text(conclusions.page(design, rows), encoding="utf-8", newline="")
-        return Done(
-            rows=[*map(conclusions.shown_row, rows)],
-            said=conclusions.lines(design, rows),
-            files=[*_Figures(out=self.out / "attribution.csv").written(rows), str(page)],
-            wrote=("datamodelling_score", "trained_model", "pair_score"),
-            query="FROM datamodelling_score ORDER BY ALL",
-            next='plumbline sql "FROM datamodelling_score"',
         )

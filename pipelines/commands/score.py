@@ -1,16 +1,15 @@
-"""`plumbline score` and its group: scores of sentence pairs, and perplexity of held-out text."""
+"""`plumbline score` and its group: scores of sentence pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
@@ -40,8 +39,6 @@ class Score(ModelOptions, Command):
     After an interruption run the same command again to resume. If it is started several times on
     one warehouse, also on several machines, the processes share the work.
 
-    Checkpoints of a hub are downloaded one ahead, and deleted when they are scored.
-
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
 
@@ -61,13 +58,6 @@ class Score(ModelOptions, Command):
         str | None,
         Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
     ] = None
-    revisions: Annotated[
-        str | None,
-        Field(
-            description="Checkpoints of the models, one after the other: names or patterns with "
-            "commas, such as step1000,step*000, or all."
-        ),
-    ] = None
     workers: Annotated[
         int,
         Field(
@@ -79,8 +69,6 @@ class Score(ModelOptions, Command):
         if bool(self.model) == bool(self.models):
             problem = "exclude each other" if self.model else "are both missing"
             raise UsageProblem("--model and --models", problem, "give one of them")
-        if self.revision is not None and self.revisions is not None:
-            raise UsageProblem("--revision and --revisions", "exclude each other", "give one")
 
     def check(self) -> None:
         """Raise for benchmarks that are not in the warehouse."""
@@ -129,37 +117,24 @@ class Score(ModelOptions, Command):
         self, context: Context, tasks: Sequence[Task], done: list[ScoredBenchmark]
     ) -> Exception | None:
         """Score with each model in turn, adding to ``done``; returns the failures as one error."""
-        from plumbline.eval_workers.scoring.revisions import one_ahead
-
-        names = [(task.model, task.options.revision) for task in tasks if self.revisions]
         failures = Failures(len(tasks))
-        with closing(one_ahead(names)) as turns:
-            for task in tasks:
-                next(turns, None)
-                at = f" at {task.options.revision}" if task.options.revision else ""
-                name = f"score with {task.model}{at}"
-                try:
-                    with failures.collected(task.model):
-                        context.stage(name, _score, context, task, done)
-                except PlumblineError as e:  # raised for a single model
-                    return e
+        for task in tasks:
+            at = f" at {task.options.revision}" if task.options.revision else ""
+            try:
+                with failures.collected(task.model):
+                    context.stage(f"score with {task.model}{at}", _score, context, task, done)
+            except PlumblineError as e:  # raised for a single model
+                return e
         return failures.error()
 
     def _tasks(self) -> list[Task]:
         from plumbline.eval_workers.models.model_lists import load_available
-        from plumbline.eval_workers.scoring.revisions import checkpoints
 
         benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
         chosen = [(name, how, self.workers) for name in dict.fromkeys(self.model)]
         if self.models:
             listed = load_available(self.models)
             chosen = [(m.id, m.options(how), m.workers or self.workers) for m in listed]
-        if self.revisions is not None:
-            chosen = [
-                (checkpoint.model, replace(options, revision=checkpoint.revision), n)
-                for name, options, n in chosen
-                for checkpoint in checkpoints(name, self.revisions)
-            ]
         return [Task(name, options, benchmarks, n) for name, options, n in chosen]
 
 
@@ -189,77 +164,11 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class ScorePerplexity(ModelOptions, Command):
-    """Perplexity of a model on held-out text, with its interval over documents.
-
-    A document longer than the window is cut, and each window is scored after a BOS. With --backend
-    server, which keeps the tokenizer to itself, such documents go to `reject` instead. Finished
-    work is kept: after an interruption run the same command again to resume.
-
-    Example: plumbline score perplexity held-out.jsonl --model EleutherAI/pythia-70m
-    """
-
-    makes_warehouse = True
-    deployable = True
-    without = OF_SCORES
-
-    text: Annotated[
-        tuple[str, ...],
-        Field(min_length=1, description="Held-out text: .txt, .jsonl(.zst, .gz), .parquet."),
-        On(positional=True),
-    ]
-    model: Annotated[str, Field(description="Hub id, or directory of a saved model.")]
-    window: Annotated[
-        int | None,
-        Field(ge=1, le=10**9, description="Tokens of a window; default: the model's context."),
-    ] = None
-
-    def check(self) -> None:
-        from plumbline.eval_workers.scoring.held_out import text_files
-
-        text_files(self.text)
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Documents and words of the text; no model is opened."""
-        from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
-
-        held_out = read_held_out(text_files(self.text))
-        usable = [document for document in held_out.documents if document.problem is None]
-        yield planned(held_out.name, "documents to score", len(usable), "documents")
-        yield planned(held_out.name, "words", sum(d.n_words for d in usable), "words")
-
-    def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.scoring import perplexity
-        from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
-        from plumbline.eval_workers.work.runner import run_steps
-        from plumbline.warehouse.query.connection import rows_of
-
-        steps = [perplexity.Perplexity(read_held_out(text_files(self.text)), self.window)]
-        how = part(ModelOptions, self)
-        arguments = (context.store, self.model, how, steps, context.run_id)
-        (done,) = context.stage(f"perplexity of {self.model}", run_steps, *arguments)
-        query = "FROM perplexity_set WHERE text_set = $text_set AND model_key = $model_key"
-        params = {"text_set": done.text_set, "model_key": done.model_key}
-        rejects = ["reject"] if done.n_rejected else []
-        said = [f"{done.n_rejected:,} documents were not used: table `reject`"] * len(rejects)
-        return Done(
-            rows=rows_of(context.store.root, query, params),
-            said=said,
-            wrote=(*(["perplexity", "model"] if done.n_new else []), *rejects),
-            next="plumbline sql 'FROM perplexity_set'",
-            query=query,
-            params=params,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ScoreImport(Command):
     """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
 
-    Released scores; the logs of Inspect or lm-evaluation-harness that scored the pairs, such as
-    those of a task that `benchmark export` wrote (docs/harness.md); or what `report export` wrote:
-    records of Every Eval Ever (eee), logs of Inspect. Import the benchmarks first. Pairs without a
-    score are counted as missing.
+    Released scores, or the logs of lm-evaluation-harness that ran a task of `benchmark export`
+    (docs/harness.md). Import the benchmarks first. Pairs without a score are counted as missing.
 
     Example: plumbline score import unstereo-eval/results
     """
@@ -273,21 +182,16 @@ class ScoreImport(Command):
         On(positional=True, metavar="DIR"),
     ]
     logs: Annotated[
-        Literal["released", "inspect", "lm-eval", "eee"],
-        Field(description="Released results, logs of a harness, or records."),
+        Literal["released", "lm-eval"],
+        Field(description="Released results, or logs of lm-evaluation-harness."),
     ] = "released"
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.harness.every_eval_ever_records import import_records
-        from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
         from plumbline.eval_workers.pairs.harness.samples import import_samples
         from plumbline.eval_workers.pairs.released.score_import import import_scores
 
-        readers = {
-            **{"released": import_scores, "inspect": import_inspect},
-            **{"lm-eval": import_samples, "eee": import_records},
-        }
-        done = readers[self.logs](context.store, self.directory, context.run_id)
+        read = import_samples if self.logs == "lm-eval" else import_scores
+        done = read(context.store, self.directory, context.run_id)
         n_rejected, n_missing = (sum(getattr(one, n) for one in done) for n in _NOT_USED)
         said = [f"{sum(len(one.files) for one in done):,} files"]
         if n_rejected:

@@ -17,9 +17,10 @@ from plumbline.eval_workers.training.training_options import Base, LearnerOption
 from plumbline.jobs.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
-from plumbline.warehouse.input.shards import expand_shards, record_form
+from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import STRICT, part, words
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
 
 #: Model options that don't apply to a model to be continued.
 NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
@@ -36,11 +37,10 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
 
     With --preset 5gram the model is a count of the text's n-grams of up to five words, the control
-    for what a neural model takes up beyond them (docs/cause.md). With --base continue an existing
+    for what a neural model takes up beyond them. With --base continue an existing
     model, or train an adapter for it; --revision and other options of loading are for the base.
 
-    After an interruption run the same command again to resume from the last checkpoint; a finished
-    run is not repeated.
+    An interrupted training starts again from the beginning; a finished one is not repeated.
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """
@@ -56,15 +56,6 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         "models"
     )
     seed: Annotated[Seed, Field(description="Seed of weights and order.")] = 0
-    checkpoints: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=10_000,
-            description="Checkpoints to save besides step 0, with the text as read; "
-            "0: none at all.",
-        ),
-    ] = 0
 
     def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
         """Options of the training, and the model that is continued, if any."""
@@ -96,12 +87,11 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
 
     def run(self, context: Context) -> Done:
         options, base = self.how()
-        form = record_form(self.text_field, self.tokenizer)
+        say("an interrupted training starts again from the beginning", err=True)
         with trained_models.progress_bar(self.name) as progress:
             trained = trained_models.train_model(
                 *(expand_shards(self.shards), self.name, self.corpus, options, self.out, progress),
-                *(form, self.checkpoints),
-                base=base,
+                *(self.text_field, base),
             )
         trained_models.record_model(context.store, trained, context.run_id)
         model, scoring = trained.scored(base)

@@ -18,7 +18,7 @@ class Cell:
     """A table cell: its text and, for a number, the unrounded ``value`` in the unit shown.
 
     ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one.
-    ``is_number`` right-aligns the cell. ``link`` is the address to which the cell links.
+    ``is_number`` right-aligns the cell.
     """
 
     text: str
@@ -26,7 +26,6 @@ class Cell:
     is_number: bool = False
     low: float | None = None
     high: float | None = None
-    link: str = ""
 
 
 #: Content of a table's column: the name of a column of the rows, shown by ``text.display``, or a
@@ -103,15 +102,6 @@ class Lead:
         return stem(self.question)
 
 
-@dataclass(frozen=True)
-class Link:
-    """A link to another page. ``says`` is a line on that page's content."""
-
-    name: str
-    address: str
-    says: str = ""
-
-
 @dataclass
 class Page:
     """Content of a page. ``home`` is the address of the report's first page, or empty."""
@@ -125,7 +115,6 @@ class Page:
         "the lean come from the text?"
     )
     home: str = ""
-    links: list[Link] = field(default_factory=list)
 
 
 def table(

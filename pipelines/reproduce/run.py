@@ -41,12 +41,6 @@ _TABLES = {
 }
 
 
-def benchmark_of(path: Path) -> str:
-    """The benchmark that a table of the release belongs to; empty for any other file."""
-    stem = path.name.partition(".csv")[0]
-    return next((name for name, stems in _TABLES.items() if stem in stems), "")
-
-
 #: Called with the name of each step before it starts.
 Announce = Callable[[str], None]
 

@@ -25,7 +25,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "TIME",
         ),
         (r"\b(Date:? )(?!2020)20\d\d-\d\d-\d\d\b", r"\1DAY"),
-        (r"TIME ([│|]) *[\d.]+ *", r"TIME \1 N "),
+        (r"TIME( [│|]|\n) *[\d.]+ *", r"TIME\1 N "),
         (r"(│ counted +│ +[\d,]+ +│ +)[\d.]+ *", r"\1N "),
         (r'("(?:seconds|n_bytes)": )[\d.]+', r"\1N"),
         (r"\b[\d,]+(?:\.\d+)?(?:e-\d+)? (s|ms|min)\b", r"N \1"),

@@ -94,7 +94,7 @@ def rebuild() -> list[Printed]:
 
 def _stored() -> dict[str, list[dict[str, Any]]]:
     files = {path.stem: pq.read_table(path) for path in recipe.ROWS.glob("*.parquet")}
-    return {name: TABLES[name].with_new_names(rows).to_pylist() for name, rows in files.items()}
+    return {name: rows.to_pylist() for name, rows in files.items()}
 
 
 def _publish(left: dict[str, list[dict[str, Any]]], tables: set[str]) -> None:

@@ -170,7 +170,7 @@ def _description(info: Mapping[str, Any]) -> Description:
     return Description(int(info["size"] or 0), info["type"] == "directory", mark)
 
 
-def content_mark(path: Path) -> str:
+def fingerprint(path: Path) -> str:
     """Hash of a file's content: the first 32 hex digits of a SHA-256.
 
     A file on a disk is hashed by its bytes. A remote file is hashed by its address, its size, and

@@ -5,13 +5,11 @@ A stream that stops early is an error, never a shorter shard.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,12 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input import token_files, web_archives
 from plumbline.warehouse.input.compressed import CODECS
 from plumbline.warehouse.input.remote_files import (
     ByteStream,
     Description,
-    content_mark,
     find,
     open_file,
     unreadable,
@@ -75,10 +71,11 @@ def _check(path: Path, description: Description | None) -> None:
     if description.is_directory:
         fix = f"name its files, such as '{path}/*.jsonl.zst', or {_PACK}"
         raise BadInput(f"shard {path}", "is a directory", fix)
-    if _suffix(path) not in (("", *_STREAMS) if path.suffix in CODECS else (*_JSON_LINES, *KINDS)):
-        plain = ", ".join(f"`{suffix}`" for suffix in (*_JSON_LINES, *KINDS))
-        streams = ", ".join(f"`{suffix}`" for suffix in _STREAMS)
-        problem = f"its name does not end with {plain} (`.gz` or `.zst` may follow {streams})"
+    is_compressed = path.suffix in CODECS
+    suffix = path.with_suffix("").suffix if is_compressed else path.suffix
+    if suffix not in (("", *_JSON_LINES) if is_compressed else (*_JSON_LINES, ".parquet")):
+        lines = ", ".join(f"`{suffix}`" for suffix in _JSON_LINES)
+        problem = f"its name does not end with {lines} (`.gz` or `.zst` may follow) or `.parquet`"
         fix = _PACK if path.suffix in (".txt", ".md") else ""
         raise BadInput(f"shard {path}", problem, fix)
     if not isinstance(path, Address) and not path.is_file():
@@ -88,86 +85,18 @@ def _check(path: Path, description: Description | None) -> None:
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 
-def _suffix(path: Path) -> str:
-    """A shard's suffix before any suffix of a compression."""
-    return path.with_suffix("").suffix if path.suffix in CODECS else path.suffix
+def is_parquet(path: Path) -> bool:
+    """True if a shard is named or begins as a Parquet file; the others are JSON lines.
 
-
-def fingerprint(path: Path) -> str:
-    """Hash of a shard's content, 32 hex digits; for a `.bin` it covers the index too.
-
-    It covers the suffix if only that tells how the shard is read. Raises ``BadInput`` for a file or
-    index that can't be read.
+    Raises ``BadInput`` for a shard that can't be read.
     """
-    mark, suffix = content_mark(path), _suffix(path)
-    if KINDS.get(suffix) in (None, _PARQUET):
-        return mark
-    how = content_mark(token_files.index_of(path)) if suffix == ".bin" else suffix
-    return hashlib.sha256(f"{mark}{how}".encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True)
-class RecordForm:
-    """The field that holds a record's text, and the decoder for shards of tokens.
-
-    Attributes:
-        text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
-        decoder: bytes from ``token_files.decoder``; empty for shards of text.
-    """
-
-    text_field: str = "text"
-    decoder: bytes = b""
-
-
-def record_form(text_field: str, tokenizer: str) -> RecordForm:
-    """The form of records of text or, if ``tokenizer`` names a model, of that model's tokens.
-
-    Raises ``BadInput`` for a model whose tokenizer can't be read.
-    """
-    return RecordForm(text_field, token_files.decoder(tokenizer) if tokenizer else b"")
-
-
-#: JSON records and Parquet rows with a field ``text``.
-DEFAULT = RecordForm()
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of shard: the reader of its texts, and its reason for rejecting a document.
-
-    ``texts`` yields the documents in order, in batches of large strings or binaries. A rejected
-    document is NULL; ``missing`` is the reason, or ``None`` for the reason that its text field is
-    NULL. ``texts`` raises ``BadInput`` for an unreadable, truncated or damaged file, and a column
-    that is missing or not text; ``UsageProblem`` for tokens without a decoder.
-    """
-
-    texts: Callable[[Path, RecordForm], Iterator[pa.Array]]
-    missing: str | None = None
-
-
-def kind_of(path: Path) -> Kind | None:
-    """The kind of a shard; ``None`` for JSON lines, which the counting kernel reads itself.
-
-    Parquet is known by its first bytes, whatever its name. Raises ``BadInput`` for a shard that
-    can't be read.
-    """
-    if kind := KINDS.get(_suffix(path)):
-        return kind
+    if path.suffix == ".parquet":
+        return True
     try:
         with open_file(path) as file:
-            return _PARQUET if file.read(4) == b"PAR1" else None
+            return bool(file.read(4) == b"PAR1")
     except OSError as e:
         raise unreadable(path, e) from e
-
-
-def needs_decoder(path: Path) -> bool:
-    """True if a shard holds tokens instead of text."""
-    return KINDS.get(_suffix(path)) is _TOKENS
-
-
-def is_parquet(path: Path) -> bool:
-    """True if a shard is a Parquet file. Raises as :func:`kind_of`."""
-    return kind_of(path) is _PARQUET
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
@@ -200,36 +129,27 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
         raise unreadable(path, e) from e
 
 
-def _text_column(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
-    for values in column_values(path, form.text_field):
+def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
+    """The texts of a Parquet shard, in batches of rows; a text may be NULL.
+
+    Raises ``BadInput`` as ``column_values``, and for a column that is not text.
+    """
+    for values in column_values(path, text_field):
         if not pa.types.is_large_string(values.type):
-            problem = f"column `{form.text_field}` is {values.type}, not text"
+            problem = f"column `{text_field}` is {values.type}, not text"
             raise BadInput(f"shard {path.name}", problem)
         yield values
 
 
-_PARQUET = Kind(_text_column)
-_ARCHIVE = Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT)
-_TOKENS = Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED)
-#: Kinds of shards by suffix, except JSON lines.
-KINDS = {
-    ".parquet": _PARQUET,
-    **{".wet": _ARCHIVE, ".warc": _ARCHIVE},
-    **{".bin": _TOKENS, ".npy": _TOKENS},
-}
-#: Suffixes of shards that may be compressed.
-_STREAMS = (*_JSON_LINES, ".wet", ".warc")
-
-
-def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
+def documents(path: Path, text_field: str = "text") -> Iterator[str]:
     """The documents of a shard that counting doesn't reject, in order, as Python strings.
 
     Skips records that counting rejects (see ``jobs.kernel.json_fallback``). Convenience API, not
     optimised. Raises ``BadInput``, once reading reaches the place, for a truncated, damaged or
     unreadable shard, and a line of more than ``LONGEST_LINE`` bytes.
     """
-    if kind := kind_of(path):
-        for batch in kind.texts(path, form):
+    if is_parquet(path):
+        for batch in text_column(path, text_field):
             for value in batch.cast(pa.large_binary()).drop_null():
                 with suppress(UnicodeDecodeError):
                     yield value.as_py().decode()
@@ -237,7 +157,7 @@ def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
     for line in lines(path):
         with suppress(ValueError, RecursionError):  # not UTF-8, not JSON, lone surrogates
             record = json.loads(line.decode())
-            text = field_value(record, form.text_field) if isinstance(record, dict) else None
+            text = field_value(record, text_field) if isinstance(record, dict) else None
             if isinstance(text, str):
                 text.encode()
                 yield text

@@ -31,22 +31,18 @@ class TokenRules:
         spacy: spaCy's code of the language.
         kept: spaCy's stop words that still count.
         added: further stop words.
-        clitics: endings that are split off after a letter.
-        exceptions: the pieces of each chunk that spaCy's rules would split differently.
     """
 
     spacy: str
     kept: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
-    clitics: tuple[str, ...] = ()
-    exceptions: tuple[tuple[str, ...], ...] = ()
 
     @property
     def text(self) -> str:
         """The rules as JSON; equal rules give equal text.
 
-        >>> TokenRules("sv", clitics=("-il",)).text
-        '{"spacy":"sv","clitics":["-il"]}'
+        >>> TokenRules("sv", added=("är",)).text
+        '{"spacy":"sv","added":["är"]}'
         >>> TokenRules.of_text(TokenRules("sv", ("hon",)).text) == TokenRules("sv", ("hon",))
         True
         """
@@ -57,9 +53,8 @@ class TokenRules:
     def of_text(cls, text: str) -> TokenRules:
         """The rules from the JSON of :attr:`text`."""
         rules = json.loads(text)
-        exceptions = tuple(map(tuple, rules.pop("exceptions", ())))
         spacy = rules.pop("spacy")
-        return cls(spacy, exceptions=exceptions, **{k: tuple(v) for k, v in rules.items()})
+        return cls(spacy, **{k: tuple(v) for k, v in rules.items()})
 
 
 @toml_table
@@ -94,15 +89,6 @@ class _StopWords:
             raise ValueError(f"stop word {min(both)} is both kept and added")
 
 
-def _check_pieces(exceptions: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    for chunk, pieces in exceptions.items():
-        if "".join(pieces) != chunk or not all(pieces) or any(map(str.isspace, chunk)):
-            raise ValueError(
-                f"the pieces of {chunk} do not join to it, or one has a blank or is empty"
-            )
-    return exceptions
-
-
 @toml_table
 class _LanguageFile:
     description: Text
@@ -110,11 +96,7 @@ class _LanguageFile:
     spacy: Annotated[Text, Field(title="spaCy's code of the language, such as fr")]
     lists: Annotated[Mapping[str, WordListFile], Field(min_length=1)]
     note: str = ""
-    clitics: tuple[Annotated[str, Field(pattern=r"^\S+$", title="one without blanks")], ...] = ()
     stop_words: _StopWords = field(default_factory=_StopWords)
-    exceptions: Annotated[Mapping[str, tuple[str, ...]], AfterValidator(_check_pieces)] = field(
-        default_factory=dict
-    )
     pairs: PairTemplates | None = None
 
     def rules(self) -> TokenRules:
@@ -122,8 +104,6 @@ class _LanguageFile:
             self.spacy,
             tuple(sorted(self.stop_words.kept)),
             tuple(sorted(self.stop_words.added)),
-            tuple(sorted(set(self.clitics))),
-            tuple(sorted(self.exceptions.values())),
         )
 
 

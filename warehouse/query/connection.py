@@ -16,8 +16,7 @@ import duckdb
 
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import Column, Table
-from plumbline.warehouse.schema.renamed import OLD_SCHEMA, RENAMED
+from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.log import File, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.text.escape import sql_text
@@ -25,12 +24,10 @@ from plumbline.warehouse.text.escape import sql_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) ([\w.]+)")
-_MACRO = re.compile(r"CREATE OR REPLACE MACRO (\w+)\s*\(([^;]*?)\)\s+AS TABLE\b")
-_NAME = rf"(?:{OLD_SCHEMA}\.)?\w+"
+_CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words of queries that list tables, views or columns: these need all views.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
-_READ = re.compile(rf'\b(?:from|join)\s+"?(?:main\.)?({_NAME})')
+_READ = re.compile(r'\b(?:from|join)\s+"?(?:main\.)?(\w+)')
 _COMMENT = re.compile(r"--.*")
 #: The bytes of a DuckDB file with all views; empty until a connection of this process makes them.
 _BOUND: list[bytes] = []
@@ -88,7 +85,7 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(_NAME, text.lower()))
+    return set(re.findall(r"\w+", text.lower()))
 
 
 def _read(text: str) -> set[str]:
@@ -114,21 +111,7 @@ def _needed(
 
 @cache
 def _views() -> list[str]:
-    views = [sql(name).strip() for name in sql_names("views")]
-    macros = dict(_MACRO.findall("\n".join(views)))
-    return views + [_old_view(name, macros.get(name)) for name in RENAMED]
-
-
-def _old_view(name: str, parameters: str | None) -> str:
-    """The statement for a table, view or table macro with the column names of Plumbline 0.1."""
-    old = ", ".join(f'{new} AS "{names[0]}"' for new, names in RENAMED[name].items())
-    head, source = f"VIEW {OLD_SCHEMA}.{name} AS", name
-    if parameters is not None:
-        arguments = re.findall(r"(?:^|,)\s*(\w+)( :=)?", parameters)
-        source += f"({', '.join(f'{n} := {n}' if default else n for n, default in arguments)})"
-        head = f"MACRO {OLD_SCHEMA}.{name}({parameters}) AS TABLE"
-    rows = f"SELECT * RENAME ({old}) FROM main.{source};"
-    return f"CREATE SCHEMA IF NOT EXISTS {OLD_SCHEMA};\nCREATE OR REPLACE {head} {rows}"
+    return [sql(name).strip() for name in sql_names("views")]
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
@@ -190,26 +173,15 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
         return f"{create} {', '.join(nulls)} WHERE false"
-    columns = ", ".join(map(_either, table.columns))
+    columns = ", ".join(f't."{c.name}"::{c.sql_type} AS "{c.name}"' for c in table.columns)
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {columns_id(table)}:
-        # Older files lack newer columns (read as NULL), or have the old names of columns.
-        renamed = RENAMED.get(table.name, {})
-        absent = [c for c in table.columns if c.nullable or c.name in renamed]
-        names = [(c, n) for c in absent for n in (c.name, *renamed.get(c.name, ()))]
-        added = ", ".join(f'NULL::{c.sql_type} AS "{n}"' for c, n in names)
-        columns = ", ".join(_either(c, renamed.get(c.name, ())) for c in table.columns)
+        # Files of before a column was added lack it: it is read as NULL.
+        added = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
     return f"{create} {columns} FROM {source} AS t"
-
-
-def _either(column: Column, old: Sequence[str] = ()) -> str:
-    """The SQL of a column that may have an old name in some files."""
-    names = ", ".join(f't."{name}"' for name in (column.name, *old))
-    value = f"coalesce({names})" if old else names
-    return f'{value}::{column.sql_type} AS "{column.name}"'
 
 
 def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None) -> str:

@@ -1,4 +1,4 @@
-"""History of runs: list, find, annotate and compare them, and count what they wrote."""
+"""History of runs: list and find them, and count what they wrote."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives
-from plumbline.warehouse.storage.run_records import publish, recorded_versions
+from plumbline.warehouse.storage.run_records import recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
-_METRIC_KEY = (
-    *("metric", "model_key", "benchmark", "groups", "corpus", "contrast", "subset"),
-    "options",
-)
 
 
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
@@ -78,20 +74,6 @@ def find(store: Store, prefix: str) -> Row:
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
 
 
-def note(store: Store, prefix: str, text: str) -> Row:
-    """Store a remark on a run, or remove it for an empty text; returns the run's row.
-
-    Raises as ``find``, and ``UsageProblem`` for a run that may still write its own row.
-    """
-    row = find(store, prefix)
-    if row["status"] == "running":
-        problem = "may still be running"
-        raise UsageProblem(f"run {row['run_id']}", problem, "note it when it has ended")
-    row["note"] = text or None
-    publish(store, row)
-    return row
-
-
 def written(store: Store, run_id: str) -> dict[str, int]:
     """Number of rows that a run wrote and that still exist, by table, without table `run`.
 
@@ -142,70 +124,3 @@ def flat(options: object, name: str = "") -> dict[str, object]:
     for key, value in options.items():
         level |= flat(value, f"{name}.{key}" if name else str(key))
     return level
-
-
-def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[Any, Any]]:
-    """Pairs of values that differ between two mappings, by name; ``None`` if a name is absent.
-
-    >>> differences({"x": 1, "y": 2}, {"x": 1, "z": 3})
-    {'y': (2, None), 'z': (None, 3)}
-    """
-    names = sorted({*a, *b})
-    return {n: (a.get(n), b.get(n)) for n in names if n not in a or n not in b or a[n] != b[n]}
-
-
-def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """The ``options`` and ``versions`` that differ between two rows of ``run``.
-
-    The versions include the git commit and the command.
-    """
-    versions = [
-        {**recorded_versions(row), "git commit": row["git_commit"], "command": row["command"]}
-        for row in (a, b)
-    ]
-    options = [flat(stored_object(row, "config")) for row in (a, b)]
-    return {"options": differences(*options), "versions": differences(*versions)}
-
-
-def compare(store: Store, first: str, second: str) -> Row:
-    """Comparison of two runs: options and versions that differ, and metrics that both have.
-
-    A run's metrics: the ones that it computed and no later run has replaced; if there are none, all
-    metrics of the models and benchmarks that it scored. If each has one model, these may differ.
-    ``difference`` is the second value minus the first, in the metric's unit; ``None`` if a value is
-    missing. Raises as ``find``.
-    """
-    a, b = find(store, first), find(store, second)
-    metrics = _metrics(store, a["run_id"], b["run_id"])
-    return {"runs": [a["run_id"], b["run_id"]], **changes(a, b), "metrics": metrics}
-
-
-def _metrics(store: Store, first: str, second: str) -> list[Row]:
-    a, b = _metrics_of(store, first), _metrics_of(store, second)
-    keys = [key for key in _METRIC_KEY if key != "model_key"]
-    if len({r["model_key"] for r in a}) != 1 or len({r["model_key"] for r in b}) != 1:
-        keys = list(_METRIC_KEY)
-    of_second = {tuple(row[k] for k in keys): row for row in b}
-    metrics = []
-    for row in a:
-        if (other := of_second.get(tuple(row[k] for k in keys))) is None:
-            continue
-        values = [row["value"], other["value"]]
-        metric = {k: row[k] for k in keys} | {"models": [row["model"], other["model"]]}
-        metric |= {"unit": row["unit"], "values": values}
-        difference = None if None in values else values[1] - values[0]
-        metrics.append({**metric, "difference": difference})
-    return metrics
-
-
-def _metrics_of(store: Store, run_id: str) -> list[Row]:
-    order = f"ORDER BY {', '.join(_METRIC_KEY)}"
-    measured = f"FROM metric_value WHERE run_id = $run {order}"
-    scored = (
-        "FROM metric_value SEMI JOIN (FROM pair_score WHERE run_id = $run) "
-        f"USING (model_key, benchmark) {order}"
-    )
-    for query in (measured, scored):
-        if rows := rows_of(store.root, query, {"run": run_id}):
-            return rows
-    return []

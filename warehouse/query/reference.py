@@ -1,20 +1,17 @@
 """Reference of tables, views, functions and worked questions, made from schema and SQL files.
 
-``python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md docs/renamed.md``
+``python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md``
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from plumbline.warehouse.query.connection import sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.renamed import RENAMED
 from plumbline.warehouse.text.escape import markdown_row
 
 _GRAIN = "-- grain: "
@@ -123,15 +120,6 @@ def _reference_markdown() -> str:
     return "\n\n".join(parts)
 
 
-def _renamed_markdown() -> str:
-    lines = [markdown_row("table, view or macro", "before", "now"), "|---|---|---|"]
-    for name, columns in RENAMED.items():
-        before = ", ".join(f"`{old}`" for names in columns.values() for old in names)
-        now = ", ".join(f"`{new}`" for new, names in columns.items() for _ in names)
-        lines.append(markdown_row(f"`{name}`", before, now))
-    return "\n".join(lines)
-
-
 def _questions_markdown() -> str:
     return "\n\n".join(
         f"### {q.number}. {q.question}\n\n{q.meaning}\n\n```sql\n{q.query}\n```"
@@ -139,59 +127,16 @@ def _questions_markdown() -> str:
     )
 
 
-def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str, Any]]:
-    """The data dictionary of tables and views, from the names and types of their ``columns``.
-
-    A view's column gets the unit and description of the tables' columns of that name if they agree;
-    otherwise both are empty.
-
-    >>> made = described({"word_count": [("word", "VARCHAR")]})[0]
-    >>> made["columns"][0]["description"], made["key"]
-    ('kept token, lowercase', ['corpus', 'word'])
-    """
-    views = {e.signature: e for e in entries() if e.kind == "view"}
-    return [
-        {
-            "name": name,
-            "kind": "table" if name in TABLES else "view",
-            "description": (TABLES[name] if name in TABLES else views[name]).description,
-            "key": list(TABLES[name].key) if name in TABLES else [],
-            "columns": [_column(name, column, kind) for column, kind in listed],
-        }
-        for name, listed in columns.items()
-    ]
-
-
-def _column(name: str, column: str, kind: str) -> dict[str, Any]:
-    tables = [TABLES[name]] if name in TABLES else TABLES.values()
-    meanings = {(c.unit, c.description) for t in tables for c in t.columns if c.name == column}
-    unit, description = meanings.pop() if len(meanings) == 1 else ("", "")
-    return {"name": column, "type": kind, "unit": unit, "description": description}
-
-
-def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
-    """The dictionary as a page: a heading and a table of columns for each table and view."""
-    lines = ["# Data dictionary", ""]
-    for item in dictionary:
-        lines += [f"## {item['name']} ({item['kind']})", "", item["description"], ""]
-        lines += [f"Key: {', '.join(item['key'])}.", ""] if item["key"] else []
-        lines += _COLUMN_HEADER
-        lines += [markdown_row(*column.values()) for column in item["columns"]]
-        lines.append("")
-    return "\n".join(lines)
-
-
 def filled(document: str) -> str:
-    """A page with its marks ``tables``, ``reference``, ``questions`` and ``renamed`` filled anew.
+    """A page with its marks ``tables``, ``reference`` and ``questions`` filled anew.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
-    14
+    13
     """
     generators = {
         "tables": _tables_markdown,
         "reference": _reference_markdown,
         "questions": _questions_markdown,
-        "renamed": _renamed_markdown,
     }
     for name, generate in generators.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

@@ -7,7 +7,6 @@ from plumbline.warehouse.schema import (
     disclosure_tables,
     evidence_tables,
     fairpair_tables,
-    intervention_tables,
     pair_tables,
     sampling_tables,
     score_tables,
@@ -16,7 +15,7 @@ from plumbline.warehouse.schema.columns import Table
 
 _SUBJECTS = (
     *(corpus_tables, evidence_tables, pair_tables, score_tables),
-    *(intervention_tables, sampling_tables, fairpair_tables, disclosure_tables),
+    *(sampling_tables, fairpair_tables, disclosure_tables),
 )
 
 #: Name -> table, in the order data flows.

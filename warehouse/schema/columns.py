@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.warehouse.schema.renamed import RENAMED
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -88,17 +86,6 @@ class Table:
     def names(self) -> list[str]:
         """Names of the columns."""
         return [column.name for column in self.columns]
-
-    @property
-    def old_names(self) -> dict[str, str]:
-        """``{name in older files: today's name}`` of the renamed columns."""
-        renamed = RENAMED.get(self.name, {})
-        return {old: new for new, names in renamed.items() for old in names}
-
-    def with_new_names(self, rows: pa.Table) -> pa.Table:
-        """Rows of a file that may be older, with today's names of the columns."""
-        new = self.old_names
-        return rows.rename_columns([new.get(name, name) for name in rows.column_names])
 
     @property
     def arrow(self) -> pa.Schema:

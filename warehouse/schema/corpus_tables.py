@@ -21,7 +21,6 @@ key: / run_id
     packages: text -- versions of the packages on which results depend, as JSON
     error: text? -- one line: what failed; while it runs, its process and host
     author: text? -- value of PLUMBLINE_AUTHOR at the start; NULL if unset
-    note: text? -- remark by `plumbline runs note`; NULL without one
 
 corpus: One row per corpus: how it was counted and its totals (before any filtering or pruning).
 by: corpus count
@@ -36,8 +35,6 @@ key: corpus /
     language: text? -- language of the text, a code or a file's name; NULL for English
     language_file: text? -- text of the language's TOML file; NULL for English
     text_field: text? -- field of the records that holds the text; NULL for `text`
-    decoder: text? -- hash of the tokenizer that decoded shards of tokens; NULL without one
-    training_order: text? -- hash of the training's order of the shards; NULL if not by step
     source_field: text? -- field that names a document's source; NULL if counted without evidence
     n_shards: int -- shards counted
     n_shards_failed: int -- shards that could not be read to their end or used; not in the counts
@@ -108,25 +105,6 @@ key: corpus / word target
     corpus
     rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
     window_tokens: int [tokens] -- width of the window in kept tokens
-    word
-    target: text -- target word
-    n_pair: int [pairs] -- co-occurrences, at least 1
-
-step_word_count: Occurrences of every kept word in the text that a block of a training's steps read,
-of corpora counted with `--step-sequences`. Rare words are not pruned.
-by: corpus count --step-sequences N
-key: corpus / end_step word
-    corpus
-    end_step: int [steps] -- steps of the training at the end of the block
-    word
-    n_word: int [tokens] -- occurrences
-
-step_pair_count: Co-occurrences in the text that a block of a training's steps read. The sums
-over blocks are the counts of `pair_count`.
-by: corpus count --step-sequences N
-key: corpus / end_step word target
-    corpus
-    end_step: int [steps] -- steps of the training at the end of the block
     word
     target: text -- target word
     n_pair: int [pairs] -- co-occurrences, at least 1

@@ -56,7 +56,7 @@ key: tuning /
     learning_rate: float -- rate of AdamW, constant
     batch_prompts: int [prompts] -- prompts per step
     n_steps: int -- optimiser steps
-    dev_sets: text? -- sets that the checkpoint was chosen by, joined by `, `; NULL: the last step
+    dev_sets: text? -- sets that the adapter was chosen by, joined by `, `; NULL: the last step
     n_dev_prompts: int? [prompts] -- prompts in these sets
     chosen_step: int? -- the step whose weights the adapter has; NULL: the last
     dev_loss, dev_loss_end: float? -- weighted loss on dev prompts after chosen_step, the last step

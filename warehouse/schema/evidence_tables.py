@@ -69,7 +69,7 @@ word_snippet: A sample of the occurrences of a word near each side of a contrast
 by: why
 key: corpus / contrast word side place
     corpus contrast word
-    side: text -- `a` or `b`, the near side; `female` or `male` from Plumbline 0.1
+    side: text -- `a` or `b`, the near side
     place: int -- place in the sample, from 1: the first n are the sample of n
     seed: int -- seed of the sample
     target: text -- the nearest word of that side
@@ -83,47 +83,6 @@ key: corpus / contrast word side place
     n_copies: int -- documents of the corpus with the same kept tokens
     run_id
 
-word_change: Differences of words' leans between two texts, by `corpus compare`.
-by: corpus compare
-key: text_a text_b / contrast word
-    text_a, text_b: text -- a corpus, or a source of one as `corpus:source`
-    contrast word
-    n_pair_f_a, n_pair_m_a: int [pairs] -- co-occurrences with each word of the contrast in text_a
-    n_pair_f_b, n_pair_m_b: int [pairs] -- the same in text_b
-    n_documents_a, n_documents_b: int -- documents with a co-occurrence
-    delta_a_nats, delta_b_nats: float [nats] -- the leans, as in `word_delta`
-    change_nats: float [nats] -- delta_b_nats minus delta_a_nats
-    base_change_nats: float [nats] -- part all words share: decrease in ln(n_f / n_m) of the sides
-    change_nats_se: float [nats] -- standard error over documents; one in both texts counts once
-    change_nats_low, change_nats_high: float [nats] -- its 95% interval
-    p: float -- p-value of no change, by Student's t
-    q: float -- p adjusted for all words compared (Benjamini and Hochberg)
-    run_id
-
-corpus_audit: Effects of a filter or deduplication on a text, by `corpus audit`.
-by: corpus audit
-key: text_before text_after / contrast part subject
-    text_before: text -- a corpus
-    text_after: text -- its kept documents: a corpus, or the common path of shards
-    contrast
-    part: text -- `documents`, `copies`, `source`, `coverage`, `group` or `word`
-    subject: text -- what is counted: documents of a source, words of a list's group, a word, ...
-    n_before, n_after: int -- documents; words; occurrences of a group; co-occurrences of a word
-    delta_before_nats, delta_after_nats: float? [nats] -- a word's lean; NULL where too rare
-    change_nats: float? [nats] -- of the lean; for a group, of ln(its share of all kept words)
-    base_change_nats: float? [nats] -- part all words share: decrease in ln(n_f / n_m) of the sides
-    change_nats_se: float? [nats] -- its standard error over clusters of text_before
-    change_nats_low, change_nats_high: float? [nats] -- its 95% interval
-    df: float? -- degrees of freedom of Student's t
-    p: float? -- p-value of no change
-    q: float? -- p adjusted for all words, or groups (Benjamini and Hochberg)
-    q_own: float? -- p of no change beyond the shared part, adjusted likewise
-    q_turn: float? -- p of no turn (one side before, the other after), adjusted likewise
-    predicted_nats: float? [nats] -- predicted change of preference: slope times change_nats
-    predicted_nats_low, predicted_nats_high: float? [nats] -- 95% from change, slope and scatter
-    clusters: text -- sampling unit: `document` (with its copies) or `source`
-    study: text? -- study and benchmark of the response; NULL without one
-    run_id
 """)
 #: Names of the tables that `plumbline why` writes, with one partition per corpus.
 ANSWERS = tuple(table.name for table in TABLES if table.partitions == ("corpus",))

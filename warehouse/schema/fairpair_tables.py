@@ -34,18 +34,6 @@ key: {_KEY} prompt_id
     options: text -- level, draws, seed and filter, as JSON
     run_id
 
-text_label: Classifiers' labels of the texts that FairPair compares, one row per text and label.
-by: fairpair score --phi FILE
-key: classifier_key / text_id label
-    classifier_key: text -- hash of the classifier's weights, its dtype and the libraries' versions
-    classifier: text -- hub id, or name of a local model
-    text_id: text -- `sha256(text)` of the text: a continuation, in older rows with its prompt
-    label: text -- as the classifier's configuration names it
-    probability: float [probability] -- of the label
-    n_tokens: int [tokens] -- tokens of the text, special ones included
-    is_cut: bool -- the text's end was left out: the classifier reads fewer tokens
-    run_id
-
 fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
 by: fairpair run
 key: {_KEY} subset

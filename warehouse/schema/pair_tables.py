@@ -72,39 +72,15 @@ key: corpus benchmark / contrast pair_id
     n_words_unknown: int? -- the others, which could lean more; NULL for statistics without counts
     least_count: int? [pairs] -- co-occurrences on each side if a delta counts; NULL: every delta
 
-rating_question: Questions to raters about the pairs of a benchmark.
-by: benchmark export-ratings
-key: benchmark / question
-    benchmark
-    question: text -- name of the question, such as `natural` or `neutral`
-    position: int -- position in the order of asking, from 1
-    wording: text -- the question as asked
-    answers: text -- the answers from least to most, separated by |
-    yes_answers: text -- the answers that count as yes, separated by |
-    run_id
-
-rating_sheet: Pairs on each rater's sheet, one row per rater and pair.
-by: benchmark export-ratings
-key: benchmark rater / pair_id
-    benchmark
-    rater: text -- name that the coordinator gave the rater
-    pair_id
-    item: text -- name of the pair on this sheet, which reveals nothing about the pair
-    position: int -- place on the sheet, from 1; random for each rater
-    shown_first: text -- `a` or `b`: the sentence that stands first on the sheet
-    text_id: text -- hash of both sentences as shown, as in `pair_score`
-    design: text? -- `100 pairs, 6 of 6 raters (hash of raters, seed, ...)`; older: NULL or no hash
-    run_id
-
 rating: Answers of raters, one row per rater, pair and question.
 by: benchmark import-ratings
 key: benchmark rater / pair_id question
     benchmark
-    design: text? -- design of the sheet; shares and agreement are computed within a design
+    design: text? -- how pairs were drawn; shares and agreement are computed within a design
     rater: text -- name of the rater
     pair_id
-    question: text -- see `rating_question`
-    answer: text -- one of the question's answers
+    question: text -- name of the question, such as `natural` or `neutral`
+    answer: text -- `no` or `yes`
     answer_level: int -- rank of the answer from least to most, from 0
     is_yes: bool -- the answer counts as yes
     source_file: text -- file the answer came in
@@ -115,8 +91,8 @@ rating_agreement: Agreement of raters: Krippendorff's alpha per question, also w
 by: benchmark import-ratings
 key: benchmark / design question without_rater
     benchmark
-    design: text? -- design of the sheets, see `rating_sheet`
-    question: text -- see `rating_question`
+    design: text? -- how pairs were drawn, as in `rating`
+    question: text -- name of the question
     without_rater: text -- the rater left out; empty if all are included
     n_raters: int -- raters with an answer
     n_pairs: int -- pairs with two or more answers; others are left out

@@ -68,20 +68,6 @@ key: benchmark model_key / pair_id side position
     logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
     run_id
 
-perplexity: Log-probability of held-out documents under a model, one row per model and document.
-by: disclosure compare --text FILE
-key: text_set model_key / document
-    text_set: text -- set of held-out documents, named after its files
-    model_key model
-    document: text -- its file and row, `FILE:ROW`
-    window_tokens: int [tokens] -- most tokens in a window
-    text_id: text -- hash of the text and of the window
-    n_windows: int -- windows, which do not overlap, each scored after its own BOS
-    n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
-    n_words: int [words] -- words between white space, the same for every tokeniser
-    logprob_nats: float [nats] -- sum of log p(token | BOS, earlier tokens of the window)
-    run_id
-
 metric_value: Metrics in long form, each with its interval and the options that defined it.
 by: measure
 key: benchmark / metric model_key groups corpus contrast subset options
@@ -139,40 +125,6 @@ key: benchmark / measure groups
     n_models: int -- models that sd and icc are measured on; 0: assumed, see docs/methods.md
     run_id
 
-change_point: Every step of every curve of a model's checkpoints, tested for a change.
-by: measure, for models with checkpoints
-key: benchmark / series setting groups corpus contrast measure step
-    series, setting: text -- model and how it was scored, as in view `checkpoint_curve`
-    benchmark
-    groups: text -- groups of the pairs
-    corpus, contrast: text -- of the slope; empty for other measures
-    measure: text -- `us`, `pd`, `mean log ratio`, `slope`
-    step: int -- the checkpoint after the change
-    step_before: int -- the checkpoint before it
-    change: float -- from step_before to step, in the measure's unit
-    q_moved: float? -- p of no change (t over words), by Holm for all steps and curves
-    shift: float? -- mean of the checkpoints from this step on, minus mean of earlier ones
-    q_lasting: float? -- p of so clear a shift by autocorrelation alone, for all curves
-    power: float? [share] -- power for a shift of 3 sd of innovations; below 0.3 q_lasting is NULL
-    n_tests: int -- number of steps, of all curves of the model, that were tested together
-    run_id
-
-word_onset: Training step from which each word leans, corrected for all words and steps.
-by: measure, for models with checkpoints
-key: benchmark / series setting groups word
-    series, setting: text -- model and how it was scored, as in view `checkpoint_word`
-    benchmark
-    groups: text -- groups of the pairs
-    word: text -- seed word or occupation, as in `benchmark_pair`
-    n_pairs: int -- pairs made for the word at the last step
-    last_nats: float [nats] -- mean log ratio at the last step
-    relative_nats: float? [nats] -- last_nats minus the other words' mean in the same frames
-    relative_nats_low, relative_nats_high: float? [nats] -- its 95% interval, for one word and step
-    p: float -- p of relative_nats = 0, by Student's t over pairs
-    q: float -- p adjusted for all words (Benjamini and Hochberg)
-    onset_step: int? -- step from which relative_nats keeps its sign until the last; NULL: no lean
-    run_id
-
 control: Tests of whether a predictor of a model's log ratios adds to the other predictors.
 by: measure, where a model and an n-gram of the corpus (train --preset 5gram) scored pairs of words
 key: benchmark / subset model_key groups corpus contrast ngram_key predictor
@@ -190,7 +142,7 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
     r2: float? [share] -- by all predictors, for pairs whose word was left out of the fit
     gain, gain_low, gain_high: float? [share] -- part of r2 that is lost without it
-    verdict: text -- `predicts`, `does not` or `cannot be told`, see docs/cause.md
+    verdict: text -- `predicts`, `does not` or `cannot be told`, see docs/models.md
     run_id
 
 pair_choice: Sentences that served models chose from pairs, one row per request; not part of US, PD.

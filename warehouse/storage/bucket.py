@@ -10,7 +10,6 @@ import errno
 import hashlib
 import os
 import re
-import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import Interrupted, UsageProblem, failure
+from plumbline.warehouse.errors import Interrupted, failure
 from plumbline.warehouse.input.remote_files import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
 from plumbline.warehouse.text.redaction import hidden
@@ -151,11 +150,6 @@ def _cache() -> Path:
 def _store(address: str) -> Any:
     from obstore.store import from_url
 
-    try:
-        socket.socket().close()
-    except PermissionError as e:
-        fix = "copy it to this machine by `plumbline warehouse pull`"
-        raise UsageProblem(address, "the sandbox has no network", fix) from e
     return from_url(address, client_options={"allow_http": is_plain("")}, retry_config=RETRIES)
 
 

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 import math
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from types import ModuleType
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.warehouse import sandbox
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import ALL_DAYS, drop_earlier, leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import README, reading, utc_time
+from plumbline.warehouse.storage.opening import GO_BACK, README, reading, utc_time
 from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
 from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
-
-#: Most seconds of processor time per file, for the child process that reads rows.
-_MOST_SECONDS = 120
-#: Why a file's rows were not checked, by the exception that says so.
-_NOT_CHECKED: dict[type[Exception], str] = {
-    MemoryError: "memory ran out",
-    BrokenProcessPool: "the process that read them ended: it crashed, was killed, or needed more "
-    f"than {_MOST_SECONDS} s of a processor",
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,6 @@ class WarehouseProblem:
 def check(
     store: Store,
     *,
-    apart: bool = False,
     since: float = math.inf,
     update: Callable[[int, int], None] = lambda *_: None,
 ) -> list[WarehouseProblem]:
@@ -68,8 +50,6 @@ def check(
     reported if they may be another run's unfinished work.
 
     Args:
-        apart: read rows in a child process with at most 8 GiB of address space and two minutes of
-            processor time per file; a file that kills the child is reported as a problem.
         since: leave out data files that were hashed at this Unix time or later, by this user and
             since the machine was started. Keys are then compared only among the files read.
         update: called with the number of files read so far, and the number of all files to read.
@@ -83,7 +63,6 @@ def check(
     snapshot = store.snapshot()
     files = _Files()
     faults = [*_foreign_files(store), *_logged(store, snapshot, files)]
-    problems_of_rows = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
     data_files = [files.by_path[path] for path in sorted(files.by_path)]
     todo = [f for f in data_files if hashed_at(store.root / f.file.path, f.file.sha256) < since]
@@ -95,17 +74,15 @@ def check(
                 path = store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
             if not data_file.is_newest:
                 continue
-            problems = problems_of_rows(TABLES[data_file.table], file, path)
+            problems = _rows_problems(TABLES[data_file.table], file, path)
         except BadInput as e:
             faults += _unread(store, data_file, e)
-        except tuple(_NOT_CHECKED) as e:
-            why = next(text for kind, text in _NOT_CHECKED.items() if isinstance(e, kind))
+        except MemoryError:
+            problem = "its rows were not checked: memory ran out"
             fix = "don't read it unless you know who wrote it"
-            faults.append(WarehouseProblem(where, f"its rows were not checked: {why}", fix))
+            faults.append(WarehouseProblem(where, problem, fix))
         else:
-            faults += [
-                WarehouseProblem(where, problem, _forget_fix(store, file)) for problem in problems
-            ]
+            faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
             good[data_file.table] += [] if problems else [(file, path)]
     update(len(todo), len(todo))
     for name, whole in good.items():
@@ -211,7 +188,7 @@ def _foreign_files(store: Store) -> Iterator[WarehouseProblem]:
     for name in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
-        if top not in expected and not (top in {*TABLES, *REMOVED} and is_of_table):
+        if top not in expected and not (top in TABLES and is_of_table):
             fix = "move it out of the warehouse"
             yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 
@@ -248,7 +225,7 @@ def _path_of(store: Store, error: BadInput) -> Path:
 def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[WarehouseProblem]:
     """The problem of an unreadable data file, if a kept version still names the file.
 
-    The advice is `forget` only for a damaged file of the newest version.
+    The advice is to go back only for a damaged file of the newest version.
     """
     cause, (_, problem, fix) = error.__cause__, error.args
     if not data_file.is_newest:
@@ -257,7 +234,7 @@ def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[War
         problem = f"{problem}; only earlier versions hold it"
         fix = drop_earlier(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
     elif isinstance(cause, Damaged):
-        fix = _forget_fix(store, data_file.file)
+        fix = GO_BACK
     yield WarehouseProblem(store.root / data_file.file.path, problem, fix)
 
 
@@ -298,61 +275,10 @@ def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
             yield WarehouseProblem(store.root / file.path, problem, fix)
 
 
-def _forget_fix(store: Store, file: File) -> str:
-    forget = command(store.place, "forget", str(store.root / file.path))
-    return f"{forget}, then run again what wrote it"
-
-
-class _Apart:
-    """Reads rows in a child process; starts a new child after a file has killed the old one."""
-
-    def __init__(self) -> None:
-        self._pool: ProcessPoolExecutor | None = None
-
-    def problems(self, table: Table, file: File, path: Path) -> list[str]:
-        """``_rows_problems`` of a file. Raises ``BrokenProcessPool`` if the child ends."""
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
-        # The child inherits the blocked signal: only the parent handles a terminal's Ctrl-C. With
-        # an empty `__main__`, the child doesn't run the caller's script: it may lack a main guard.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
-        try:
-            try:
-                rows = self._pool.submit(_limited_problems, table, file, path)
-            finally:
-                sys.modules["__main__"] = script
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            return rows.result()
-        except BrokenProcessPool:
-            self._pool.shutdown()
-            self._pool = None
-            raise
-        except KeyboardInterrupt:
-            for child in active_children():  # one that still starts would print a traceback
-                child.kill()
-            raise
-
-
-def _enter_sandbox() -> None:
-    if (parent := parent_process()) and parent.pid:
-        sandbox.end_with(parent.pid)
-    sandbox.limit()
-    with suppress(MissingComponent):
-        sandbox.close_network()
-
-
-def _limited_problems(table: Table, file: File, path: Path) -> list[str]:
-    sandbox.limit_time(_MOST_SECONDS)
-    return _rows_problems(table, file, path)
-
-
 def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
     """Problems of the rows of a file, whose bytes are as published."""
     try:
         rows = pq.ParquetFile(path).read()
-        if file.columns != columns_id(table):
-            rows = table.with_new_names(rows)
     except MemoryError:
         raise
     except (pa.ArrowException, OSError, ValueError) as e:

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File
 from plumbline.warehouse.storage.place import STAGING, Disk, command
@@ -38,7 +37,6 @@ _PUBLISHED_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
     "sample": ("continuation", ("model_key", "probe_set", "sampling_key")),
     "probe": ("pronoun_probability", ("probe_set", "model_key", "word_list", "instruction_key")),
-    "perplexity": ("perplexity", ("text_set", "model_key", "window_tokens")),
 }
 
 
@@ -230,9 +228,7 @@ def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[s
                 files = manifest.difference.added  # the files of its base are in ``names``
             names.update(file.path for file in files)
             done.add((table, name))
-    removed = {table: name for state in states for table, name in state.removed.items()}
-    names |= {f"{log.MANIFESTS}/{name}" for state in states for name in state.removed.values()}
-    return names | {n for n in (store.place.walk() if removed else ()) if _top(n) in removed}
+    return names
 
 
 def _lost(store: Store, what: str) -> BadInput:
@@ -240,18 +236,14 @@ def _lost(store: Store, what: str) -> BadInput:
 
 
 def drop_earlier(store: Store) -> str:
-    """Advice for a lost file that only earlier versions need."""
+    """What to tell the user when a missing file is needed only by earlier versions."""
     drop = command(store.place, "compact", "--keep-days", "0")
     return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 def _is_data(name: str) -> bool:
-    is_of_table = _top(name) in TABLES and name.endswith(".parquet")
-    return name.startswith(f"{log.MANIFESTS}/") or is_of_table or _top(name) in REMOVED
-
-
-def _top(name: str) -> str:
-    return name.partition("/")[0]
+    is_of_table = name.partition("/")[0] in TABLES and name.endswith(".parquet")
+    return name.startswith(f"{log.MANIFESTS}/") or is_of_table
 
 
 def _remove(store: Store, name: str) -> None:

@@ -66,7 +66,7 @@ def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
     """The files that a log lists after the entry ``content``, given the ``files`` before it.
 
     Both map ``quoted`` paths to sizes in bytes. Raises ``ValueError`` if ``content`` isn't an entry
-    or doesn't match its hash; older entries have no hash.
+    or doesn't match its hash.
 
     >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
     {'a.parquet': 7}
@@ -75,7 +75,7 @@ def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
         lines = content.decode().split("\n")
         actions = list(map(json.loads, lines))
         hashes = [action["commitInfo"][_HASH] for action in actions if "commitInfo" in action]
-        if hashes and hashes != [_digest(lines[:-1])]:
+        if hashes != [_digest(lines[:-1])]:
             raise ValueError("its hash does not match its content")
         listed = dict(files)
         for action in actions:
@@ -102,7 +102,6 @@ def quoted(table: str, path: str) -> str:
 def _description(name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
     table = TABLES[name]
     kinds = {c.name: _TYPES[c.kind] for c in table.columns}
-    kinds |= {old: kinds[new] for old, new in table.old_names.items()}
     fields = [
         {"name": name, "type": kind, "nullable": True, "metadata": {}}
         for name, kind in kinds.items()

@@ -8,7 +8,7 @@ again. So readers see all changes of a commit, in any number of tables, or none.
 the version at which it began.
 
 The hash of a commit is in the commit, the hash of a manifest in its name, the hash of a data file
-in its manifest. Commits and manifests without a hash, which are older, are not checked.
+in its manifest.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ from urllib.parse import unquote
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta
-from plumbline.warehouse.storage.format import has_current_rows, newest_version
 from plumbline.warehouse.storage.place import Place
 
 COMMITS = "_log/commits"
@@ -39,8 +37,6 @@ MANIFESTS = "_log/tables"
 GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of a manifest's hash in its name.
 _DIGITS = 32
-#: Keys of a commit without its hash.
-_KEYS = frozenset(("format", "time", "run_id", "about", "tables", "leases", "id"))
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
 
 
@@ -194,8 +190,8 @@ class Manifest:
     """All data files of a table. ``version``: number of earlier manifests; -1: no manifest.
 
     ``previous`` names the manifest before this one. ``columns``: names of the table's columns in
-    the newest Plumbline that wrote to it, and old names of columns in its files. The log stores the
-    difference from the manifest ``base``, or all files if ``base`` is None.
+    the newest Plumbline that wrote to it. The log stores the difference from the manifest ``base``,
+    or all files if ``base`` is None.
     """
 
     table: str
@@ -219,9 +215,9 @@ class Manifest:
 
 
 def _is_of_name(name: str, content: bytes) -> bool:
-    """True if a manifest's content has the hash in its name; also for older names without it."""
+    """True if a manifest's content has the hash in its name."""
     digest = name.removesuffix(".json").rpartition("-")[2]
-    return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
+    return sha256(content).hexdigest()[:_DIGITS] == digest
 
 
 def _version_in(manifest: str) -> int:
@@ -237,7 +233,7 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
         values = json.loads(content)
         files = tuple(File.of(table, file) for file in values["files"])
         columns = tuple(map(str, values["columns"]))
-        base = values.get("base")
+        base = values["base"]
         if base is not None and ("/" in base or _version_in(base) >= _version_in(name)):
             raise ValueError("its base isn't an earlier manifest")
         gone = tuple(map(str, values["gone"] if base else ()))
@@ -331,20 +327,15 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A warehouse as of one commit. ``tables`` maps each table with rows to its manifest's name.
-
-    ``removed`` does so for removed tables; the next commit leaves them out.
-    """
+    """A warehouse as of one commit. ``tables`` maps each table with rows to its manifest's name."""
 
     place: Place
     version: int
-    format: int
     time: datetime
     run_id: str
     about: str
     tables: Mapping[str, str]
     leases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    removed: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, table: str) -> Manifest:
         """The manifest of a table; empty if the table never had rows.
@@ -363,9 +354,7 @@ class Snapshot:
                 ) from e
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
-        is_older = self.format < newest_version()  # its columns may have had other names
-        unknown = set(manifest.columns) - set(TABLES[table].names) - TABLES[table].old_names.keys()
-        if unknown and not is_older:
+        if unknown := set(manifest.columns) - set(TABLES[table].names):
             raise newer(self.place, f"a newer Plumbline wrote {table}.{min(unknown)}")
         return manifest
 
@@ -424,8 +413,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
 
     def parsed(content: bytes) -> Snapshot:
         values: dict[str, Any] = json.loads(content)
-        is_old = "sha256" not in values and values.keys() == _KEYS  # older than hashes
-        if not is_old and values.pop("sha256", None) != _digest(values):
+        if values.pop("sha256", None) != _digest(values):
             raise ValueError("its hash does not match its content")
         tables = {str(table): str(name) for table, name in values["tables"].items()}
         if any("/" in name for name in tables.values()):
@@ -434,13 +422,11 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         return Snapshot(
             place,
             number,
-            int(values["format"]),
             datetime.fromisoformat(values["time"]),
             str(values["run_id"]),
             str(values["about"]),
-            {table: name for table, name in tables.items() if table not in REMOVED},
+            tables,
             leases,
-            {table: name for table, name in tables.items() if table in REMOVED},
         )
 
     try:
@@ -454,18 +440,10 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {version}", problem, fix) from None
         raise
-    refuse_newer(place, state.format)
     for table in state.tables:
         if table not in TABLES:
             raise newer(place, f"a newer Plumbline wrote table {table}")
     return state
-
-
-def refuse_newer(place: Place, version: int) -> None:
-    """Raise ``BadInput`` for a format version that is too new for this Plumbline."""
-    if version > newest_version():
-        problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
-        raise newer(place, problem)
 
 
 def _digest(values: Mapping[str, Any]) -> str:
@@ -473,14 +451,10 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 class Draft:
-    """The next state of a warehouse, which a commit's change modifies.
-
-    Its format is the newest, unless rows of ``base`` must be migrated first.
-    """
+    """The next state of a warehouse, which a commit's change modifies."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
-        self.format = newest_version() if has_current_rows(base.format) else base.format
         self.leases = dict(base.leases)
         self._listings: dict[str, Listing] = {}
         self._replaced: set[str] = set()
@@ -528,10 +502,6 @@ class Draft:
                 if not is_read or difference.of(before.files) != files:
                     difference = None
             columns = tuple(TABLES[table].names)
-            # Readers of Delta Lake find older rows only under the old names.
-            old = tuple(name for name in before.columns if name in TABLES[table].old_names)
-            if old and any(file.columns != columns_id(TABLES[table]) for file in files):
-                columns += old
             if is_other or set(before.columns) - set(columns):
                 previous, version = self.base.tables.get(table), before.version + 1
                 by_table[table] = Manifest(
@@ -568,8 +538,7 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
                     _refuse_lost(draft, name, token)
             change(draft)
             manifests = draft.manifests()
-            same = draft.leases == dict(draft.base.leases) and draft.format == draft.base.format
-            if not manifests and same:
+            if not manifests and draft.leases == dict(draft.base.leases):
                 draft.hand_on(draft.base)
                 return draft.base
             state = _create(place, draft, manifests, run_id, about)
@@ -676,9 +645,7 @@ def _create(
     base = draft.base
     tables = {**base.tables, **names}
     time = max(datetime.now(timezone.utc), base.time)
-    state = Snapshot(
-        place, base.version + 1, draft.format, time, run_id, about, tables, draft.leases
-    )
+    state = Snapshot(place, base.version + 1, time, run_id, about, tables, draft.leases)
     if _create_commit(place, state, commit_id):
         return state
     for name in names.values():
@@ -687,7 +654,7 @@ def _create(
 
 
 def _create_commit(place: Place, state: Snapshot, commit_id: str) -> bool:
-    values = {k: v for k, v in vars(state).items() if k not in ("place", "version", "removed")}
+    values = {k: v for k, v in vars(state).items() if k not in ("place", "version")}
     values |= {"time": state.time.isoformat(), "id": commit_id}
     content = json.dumps({**values, "sha256": _digest(values)}).encode()
     name = f"{COMMITS}/{state.version:020}.json"
@@ -705,5 +672,5 @@ def begin(place: Place) -> None:
     if any(name.split("/")[0] in TABLES for name in place.walk()):
         raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
     now = datetime.now(timezone.utc)
-    first = Snapshot(place, 0, newest_version(), now, "", "a new warehouse", {})
+    first = Snapshot(place, 0, now, "", "a new warehouse", {})
     _create_commit(place, first, "")

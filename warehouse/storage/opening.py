@@ -17,21 +17,17 @@ from plumbline.warehouse.regular_files import check_output_directory
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket
-from plumbline.warehouse.storage.format import (
-    LOGGED,
-    MARKER,
-    OLDEST,
-    has_current_rows,
-    newest_version,
-)
+from plumbline.warehouse.storage.format import FORMAT, MARKER
 from plumbline.warehouse.storage.log import File, Snapshot
-from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, command
+from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Packages whose errors in reading a file mean a fault of the file.
 _LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
+#: Advice for a damaged data file.
+GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse history`"
 _HISTORY = "see `plumbline warehouse history`"
 #: Advice by error number; ``None`` for libraries' own errors, which have no number.
 _FIXES: dict[int | None, str] = {
@@ -48,7 +44,6 @@ the newest commit in `_log/commits` names.
 - `plumbline sql` reads all tables; `plumbline sql --init FILE` writes views for plain DuckDB.
 - pandas, polars and Spark read a table's directory as a Delta Lake table (`deltalake`,
   `polars.read_delta`, `spark.read.format("delta")`).
-- `plumbline warehouse export` writes tables as plain Parquet, CSV or JSON lines.
 
 Nothing but Plumbline may write here.
 """
@@ -107,8 +102,7 @@ class OpenWarehouse:
         that fills it.
 
         Raises ``BadInput`` for a missing warehouse without ``create``, a directory with other
-        files, a newer warehouse, and an older one whose rows must be migrated first;
-        ``UsageProblem`` as ``place_of``.
+        files, and a warehouse of another format; ``UsageProblem`` as ``place_of``.
         """
         place = place_of(root)
         if not is_marked(place):
@@ -121,13 +115,11 @@ class OpenWarehouse:
                 fix = f"give --warehouse, or {make}: docs/tutorial.md"
                 raise BadInput(f"warehouse {place}", "does not exist", fix)
             with disk_problems(place.root):
-                place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
+                place.create(MARKER, json.dumps({"warehouse_version": FORMAT}).encode())
                 place.create(README, _README.encode())
-        version = migratable(place).format
-        if not has_current_rows(version):
-            problem = f"has version {version}, this Plumbline reads version {newest_version()}"
-            fix = f"run `plumbline warehouse migrate --warehouse {place}`"
-            raise BadInput(f"warehouse {place}", problem, fix)
+        _check_format(place)
+        log.begin(place)
+        log.snapshot(place)  # raises for a damaged log
         return cls(place)
 
     @property
@@ -138,12 +130,9 @@ class OpenWarehouse:
     def pinned(self: _Kind, at: int | None = None) -> _Kind:
         """This warehouse at a version, by default the newest: all reads then see one state.
 
-        Raises as ``log.snapshot``, and ``BadInput`` for a version in an older format.
+        Raises as ``log.snapshot``.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
-        if not has_current_rows(state.format):
-            problem = f"is from before format {newest_version()} and can't be read any more"
-            raise BadInput(f"version {state.version} of {self.place}", problem, "take a later one")
         return type(self)(self.place, state, self._look)
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
@@ -196,38 +185,32 @@ def is_marked(place: Place) -> bool:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:  # `migratable` raises the error
+    except OSError:  # `_check_format` raises the error
         return True
     return True
 
 
-def migratable(place: Place) -> Snapshot:
-    """The newest state of a warehouse that can be opened, perhaps only after a migration.
-
-    Creates the first, empty version of a warehouse without commits. Raises ``BadInput`` for an
-    unreadable marker, and a version that is too old to migrate or newer than this Plumbline's.
-    """
+def _check_format(place: Place) -> None:
+    """Raise ``BadInput`` for a warehouse of another format, or an unreadable marker."""
+    where = f"warehouse {place}"
     try:
         version = json.loads(place.read(MARKER))["warehouse_version"]
         if not isinstance(version, int) or version < 1:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
-        raise BadInput(f"warehouse {place}", f"{MARKER} is not readable") from e
-    log.refuse_newer(place, version)
-    if version >= LOGGED:  # later versions are in the log
-        log.begin(place)
-        state = log.snapshot(place)
-        if (version := state.format) >= OLDEST:
-            return state
-    fix = "make a new one: count, import and score again"
-    raise BadInput(f"warehouse {place}", f"has version {version}, too old to migrate", fix)
+        raise BadInput(where, f"{MARKER} is not readable") from e
+    if version > FORMAT:
+        raise log.newer(place, f"has the newer format {version}, this Plumbline reads {FORMAT}")
+    if version < FORMAT:
+        problem = "written by Plumbline 0.2 or earlier"
+        raise BadInput(where, problem, "read it with the version at tag v0.2.0")
 
 
 @contextmanager
 def reading(place: Place, path: Path) -> Iterator[None]:
     """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
 
-    The advice is ``forget`` only for a damaged file, whose size or bytes differ from the published
+    The advice is to go back only for a damaged file, whose size or bytes differ from the published
     ones. A good file may be unreadable because of its disk or server. Errors for a lack of memory,
     disk space or file handles pass unchanged.
     """
@@ -235,9 +218,7 @@ def reading(place: Place, path: Path) -> Iterator[None]:
     try:
         yield
     except Damaged as e:
-        forget = command(place, "forget", str(path))
-        fix = f"get it from a copy, or `{forget}` and run again what wrote it"
-        raise BadInput(where, f"is damaged: {e}", fix) from e
+        raise BadInput(where, f"is damaged: {e}", GO_BACK) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
     except (PlumblineError, MemoryError):

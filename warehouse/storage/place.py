@@ -236,8 +236,8 @@ class Disk:
 def command(place: Place, *words: str) -> str:
     """A command line of `plumbline warehouse` for this warehouse.
 
-    >>> command(Disk(Path("out/warehouse")), "forget", "run/0a.parquet")
-    'plumbline warehouse forget run/0a.parquet --warehouse out/warehouse'
+    >>> command(Disk(Path("out/warehouse")), "restore", "12")
+    'plumbline warehouse restore 12 --warehouse out/warehouse'
     """
     return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 

@@ -16,13 +16,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from plumbline.warehouse.distribution import NAME, OLD_NAME, distribution
+from plumbline.warehouse.distribution import NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.storage.versions import forget
 
 #: Key of the joined steps' options in `config`. No option can have it: options are identifiers.
 STEPS = "joined-steps"
@@ -128,8 +127,8 @@ def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
     if any(log.snapshot(store.place, version).run_id == run_id for version in later):
         return False
     files = [f for f in store.snapshot().files("run") if {u.name for u in f.units} == {run_id}]
-    for file in files:  # none if compaction has merged the row with others
-        forget(store, "run", file, run_id)
+    if files:  # none if compaction has merged the row with others
+        log.commit(store.place, lambda draft: draft.swap("run", files, []), run_id, "withdraw run")
     return bool(files)
 
 
@@ -191,11 +190,10 @@ def package_versions() -> dict[str, str]:
 def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
     """Versions of packages in a row of ``run``. Raises ``BadInput`` if they aren't a JSON object.
 
-    >>> recorded_versions({"packages": '{"plumbline": "0.1.0", "numpy": "2.1"}'})
-    {'plumbline-lm': '0.1.0', 'numpy': '2.1'}
+    >>> recorded_versions({"packages": '{"plumbline-lm": "1.0.0", "numpy": "2.1"}'})
+    {'plumbline-lm': '1.0.0', 'numpy': '2.1'}
     """
-    versions = stored_object(row, "packages")
-    return {NAME if name == OLD_NAME else name: version for name, version in versions.items()}
+    return stored_object(row, "packages")
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:

@@ -24,7 +24,7 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.format import newest_version
+from plumbline.warehouse.storage.format import FORMAT
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
@@ -235,7 +235,6 @@ class Store(OpenWarehouse):
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != columns_id(TABLES[table]):
                 rows = pq.ParquetFile(path).read(use_threads=file.n_bytes >= _THREADED_BYTES)
-                rows = TABLES[table].with_new_names(rows)
             else:
                 import pyarrow.dataset as ds  # may load pandas, in 0.5 s
 
@@ -368,6 +367,6 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
 
 def file_metadata(table: str, run_id: str) -> dict[bytes, bytes]:
     """Metadata of a published file: its table, run and format version."""
-    version = str(newest_version())
+    version = str(FORMAT)
     values = {"table": table, "run_id": run_id, "warehouse_version": version}
     return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}

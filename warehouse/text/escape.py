@@ -73,13 +73,6 @@ def csv_cell(value: object) -> object:
     return value
 
 
-def csv_cell_sql(column: str) -> str:
-    """The rule of ``csv_cell`` as a SQL expression of a text column; NULL stays NULL."""
-    formula = f"regexp_matches({column}, {sql_text(_FORMULA)})"
-    number = f"regexp_full_match({column}, {sql_text(_NUMBER)})"
-    return f"CASE WHEN {formula} AND NOT {number} THEN '''' || {column} ELSE {column} END"
-
-
 def sql_text(text: str) -> str:
     """Text as a SQL literal.
 

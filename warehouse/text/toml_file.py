@@ -6,9 +6,10 @@ A table is a class decorated with ``toml_table``; its fields are the keys, with 
 from __future__ import annotations
 
 import json
-import sys
+import tomllib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
@@ -27,15 +28,6 @@ from pydantic.fields import FieldInfo
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.regular_files import content
-
-if sys.version_info >= (3, 11):
-    from importlib.resources.abc import Traversable
-
-    import tomllib
-else:
-    from importlib.abc import Traversable
-
-    import tomli as tomllib
 
 Kind = TypeVar("Kind")
 if TYPE_CHECKING:

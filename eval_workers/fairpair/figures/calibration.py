@@ -66,7 +66,6 @@ def calibrate_set(
     phi_name: str,
     options: CalibrationOptions,
     run_id: str,
-    phi: Phi | None = None,
 ) -> int:
     """Write ``fairpair_calibration`` of a set, one row per side and split; returns their number.
 
@@ -74,7 +73,7 @@ def calibrate_set(
     Rows of the same ``texts`` and number of folds are replaced. The same samples, options and seed
     give the same rows. Raises as ``read_groups`` and ``find``.
     """
-    phi, measuring = phi or find(phi_name), options.measure
+    phi, measuring = find(phi_name), options.measure
     groups = read_groups(store, sampled, measuring.as_published)
     shared = shared_columns(sampled, phi_name, options, measuring.as_published, run_id)
     shared |= {"n_folds": measuring.folds, "alpha": options.alpha}

@@ -49,7 +49,6 @@ def converge_set(
     phi_name: str,
     options: ConvergenceOptions,
     run_id: str,
-    phi: Phi | None = None,
 ) -> int:
     """Write ``fairpair_convergence`` of a set in place of its rows with these ``texts``.
 
@@ -57,7 +56,7 @@ def converge_set(
     prompt with so many samples; F comes from the means of B and V over these prompts. Draws of all
     samples give the same F. Raises as ``read_groups`` and ``find``.
     """
-    phi, rows = phi or find(phi_name), list[Row]()
+    phi, rows = find(phi_name), list[Row]()
     shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
     groups = read_groups(store, sampled, options.as_published)
     for side in sorted({group.side for group in groups}):

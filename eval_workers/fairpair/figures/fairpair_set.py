@@ -46,15 +46,14 @@ def score_set(
     phi_name: str,
     options: FigureOptions,
     run_id: str,
-    phi: Phi | None = None,
 ) -> None:
     """Measure every prompt and side of a set and write both tables.
 
-    ``phi``: the function called ``phi_name``, if it is open already. Rows of the same scoring
+    Rows of the same scoring
     function, ``texts`` and number of folds are replaced. The same samples, options and seed give
     the same figures. Raises as ``read_groups`` and ``find``.
     """
-    phi = phi or find(phi_name)
+    phi = find(phi_name)
     by_side: dict[str, _Measured] = {}
     for group in read_groups(store, sampled, options.as_published):
         rng = prompt_rng(options.seed, group)

@@ -1,7 +1,7 @@
 """Scoring functions Phi, one file each (see ``docs/extend.md``), imported when first used.
 
 A module has the members of ``Phi``. If its items are numbers, all functions except ``items`` come
-from ``fairpair.numbers``. Sequence classifiers are TOML files of ``fairpair.classifiers``.
+from ``fairpair.numbers``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from plumbline.eval_workers.fairpair.numbers import Floats, Means
 from plumbline.warehouse.plugins import Registry
 
-__all__ = ["SCORING_FUNCTIONS", "Floats", "Means", "Phi", "block_means", "column", "find"]
+__all__ = ["SCORING_FUNCTIONS", "Floats", "Means", "Phi", "block_means", "find"]
 
 
 class Phi(Protocol):
@@ -44,36 +44,18 @@ class Phi(Protocol):
 
 
 SCORING_FUNCTIONS = Registry(
-    *("scoring function", __name__, ".py", "plumbline.scoring_functions", Phi),
-    made=("regard", "toxicity"),  # classifiers
-    instead="give a classifier's FILE.toml",
+    "scoring function", __name__, ".py", "plumbline.scoring_functions", Phi
 )
 
 
 def find(name: str) -> Phi:
-    """The scoring function of a name, or of a classifier's file (`.toml`).
-
-    Raises ``UsageProblem`` with the known names for an unknown one, and as ``classifiers.load``.
+    """The scoring function of a name. Raises ``UsageProblem`` with the known names for others.
 
     >>> find("jaccard").combine([frozenset({"tea"}), frozenset({"cup"})]) == {"tea", "cup"}
     True
     """
-    is_shipped = name in SCORING_FUNCTIONS.made and SCORING_FUNCTIONS.find(name) is None
-    if name.endswith(".toml") or is_shipped:
-        from plumbline.eval_workers.fairpair import classifiers
-
-        return classifiers.load(name)
     module: Phi = SCORING_FUNCTIONS.load(name)
     return module
-
-
-def column(name: str) -> str:
-    """Name of a scoring function in tables; for a file, the name without directory and suffix.
-
-    >>> column("jaccard"), column("mine/anger.toml")
-    ('jaccard', 'anger')
-    """
-    return name.rsplit("/", 1)[-1].removesuffix(".toml")
 
 
 def block_means(distances: Floats, n_left: int) -> Means:

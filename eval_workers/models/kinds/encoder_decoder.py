@@ -39,7 +39,7 @@ class EncoderDecoderBackend(LocalContinuer):
     """
 
     kind = "encoder-decoder"
-    supports = frozenset({"trust_remote_code"})
+    supports = frozenset[str]()
 
     @property
     def measure(self) -> str:

@@ -59,7 +59,7 @@ class MaskedBackend(LocalModel):
     """
 
     kind = "masked"
-    supports = frozenset({"trust_remote_code", "pll"})
+    supports = frozenset({"pll"})
 
     @property
     def measure(self) -> str:

@@ -21,7 +21,7 @@ from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter
 from plumbline.eval_workers.models.local.source import Source, find_source
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 
 #: Models predict a token from earlier tokens (``causal``), from the tokens on both sides
 #: (``masked``), or from an input and the output's earlier tokens (``encoder-decoder``).
@@ -82,12 +82,8 @@ def read_files(model: str, options: ModelOptions) -> Files:
     """Find a model and read its configuration; no weights are loaded.
 
     Raises ``BadInput`` for a model that isn't a language model or can't be loaded, and for an
-    adapter of another base; ``UsageProblem`` if ``trust_remote_code`` names another model.
+    adapter of another base.
     """
-    if options.trust_remote_code not in (None, model):
-        problem = f"names another model than {model}"
-        fix = "give the option the same name as --model"
-        raise UsageProblem(f"--trust-remote-code {options.trust_remote_code}", problem, fix)
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
     source, config = read_config(model, options)
     kind = kind_of(source, config)
@@ -100,14 +96,11 @@ def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
     """A model's source at a commit, and its configuration; any kind, no weights are loaded.
 
     Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
-    third party's code, or holds an impossible size or a name that isn't a string.
+    third party's code, or claims an impossible size.
     """
     loading.silence()
-    trusts_code = options.trust_remote_code is not None
-    source = loading.at_commit(find_source(model, options.revision, trusts_code))
+    source = loading.at_commit(find_source(model, options.revision))
     loading.check_configuration(source)
-    if trusts_code:
-        loading.refuse_foreign_code(source)
     config = loading.load(source, AutoConfig.from_pretrained)
     _refuse_kernels(source.name, config)
     return source, config

@@ -17,7 +17,6 @@ from safetensors import SafetensorError
 from transformers.utils.hub import cached_file
 
 from plumbline.eval_workers.models.local import loading as loading
-from plumbline.eval_workers.models.local.patterns import why_refused
 from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
@@ -31,12 +30,6 @@ from plumbline.warehouse.regular_files import json_object
 _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.
 _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
-
-#: Configuration keys whose strings or table keys are patterns; PEFT matches them with layer names.
-_PATTERNS = (
-    *("target_modules", "exclude_modules", "modules_to_save", "layers_pattern"),
-    *("rank_pattern", "alpha_pattern"),
-)
 
 
 @dataclass(frozen=True)
@@ -130,8 +123,8 @@ def _on_hub(adapter: str) -> tuple[str, Path]:
 def _checked(adapter: str, path: Path) -> dict[str, Any]:
     """The adapter's configuration.
 
-    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, is for another
-    task than predicting the next token, or holds a pattern that ``why_refused`` refuses.
+    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, or is for
+    another task than predicting the next token.
     """
     what = f"adapter {adapter}"
     try:
@@ -152,15 +145,4 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
     if task not in (None, "CAUSAL_LM"):
         problem = f"was made for the task {task}, it has no log p(sentence)"
         raise BadInput(what, problem, "give an adapter for CAUSAL_LM")
-    _check_patterns(what, config)
     return dict(config)
-
-
-def _check_patterns(what: str, config: dict[str, Any]) -> None:
-    """Raise ``BadInput`` for a regular expression that may take for ever to match."""
-    for key in _PATTERNS:
-        value = config.get(key) or ()
-        for pattern in map(str, [value] if isinstance(value, str) else value):
-            if problem := why_refused(pattern):
-                refusal = f"its {key} holds a pattern that {problem}: {pattern[:80]}"
-                raise BadInput(what, refusal, "name the layers one by one in it")

@@ -41,9 +41,6 @@ _SIZES = re.compile(
     r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
 )
 _LARGEST = 1 << 27
-#: A size that may be 0, in models with other widths.
-_MAY_BE_0 = "head_dim"
-_NAMES = ("architectures", "model_type", "problem_type", "hidden_act", "dtype", "torch_dtype")
 _COMMIT = re.compile("[0-9a-f]{40}")
 #: BOS by convention, by model type, for tokenizers that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
@@ -115,58 +112,19 @@ def _listed() -> set[str]:
 
 
 def check_configuration(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration whose names aren't texts or whose sizes are invalid.
+    """Raise ``BadInput`` for a configuration that claims more layers or larger sizes than exist.
 
-    Without this check, transformers would build all layers and experts before it notices missing
-    weights, and a model without layers would score texts.
+    Without this check, transformers would build all of them before it notices missing weights.
     """
     parts = [_content(source, "config.json")]
     for part in parts:  # the loop appends the configurations inside each part
         for key, value in part.items():
-            problem = ""
-            if isinstance(value, dict) and key not in _NAMES:
+            if isinstance(value, dict):
                 parts.append(value)
-            elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
-                problem = f"claims {key} {f'{value:,}'[:40]}, more than {_MOST:,}"
-            elif _SIZES.fullmatch(key) and not _is_size(key, value, least := int(key != _MAY_BE_0)):
-                size = f"{value!r:.40}"
-                problem = f"claims {key} {size}, no whole number from {least} to {_LARGEST:,}"
-            elif key in _NAMES and value is not None:
-                names = value if key == "architectures" and isinstance(value, list) else [value]
-                problem = "" if all(map(_is_text, names)) else f"has no name as {key}"
-            elif key == "quantization_config" and value is not None:
-                problem = f"has no table as {key}"
-            if problem:
-                fix = "check where it comes from"
-                raise BadInput(f"model {source.name}", f"its config.json {problem}", fix)
-
-
-def _is_size(key: str, value: Any, least: int) -> bool:
-    """True for a valid size, and for ``None`` or a list (per layer), which the library checks."""
-    if value is None or (isinstance(value, list) and key != "vocab_size"):
-        return True
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and least <= value <= _LARGEST and bool(value == int(value))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def refuse_foreign_code(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration or tokenizer whose code is in another repository.
-
-    A reference to such code, `OTHER/REPOSITORY--module.Class`, has no revision: a score could not
-    be repeated. And transformers runs the code as soon as it reads the configuration.
-    """
-    for filename in ("config.json", "tokenizer_config.json"):
-        if filename == "config.json" or _has_file(source, filename):
-            auto_map = _content(source, filename).get("auto_map")
-            for reference in auto_map.values() if isinstance(auto_map, dict) else ():
-                if "--" in str(reference):
-                    problem = f"its code is in another repository ({reference}), at no revision"
-                    fix = "download model and code to one directory"
-                    raise BadInput(f"model {source.name}", problem, fix)
+            most = _MOST if _COUNTED.fullmatch(key) else _LARGEST if _SIZES.fullmatch(key) else None
+            if most is not None and isinstance(value, int) and value > most:
+                problem = f"its config.json claims {key} {f'{value:,}'[:40]}, more than {most:,}"
+                raise BadInput(f"model {source.name}", problem, "check where it comes from")
 
 
 def _content(source: Source, filename: str) -> dict[str, Any]:
@@ -202,16 +160,14 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
     if loader is not cached_file:
-        # A model's own code runs only if the user named it.
-        options["trust_remote_code"] = source.trusts_code
+        options["trust_remote_code"] = False  # a model's own code never runs
     try:
         return loader(source.location, **options)
     except (KeyboardInterrupt, MemoryError):
         raise
     except Exception as e:  # the libraries raise many types
-        if "trust_remote_code" in str(e) and not source.trusts_code:
-            problem = "needs code of its own, which is not run unless asked for"
-            fix = f"to run the code in its repository, give --trust-remote-code {source.location}"
+        if "trust_remote_code" in str(e):
+            problem, fix = "needs code of its own, which is never run", "give another model"
             raise UsageProblem(f"model {source.location}", problem, fix) from e
         # The library tries tiktoken last, so its error names tiktoken.
         can_convert = is_sentencepiece_available() and is_protobuf_available()

@@ -39,7 +39,6 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 _NOT_EVERYWHERE = {
     "adapter": "of causal models with --backend transformers",
     "quantisation": "of causal models with --backend transformers",
-    "trust_remote_code": "of --backend transformers",
     "tensor_parallel": "of --backend vllm",
     "chat": "of causal models",
     "pll": "of masked models with --backend transformers",
@@ -135,8 +134,6 @@ class TextReader(ABC):
         parts = [f"{name} {version}" for name, version in versions.items()]
         if self.adapter is not None:
             parts.append(f"peft {self.adapter.peft_version}")
-        if self.options.trust_remote_code is not None:
-            parts.append("the model's own code")
         return ", ".join(parts)
 
     @property
@@ -233,19 +230,17 @@ class TextReader(ABC):
         text: str,
         n_vocabulary: int,
         *,
-        bounded: bool = True,
         ids_of: Callable[[list[str]], list[list[int]]] | None = None,
     ) -> Tokens | str:
         """A text's token ids without BOS or EOS, or its problem.
 
-        Its length and decoded words are checked only if ``bounded``. ``ids_of`` encodes it, by
-        default ``_ids``.
+        ``ids_of`` encodes it, by default ``_ids``.
         """
         try:
             (ids,) = (ids_of or self._ids)([text]) if text else [[]]
         except Exception as e:  # tokenizers raise many kinds
             return f"the tokenizer can't encode it: {loading.first_line(e)}"
-        return self._usable(text, ids, n_vocabulary, bounded=bounded)
+        return self._usable(text, ids, n_vocabulary)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
@@ -257,9 +252,7 @@ class TextReader(ABC):
     def _special_of(self, ids: Sequence[int]) -> list[int]:
         return [i for i in ids if i in self._special]
 
-    def _usable(
-        self, text: str, ids: list[int], n_vocabulary: int, *, bounded: bool = True
-    ) -> Tokens | str:
+    def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
         if not text:
             return "the text is empty"
         allowed: tuple[int, ...] = ()
@@ -276,9 +269,9 @@ class TextReader(ABC):
             return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
         if max(ids) >= n_vocabulary:
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
-        if bounded and self._n_context is not None and len(ids) > self._n_context:
+        if self._n_context is not None and len(ids) > self._n_context:
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
-        if not bounded or not self.knows_all_words:
+        if not self.knows_all_words:
             return tuple(ids)
         problem = reworded(answer, self._text_of(ids), is_framed=bool(frames))
         return f"the tokenizer {problem}" if problem else tuple(ids)

@@ -29,7 +29,7 @@ _DEFINING = (
     "*.model",
 )
 #: Files that are copied here from a model's directory at an address (``s3://...``).
-_FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja", "*.py")
+_FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja")
 #: Name of the directory of a model's checkpoints, inside the model's directory.
 CHECKPOINTS = "checkpoints"
 #: The model type of n-gram models in config.json.
@@ -42,15 +42,14 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 class Source:
     """A model's source: ``location`` is passed to transformers, ``name`` is written to tables.
 
-    ``revision`` is the content hash of a local model, or a revision on the hub. ``trusts_code``:
-    the model's own code may run. ``step``: the training step of a checkpoint.
+    ``revision`` is the content hash of a local model, or a revision on the hub. ``step``: the
+    training step of a checkpoint.
     """
 
     name: str
     location: str
     revision: str | None
     is_local: bool
-    trusts_code: bool = False
     step: int | None = None
 
 
@@ -89,7 +88,7 @@ def is_ngram(model: str) -> bool:
         return False
 
 
-def find_source(model: str, revision: str | None, trusts_code: bool = False) -> Source:
+def find_source(model: str, revision: str | None) -> Source:
     """The source of a model, by directory, address or hub id; doesn't contact the hub.
 
     A directory at an address (``s3://bucket/m``) is copied to the user's cache first.
@@ -107,14 +106,14 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
             raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
         _check_spelling(path)
         step = step_of(revision or "")
-        return Source(model, model, revision, False, trusts_code, step)
+        return Source(model, model, revision, False, step)
     _check_saved_model(path)
     if revision is not None:
         problem = "a local directory has no revisions, its content is its revision"
         raise UsageProblem(f"model {model}", problem, "leave out --revision")
-    content = content_hash(path, with_code=trusts_code)
+    content = content_hash(path)
     name, step = _name_and_step(path.resolve())
-    return Source(name, str(path), content, True, trusts_code, step)
+    return Source(name, str(path), content, True, step)
 
 
 def _check_spelling(path: Path) -> None:
@@ -174,13 +173,12 @@ def _check_saved_model(path: Path) -> None:
         raise BadInput(f"model {path}", f"is not a whole model: it holds no {patterns}", fix)
 
 
-def content_hash(directory: Path, *, with_code: bool = False) -> str:
+def content_hash(directory: Path) -> str:
     """Hash of the weights, configuration and tokenizer files of a saved model (16 hex digits).
 
-    Python files count if ``with_code``; other files, such as a README or a training log, don't.
+    Other files, such as a README or a training log, don't count.
     """
-    patterns = (*_DEFINING, "**/*.py") if with_code else _DEFINING
-    return files_hash(directory, sorted({f for p in patterns for f in directory.glob(p)}))
+    return files_hash(directory, sorted({f for p in _DEFINING for f in directory.glob(p)}))
 
 
 def files_hash(directory: Path, paths: Iterable[Path]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -122,14 +121,3 @@ def _device(option: str) -> str:
     if option == "cuda" and not torch.cuda.is_available():
         raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
     return "cuda" if option != "cpu" and torch.cuda.is_available() else "cpu"
-
-
-def save_state(state: Mapping[str, Any], path: Path) -> None:
-    """``torch.save`` to a file; raises ``OSError`` for a full disk, which torch would hide."""
-    try:
-        with path.open("wb") as file:
-            torch.save(state, file)
-    except RuntimeError as e:
-        if isinstance(e.__context__, OSError):
-            raise e.__context__ from None
-        raise

@@ -25,7 +25,7 @@ from plumbline.eval_workers.models.ngram.ngram_counting import count_ngrams, has
 from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
 from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, Ints, numbered_words
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.shards import DEFAULT, RecordForm, documents
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.paths import replacing
 
 #: Most words of the vocabulary, the most frequent ones; all others are ``UNKNOWN``.
@@ -43,7 +43,7 @@ def train(
     options: NgramOptions,
     key: str,
     work: Path,
-    form: RecordForm = DEFAULT,
+    text_field: str = "text",
 ) -> dict[str, Any]:
     """Write the model to the directory ``work`` and return its columns of ``trained_model``.
 
@@ -59,7 +59,7 @@ def train(
     if not scratch.is_dir():
         shutil.rmtree(work, ignore_errors=True)
         scratch.mkdir(parents=True)
-    blocks = _blocks(shards, form, scratch)
+    blocks = _blocks(shards, text_field, scratch)
     vocabulary, n_tokens = _vocabulary(blocks)
     if not n_tokens:
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
@@ -89,14 +89,14 @@ def train(
     }
 
 
-def _blocks(shards: Sequence[Path], form: RecordForm, work: Path) -> list[Path]:
+def _blocks(shards: Sequence[Path], text_field: str, work: Path) -> list[Path]:
     """Files with the ``numbers`` of words, and with ``letters`` and ``offsets`` of distinct words.
 
     A block holds whole documents; its ``n_documents`` counts the documents up to its end.
     """
     blocks = list(takewhile(is_whole, sorted(work.glob("*.block"))))
     n_documents = int(load_file(blocks[-1])["n_documents"]) if blocks else 0
-    texts = islice((text for x in shards for text in documents(x, form)), n_documents, None)
+    texts = islice((text for x in shards for text in documents(x, text_field)), n_documents, None)
     while block := list(_up_to(CHARACTERS_OF_BLOCK, texts)):
         n_documents += len(block)
         numbers, words = numbered_words(block)

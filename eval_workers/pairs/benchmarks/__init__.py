@@ -185,20 +185,14 @@ def import_benchmark(
 ) -> Imported:
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
-    ``source`` is a path; ``None`` means ``default_source(name, data)``. The output of ``plumbline
-    benchmark push`` gives the pairs that were pushed, under any name. A name without a module means
-    a recipe or the user's own pairs. Raises as ``default_source``; ``UsageProblem`` for an unknown
-    name without a source; ``BadInput`` for a source that can't be read or has no usable pair.
-    After an error nothing is written.
+    ``source`` is a path; ``None`` means ``default_source(name, data)``. A name without a module
+    means a recipe or the user's own pairs. Raises as ``default_source``; ``UsageProblem`` for an
+    unknown name without a source; ``BadInput`` for a source that can't be read or has no usable
+    pair. After an error nothing is written.
     """
-    from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import pushed, read_pushed
-
     how = how or How()
     path: Path | None
-    metadata = None if source is None or how.recipe or how.columns else pushed(source)
-    if source is not None and metadata is not None:
-        parsed, path = for_groups(read_pushed(name, source, metadata), how), source
-    elif is_own(name, how):
+    if is_own(name, how):
         parsed, path = _read_own(name, source, how, data)
     else:
         path = source if source is not None else default_source(name, data)

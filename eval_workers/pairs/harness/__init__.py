@@ -1,1 +1,1 @@
-"""Benchmarks for Inspect and lm-evaluation-harness; imports of scores from logs and records."""
+"""The task for lm-evaluation-harness, and scores read from its logs."""

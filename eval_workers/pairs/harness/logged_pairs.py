@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
-from plumbline.eval_workers.pairs.harness.logged_texts import outcome
 from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.work.rejects import rejected
@@ -20,45 +19,39 @@ from plumbline.warehouse.storage.store import Store
 class PairLog:
     """A log with a row per pair; ``identity`` is its row of ``model``.
 
-    ``name`` is its path relative to the logs' directory. Without ``rows`` its file has them.
+    ``name`` is its path relative to the logs' directory.
     """
 
     path: Path
     name: str
     benchmark: str
     identity: Mapping[str, Any]
-    rows: Sequence[SourceRow] | None = None
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How to read a score from a log's row.
-
-    Attributes:
-        score: returns the columns of ``pair_score`` from a row and the benchmark's pairs by id, or
-            the reason why the row can't be used.
-        sentence: path of sentence a in a row.
-        repeats: True if a pair may have several rows with the same figures.
-    """
-
-    score: Callable[[SourceRow, Mapping[str, Row]], Row | str]
-    sentence: str
-    repeats: bool = False
+#: Returns the columns of ``pair_score`` from a row and the benchmark's pairs by id, or the reason
+#: why the row can't be used.
+ReadScore = Callable[[SourceRow, Mapping[str, Row]], Row | str]
 
 
 def import_pairs(
-    store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout
+    store: Store, logs: Sequence[PairLog], run_id: str, score_of: ReadScore, sentence: str
 ) -> list[ImportedScores]:
     """Write ``model``, ``pair_score`` and ``reject`` (stage `import`), replacing earlier imports.
+
+    ``sentence`` is the path of sentence a in a row.
 
     Raises ``BadInput`` if a benchmark is not in the warehouse.
     """
     groups = grouped(logs, lambda log: (log.benchmark, log.identity["model_key"]))
     require_benchmarks(store, [name for name, _ in groups])
-    return [_import(store, group, run_id, layout) for _, group in sorted(groups.items())]
+    return [
+        _import(store, group, run_id, score_of, sentence) for _, group in sorted(groups.items())
+    ]
 
 
-def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) -> ImportedScores:
+def _import(
+    store: Store, logs: Sequence[PairLog], run_id: str, score_of: ReadScore, sentence: str
+) -> ImportedScores:
     """Import the logs of one benchmark and model."""
     benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
     model, key = str(model_row["model"]), str(model_row["model_key"])
@@ -68,8 +61,8 @@ def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) 
     by_pair: dict[str, list[tuple[PairLog, SourceRow, Row]]] = {}
     unused: list[tuple[PairLog, SourceRow, str]] = []
     for log in logs:
-        for row in rows_of_file(log.path) if log.rows is None else log.rows:
-            score = row.problem or layout.score(row, pairs)
+        for row in rows_of_file(log.path):
+            score = row.problem or score_of(row, pairs)
             if isinstance(score, str):
                 unused.append((log, row, score))
             else:
@@ -79,20 +72,23 @@ def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) 
         first = rows[0][2]
         if all(score == first for _, _, score in rows):
             scores.append({**common, **first})
-            n_used = len(rows) if layout.repeats else 1
+            n_used = 1
             reason = f"pair {pair_id} has {len(rows)} rows, of which the first is used"
         else:
             n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
         unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
     reject = {"stage": "import", "subject": subject, "run_id": run_id}
-    rejects = [reject | _rejected(*entry, layout.sentence) for entry in unused]
+    rejects = [reject | _rejected(*entry, sentence) for entry in unused]
     with store.together(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
         where = {"benchmark": benchmark, "model_key": key}
         store.replace("pair_score", scores, where, run_id)
         store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
     names = tuple(log.name for log in logs)
-    return outcome(model, benchmark, pairs.values(), scores, len(rejects), names)
+    natural = {pair_id for pair_id, pair in pairs.items() if pair["is_natural"] is not False}
+    scored = {row["pair_id"] for row in scores}
+    n_pairs, n_missing = len(natural | scored), len(natural - scored)
+    return ImportedScores(model, benchmark, n_pairs, len(scored), len(rejects), n_missing, names)
 
 
 def _rejected(log: PairLog, row: SourceRow, reason: str, sentence: str) -> Row:

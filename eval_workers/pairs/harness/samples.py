@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from plumbline.eval_workers.models.model_texts import described
+from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, value_at
 from plumbline.eval_workers.pairs.harness.documents import at, json_document
-from plumbline.eval_workers.pairs.harness.logged_pairs import Layout, PairLog, import_pairs
-from plumbline.eval_workers.pairs.harness.logged_texts import identity
+from plumbline.eval_workers.pairs.harness.logged_pairs import PairLog, import_pairs
 from plumbline.eval_workers.pairs.released.gather import finite
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
@@ -34,7 +37,7 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     task of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if
     the directory doesn't exist.
     """
-    return import_pairs(store, _logs(directory), run_id, Layout(_score, "doc.sentence_a"))
+    return import_pairs(store, _logs(directory), run_id, _score, sentence="doc.sentence_a")
 
 
 def _logs(directory: Path) -> list[PairLog]:
@@ -80,10 +83,15 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
         "dtype": str(at(config, "model_dtype") or "").removeprefix("torch.") or None,
     }
     name = Path(model).name if Path(model).is_absolute() or model[0] == "." else model
-    row = identity("lm-eval", name, version, **columns, model_args=at(config, "model_args"))
+    names = {"model": name, "backend": "lm-eval", "backend_version": version}
+    hashed = json.dumps(
+        {**names, **columns, "model_args": at(config, "model_args")}, sort_keys=True
+    )
+    key = hashlib.sha256(hashed.encode()).hexdigest()[:16]
+    what = {"text_form": "written", "measure": LOG_LIKELIHOOD, **described(name)}
     n_parameters = at(config, "model_num_parameters")
     n_parameters = n_parameters if isinstance(n_parameters, int) else None
-    return {**row, **columns, "n_parameters": n_parameters}
+    return {"model_key": key, **names, **what, **columns, "n_parameters": n_parameters}
 
 
 def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:

@@ -1,1 +1,1 @@
-"""Human ratings of pairs: sheets for raters, their answers, and their agreement."""
+"""Human ratings of pairs: the answers of raters, and their agreement."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.ratings.questions import COLUMNS, Question, from_row
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
-from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.work.rejects import printable, rejected
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -19,19 +18,23 @@ Row = dict[str, Any]
 
 #: Stage of the rejects; their subject is BENCHMARK/RATER.
 STAGE = "ratings"
+#: The answers to every question, from least to most.
+ANSWERS = ("no", "yes")
+#: Columns that every file needs, and further ones that are no questions.
+NEEDED = ("benchmark", "pair_id")
+_SENTENCES = ("sentence_1", "sentence_2")
+_FURTHER = ("rater", "design", "item", *_SENTENCES)
+_QUESTION = re.compile("[a-z][a-z0-9_]{0,29}")
+_RATER = re.compile(r"[\w. -]{1,40}")
 
 
 @dataclass
 class Answered:
-    """Answers in a rater's file: ``rows`` of `rating`, and ``rejects``, including empty answers.
-
-    ``n_asked`` is the number of answers that the rater's sheet asks for.
-    """
+    """Answers in a rater's file: ``rows`` of `rating`, and ``rejects``, including empty answers."""
 
     path: Path
     benchmark: str
     rater: str
-    n_asked: int
     rows: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
 
@@ -39,7 +42,7 @@ class Answered:
         n_used, n_rejected = len(self.rows), len(self.rejects)
         return (
             f"{self.rater} ({self.benchmark}): {n_used + n_rejected:,} answers = {n_used:,} used + "
-            f"{n_rejected:,} rejected; the sheet asks for {self.n_asked:,}"
+            f"{n_rejected:,} rejected"
         )
 
 
@@ -47,16 +50,12 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     """Read files into `rating` and `reject`, replacing earlier answers of the same raters.
 
     Updates `rating_agreement` of their benchmarks. All files are read before anything is written.
-    Raises ``UsageProblem`` without any sheets in the warehouse, for a missing file, and for two
-    files of one rater, ``BadInput`` for a file that belongs to no sheet or has no usable answer.
+    Raises ``UsageProblem`` for a missing file, and for two files of one rater, ``BadInput`` for a
+    file without questions, of no benchmark in the warehouse, or without a usable answer.
     """
-    sheets = {row["item"]: row for row in store.read("rating_sheet").to_pylist()}
-    if not sheets:
-        fix = "run `plumbline benchmark export-ratings NAME`"
-        raise UsageProblem("ratings", "the warehouse has no rating sheets", fix)
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
-        file = _read(store, path, sheets)
+        file = _read(store, path)
         if (earlier := by_rater.setdefault((file.benchmark, file.rater), file)) is not file:
             problem = f"holds answers of {file.rater}, as {earlier.path} does"
             raise UsageProblem(str(path), problem, "give one of them")
@@ -85,35 +84,28 @@ def _publish(store: Store, file: Answered, run_id: str) -> None:
     store.replace("reject", rejects, {"stage": STAGE, "subject": subject}, run_id)
 
 
-def _read(store: Store, path: Path, sheets: Mapping[str, Row]) -> Answered:
+def _read(store: Store, path: Path) -> Answered:
     if not path.exists():
         raise UsageProblem(str(path), "no such file", "check the path")
-    rows = list(records(path, COLUMNS[:1]))
-    sheet = next((sheets[i] for r in rows if (i := _item(r)) in sheets), None)
-    if sheet is None:
-        item = printable(_item(rows[0])) if rows else ""
-        first = f"the first item is '{item}'" if rows else "it has no rows"
-        problem = f"no row is of a sheet in this warehouse, {first}"
-        fix = "expected items such as rater-1-001-0123abcd, as in the sheet that was sent out"
-        raise BadInput(str(path), problem, fix)
-    benchmark, rater = sheet["benchmark"], sheet["rater"]
-    questions = store.read("rating_question", benchmark=benchmark).sort_by("position")
-    n_items = store.read("rating_sheet", benchmark=benchmark, rater=rater).num_rows
-    answered = Answered(path, benchmark, rater, n_items * questions.num_rows)
+    rows = list(records(path, NEEDED))
+    first = next((row.fields for row in rows if row.problem is None), {})
+    questions = [n for n in first if n and n not in (*NEEDED, *_FURTHER)]
+    if not questions:
+        problem = "has no answers" if first else "has no rows"
+        raise BadInput(str(path), problem, "expected a column for each question, such as natural")
+    benchmark = first["benchmark"].strip()
     pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
-    reader = _AnswerReader(
-        answered,
-        {row["question"]: from_row(row) for row in questions.to_pylist()},
-        {item: row for item, row in sheets.items() if row["benchmark"] == benchmark},
-        {pair["pair_id"]: text_id(pair) for pair in pairs},
-    )
+    if not pairs:
+        problem = f"no pairs of benchmark '{printable(benchmark)}' are in this warehouse"
+        raise BadInput(str(path), problem, "import it first, or mend the column benchmark")
+    rater = first.get("rater", "").strip() or path.stem
+    if not _RATER.fullmatch(rater):
+        raise BadInput(str(path), f"'{printable(rater)}' can't name a rater", "expected ana")
+    answered = Answered(path, benchmark, rater)
+    reader = _AnswerReader(answered, questions, {pair["pair_id"]: pair for pair in pairs})
     for record in rows:
         reader.take(record)
     return answered
-
-
-def _item(record: Record) -> str:
-    return record.fields.get(COLUMNS[0], "").strip()
 
 
 @dataclass
@@ -121,61 +113,53 @@ class _AnswerReader:
     """Adds the answers of a file's rows to ``into``: to its ``rows`` or its ``rejects``."""
 
     into: Answered
-    questions: Mapping[str, Question]
-    sheets: Mapping[str, Row]
-    text_ids: Mapping[str, str]
+    questions: Sequence[str]
+    pairs: Mapping[str, Row]
     seen: dict[str, int] = field(default_factory=dict)
 
     def take(self, record: Record) -> None:
-        """Add all answers of a row: one per question, and the values of further columns."""
-        item, fields = _item(record), record.fields
-        row_problem = record.problem or self._problem(item)
+        """Add all answers of a row, one per question."""
+        fields = {name: value.strip() for name, value in record.fields.items()}
+        pair_id, design = fields.get("pair_id", ""), fields.get("design", "")
+        row_problem = record.problem or self._problem(fields, pair_id)
         if row_problem is None:
-            self.seen[item] = record.number
-        answers = {name: fields.get(name, "").strip().lower() for name in self.questions}
-        for name, value in fields.items():
-            if name not in answers and name not in COLUMNS and value.strip():
-                answers[name] = value.strip()
+            self.seen[pair_id] = record.number
+        about = {"benchmark": self.into.benchmark, "rater": self.into.rater, "pair_id": pair_id}
         source = {"source_file": str(self.into.path), "source_row": record.number}
-        for name, answer in answers.items():
-            if problem := row_problem or self._answer_problem(name, answer, name in fields):
-                reason = f"{printable(name)}: {problem}"
+        for question in self.questions:
+            answer = fields.get(question, "").lower()
+            if problem := row_problem or _answer_problem(question, answer):
+                reason = f"{printable(question)}: {problem}"
                 subject = f"{self.into.benchmark}/{self.into.rater}"
-                row = rejected(source, reason, f"{item} {answer}")
+                row = rejected(source, reason, f"{pair_id} {answer}")
                 self.into.rejects.append({"stage": STAGE, "subject": subject, **row})
             else:
-                row = _row(self.sheets[item], self.questions[name], answer)
-                self.into.rows.append(row | source)
+                level = ANSWERS.index(answer)
+                said = {"question": question, "answer": answer, "answer_level": level}
+                said |= {"design": printable(design) or None, "is_yes": answer == ANSWERS[-1]}
+                self.into.rows.append({**about, **said, **source})
 
-    def _problem(self, item: str) -> str | None:
+    def _problem(self, fields: Mapping[str, str], pair_id: str) -> str | None:
         """Reason to reject all answers of a row, or ``None``."""
-        sheet = self.sheets.get(item)
-        if sheet is None:
-            return f"item '{printable(item)}' is on no sheet, expected one of {self.into.rater}'s"
-        if sheet["rater"] != self.into.rater:
-            return f"item {item} is on {sheet['rater']}'s sheet, expected {self.into.rater}'s"
-        if item in self.seen:
-            return f"item {item} was answered in row {self.seen[item]} already"
-        if self.text_ids.get(sheet["pair_id"]) != sheet["text_id"]:
-            return f"the sentences of item {item} have changed since, expected those of the sheet"
+        if fields["benchmark"] != self.into.benchmark:
+            return f"the row is of another benchmark, expected {self.into.benchmark}"
+        if (rater := fields.get("rater", "")) not in ("", self.into.rater):
+            return f"the row is of {printable(rater)}, expected {self.into.rater}"
+        if pair_id not in self.pairs:
+            return f"no pair has the pair_id '{printable(pair_id)}'"
+        if pair_id in self.seen:
+            return f"pair {pair_id} was answered in row {self.seen[pair_id]} already"
+        pair = self.pairs[pair_id]
+        shown = {fields[name] for name in _SENTENCES if name in fields}
+        if not shown <= {pair["sentence_a"].strip(), pair["sentence_b"].strip()}:
+            return f"the sentences of pair {pair_id} are others today"
         return None
 
-    def _answer_problem(self, name: str, answer: str, has_column: bool) -> str | None:
-        if name not in self.questions:
-            return f"unknown question, expected {', '.join(self.questions)}"
-        answers = self.questions[name].answers
-        if answer in answers:
-            return None
-        problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
-        problem = problem if has_column else "the file has no such column"
-        return f"{problem}, expected {' or '.join(answers)}"
 
-
-def _row(sheet: Row, question: Question, answer: str) -> Row:
-    return {
-        **{name: sheet[name] for name in ("benchmark", "design", "rater", "pair_id")},
-        "question": question.name,
-        "answer": answer,
-        "answer_level": question.answers.index(answer),
-        "is_yes": answer in question.yes,
-    }
+def _answer_problem(question: str, answer: str) -> str | None:
+    if not _QUESTION.fullmatch(question):
+        return "no name of a question, expected a-z, 0-9 and _"
+    if answer in ANSWERS:
+        return None
+    problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
+    return f"{problem}, expected {' or '.join(ANSWERS)}"

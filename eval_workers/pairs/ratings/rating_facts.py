@@ -11,14 +11,13 @@ from plumbline.warehouse.query.connection import rows_of
 Row = dict[str, Any]
 
 _FIGURES = """
-SELECT s.*, q.position, q.wording, a.alpha, a.alpha_low, a.alpha_high, a.n_pairs AS n_rated
+SELECT s.*, a.alpha, a.alpha_low, a.alpha_high, a.n_pairs AS n_rated
 FROM rating_share AS s
-JOIN rating_question AS q USING (benchmark, question)
 JOIN rating_agreement AS a
     ON a.benchmark = s.benchmark AND a.design IS NOT DISTINCT FROM s.design
     AND a.question = s.question AND a.without_rater = ''
 WHERE s.benchmark = $benchmark
-ORDER BY s.design NULLS FIRST, q.position
+ORDER BY s.design NULLS FIRST, s.question
 """
 _UNLIKE = "FROM rater_agreement WHERE benchmark = $benchmark AND is_unlike ORDER BY question, rater"
 _RATERS = """
@@ -44,7 +43,7 @@ def people_say(root: Path, benchmark: str) -> dict[str, str]:
         n_pairs = max((row["n_pairs"] for row in rows), default=0)
         facts[f"Judged by people{design}"] = f"{who}, {n_pairs:,} pairs"
         for row in rows:
-            facts[f"People on `{row['question']}` ({row['wording']}){design}"] = _of_question(row)
+            facts[f"People on `{row['question']}`{design}"] = _of_question(row)
     if unlike := rows_of(root, _UNLIKE, about):
         facts["Answers unlike the others'"] = "; ".join(
             f"{row['rater']} on `{row['question']}` (alpha {row['alpha_of_all']:.2f}, "

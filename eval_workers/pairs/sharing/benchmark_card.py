@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks import Benchmark, find
-from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import COLUMNS
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, RECIPES, load
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
 from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
@@ -240,15 +239,6 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
         data = _constrained(store, benchmark, data, constraint)
     n_unnatural, n_natural = everything.num_rows - natural.num_rows, natural.num_rows
     return Shared(data, n_unnatural, n_natural - data.num_rows, constraint, run_id, run)
-
-
-def all_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> pa.Table:
-    """Every pair, sorted by identifier, with its filled columns; a constraint adds MaxPMI."""
-    pairs = _pairs(store, benchmark).sort_by("pair_id").replace_schema_metadata(None)
-    pairs = pairs.select([c for c in COLUMNS if pairs[c].null_count < pairs.num_rows])
-    if constraint is None:
-        return pairs
-    return _constrained(store, benchmark, pairs, replace(constraint, eta_nats=None))
 
 
 def _pairs(store: Store, benchmark: str) -> pa.Table:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
 
+#: Names of the files that hold the rows.
+FILES = ("data.parquet", "data.jsonl")
 _HUB_TYPES = {"string": "string", "bool": "bool", "double": "float64", "int64": "int64"}
 #: Limits that hold for any benchmark of pairs.
 LIMITS = (
@@ -46,12 +48,9 @@ class DatasetCard:
         made: facts about how the pairs were made, in order; ``None`` for unknown ones.
         groups: pairs of groups that are compared, as `female/male`.
         language: code of the sentences' language; empty if unknown.
-        address: of the directory of its files, ending in `/`; empty for the card's own directory.
-        files: names of the files that hold its rows.
         n_bytes: bytes of these rows in memory.
         power: sentences on the smallest effect that the benchmark can find.
         citation: BibTeX entry of its paper; empty if unknown.
-        left_out: file of the pairs that metrics leave out, their number, and bytes in memory.
     """
 
     name: str
@@ -63,12 +62,9 @@ class DatasetCard:
     made: Mapping[str, object]
     groups: Sequence[str] = (GENDERS,)
     language: str = ""
-    address: str = ""
-    files: Sequence[str] = ("data.parquet", "data.jsonl")
     n_bytes: int = 0
     power: Sequence[str] = ()
     citation: str = ""
-    left_out: tuple[str, int, int] | None = None
 
 
 def card_text(card: DatasetCard) -> str:
@@ -79,12 +75,13 @@ def card_text(card: DatasetCard) -> str:
         (label, *(card.figures[f"{column}_{kind}"] for kind in ("median", "max")))
         for label, column in _SPREADS
     )
+    names, n_pairs = " and ".join(f"`{file}`" for file in FILES), card.figures["n_pairs"]
     filled = huggingface_hub.DatasetCard.from_template(
         _metadata(card),
         template_str=(resources.files(__package__) / "card.md").read_text(encoding="utf-8"),
         card=card,
         about=about_pairs(card.groups),
-        files=_files(card),
+        files=f"{names} hold the same {n_pairs:,} rows, ordered by `pair_id`.",
         is_gender=list(card.groups) == [GENDERS],
         is_english=card.language in _ENGLISH,
         example=json.dumps(dict(card.example), ensure_ascii=False, indent=2),
@@ -120,8 +117,6 @@ def _metadata(card: DatasetCard) -> DatasetCardData:
     from huggingface_hub import DatasetCardData
 
     n_pairs = int(card.figures["n_pairs"])
-    splits = [("test", card.files[0], n_pairs, card.n_bytes)]
-    splits += [("left_out", *card.left_out)] if card.left_out else []
     return DatasetCardData(
         pretty_name=card.name,
         license=card.licence,
@@ -136,17 +131,14 @@ def _metadata(card: DatasetCard) -> DatasetCardData:
         configs=[
             {
                 "config_name": "default",
-                "data_files": [{"split": split, "path": file} for split, file, *_ in splits],
+                "data_files": [{"split": "test", "path": FILES[0]}],
             }
         ],
         dataset_info={
             "features": [
                 {"name": name, "dtype": _HUB_TYPES[kind]} for name, kind, _ in card.columns
             ],
-            "splits": [
-                {"name": split, "num_examples": n_rows, "num_bytes": n_bytes}
-                for split, _, n_rows, n_bytes in splits
-            ],
+            "splits": [{"name": "test", "num_examples": n_pairs, "num_bytes": card.n_bytes}],
         },
     )
 
@@ -158,20 +150,6 @@ def _size_category(n: int) -> str:
     ('n<1K', '1K<n<10K', '1K<n<10K')
     """
     return _SIZES[max(0, min(len(str(n)) - 3, len(_SIZES) - 1))]
-
-
-def _files(card: DatasetCard) -> str:
-    """Sentences on the files of the data and their numbers of rows."""
-    names = " and ".join(f"`{file}`" for file in card.files)
-    hold = "hold the same" if len(card.files) > 1 else "holds"
-    files = f"{names} {hold} {card.figures['n_pairs']:,} rows, ordered by `pair_id`."
-    if card.left_out:
-        file, n_left_out, _ = card.left_out
-        files += (
-            f" `{file}` (split `left_out`) holds {n_left_out:,} further pairs of the benchmark "
-            "that metrics don't use."
-        )
-    return files
 
 
 def _side(row: Mapping[str, Any], side: str) -> str:

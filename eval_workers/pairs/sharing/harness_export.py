@@ -1,4 +1,4 @@
-"""Exports a benchmark of the warehouse as tasks of lm-evaluation-harness or Inspect."""
+"""Exports a benchmark of the warehouse as tasks of lm-evaluation-harness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shlex
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 
@@ -19,24 +18,13 @@ from plumbline.eval_workers.pairs.sharing.benchmark_card import (
     json_lines,
     shared_pairs,
 )
-from plumbline.eval_workers.scoring.choices.choice_questions import load
 from plumbline.warehouse.errors import disk_problems
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
-#: Evaluation harness that runs a task.
-Harness = Literal["lm-eval", "inspect"]
 #: Module with the functions of a task of lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
 #: Pattern of the suffixes of a task's files.
-_SUFFIXES = r"(yaml|jsonl|ratings\.json)"
-_SHARES = """
-SELECT pair_id, question, avg(is_yes::INTEGER) AS share, count(*) AS n_raters
-FROM rating
-WHERE benchmark = $benchmark
-GROUP BY ALL
-ORDER BY ALL
-"""
+_SUFFIXES = r"(yaml|jsonl)"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
@@ -54,35 +42,23 @@ class ExportedTasks:
     limit: str
     paths: tuple[Path, ...]
 
-    def run_line(self, to: Harness) -> str:
-        """Command that runs the tasks; for Inspect, two commands of which the user picks one."""
+    def run_line(self) -> str:
+        """Command that runs the tasks."""
         where = shlex.quote(str(self.paths[0].parent))
-        if to == "lm-eval":
-            model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
-            options = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
-            return f"lm_eval run {model} {options}"
-        file = f" -T file={self.tasks[0]}.jsonl" if len(self.tasks) > 1 else ""
-        sentences = f"{where}/plumbline_sentences.py --model vllm-completions/ID{file}"
-        choice = f"{where}/plumbline_choice.py --model PROVIDER/MODEL{file}"
-        return f"inspect eval {sentences}, or inspect eval {choice}"
+        model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
+        options = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
+        return f"lm_eval run {model} {options}"
 
 
 def write_task(
-    store: Store,
-    benchmark: str,
-    out: Path,
-    constraint: Constraint | None = None,
-    to: Harness = "lm-eval",
+    store: Store, benchmark: str, out: Path, constraint: Constraint | None = None
 ) -> ExportedTasks:
     """Write the pairs of ``shared_pairs`` as one task for every two groups that they compare.
 
     Files of earlier exports of the benchmark are deleted. Raises as ``write_card``.
 
     lm-evaluation-harness scores each whole sentence after BOS, so its log-likelihoods are equal to
-    those of ``plumbline score``. Inspect gets two tasks: one needs a server
-    that returns log-probabilities of a prompt; in the other a model chooses, as in ``plumbline
-    score choose``. Human ratings of the pairs, if any, are a file for Inspect's
-    ``precomputed_scores``.
+    those of ``plumbline score``.
     """
     shared = shared_pairs(store, benchmark, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
@@ -90,14 +66,11 @@ def write_task(
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
-    texts = _common_files(to)
-    if to == "inspect" and (ratings := _ratings(store, benchmark)):
-        texts[f"{name}.ratings.json"] = ratings
+    texts = {f"{_TASK_MODULE}.py": _source()}
     for task, groups in tasks.items():
-        if to == "lm-eval":
-            tag = None if task == name else name
-            metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
-            texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
+        tag = None if task == name else name
+        metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
+        texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
         texts[f"{task}.jsonl"] = json_lines(parts[groups])
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -117,42 +90,15 @@ def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
     entry = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
 
     def is_ours(path: Path) -> bool:
-        # A task's .yaml file names its benchmark; Inspect's tasks have none, so their name decides.
         config = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
         return not config.is_file() or entry in config.read_text("utf-8", errors="replace")
 
     return [path for path in directory.iterdir() if is_task(path.name) and is_ours(path)]
 
 
-def _ratings(store: Store, benchmark: str) -> str:
-    """JSON: each sample's share of raters who answered yes, by question; empty without ratings."""
-    by_pair: dict[str, dict[str, float]] = {}
-    counts: dict[str, int] = {}
-    for row in rows_of(store, _SHARES, {"benchmark": benchmark}):
-        by_pair.setdefault(row["pair_id"], {})[row["question"]] = row["share"]
-        counts[row["pair_id"]] = row["n_raters"]
-    records = [
-        {"id": f"{pair_id}/{side}", "value": shares, "metadata": {"n_raters": counts[pair_id]}}
-        for pair_id, shares in by_pair.items()
-        for side in "ab"
-    ]
-    return json.dumps(records, indent=1) + "\n" if records else ""
-
-
-def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") -> str:
-    return (files(package) / f"{module}.py").read_text("utf-8")
-
-
-def _common_files(to: Harness) -> dict[str, str]:
-    """Name -> text of each file that all tasks for a harness use."""
-    if to != "inspect":
-        return {f"{_TASK_MODULE}.py": _source(_TASK_MODULE)}
-    return {
-        "plumbline_sentences.py": _source("plumbline_sentences"),
-        "plumbline_choice.py": _source("plumbline_choice"),
-        "plumbline_replies.py": _source("replies", "plumbline.eval_workers.chat"),
-        "wordings.json": json.dumps(load(), indent=2),
-    }
+def _source() -> str:
+    package = "plumbline.eval_workers.pairs.harness"
+    return (files(package) / f"{_TASK_MODULE}.py").read_text("utf-8")
 
 
 def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""Statistical inference: change points, ranks, power, components, controls, corrections."""
+"""Statistical inference: ranks, power, components, controls, corrections."""

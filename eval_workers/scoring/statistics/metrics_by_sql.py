@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.scoring.statistics import controls
-from plumbline.eval_workers.scoring.statistics.change_points import changes, word_onsets
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.power import powers
 from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
@@ -21,14 +20,7 @@ from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.text.progress import progress
 
 #: Tables that ``measure`` writes.
-WRITTEN = (
-    "metric_value",
-    "model_rank",
-    "benchmark_power",
-    "change_point",
-    "word_onset",
-    "control",
-)
+WRITTEN = ("metric_value", "model_rank", "benchmark_power", "control")
 #: Query for the values and intervals of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
@@ -50,7 +42,7 @@ def compute(
     with progress("measure", "metrics") as update:
         for n_done, name in enumerate(names):
             update(n_done, len(names))
-            rows = schema.with_new_names(query(connection, name, options.params()))
+            rows = query(connection, name, options.params())
             if "pair_id" in rows.column_names:  # one row per pair: summarise them
                 connection.register("pair", rows)
                 rows = arrow_rows(connection, _OF_PAIRS)
@@ -82,9 +74,9 @@ def measure(
 ) -> pa.Table:
     """Compute every metric and replace ``metric_value`` by benchmark; returns its new rows.
 
-    Also replaces `model_rank` and `benchmark_power`; `change_point` and `word_onset`, of models
-    with checkpoints; `control`, of scores with an n-gram model. A benchmark without new rows loses
-    its old ones. With ``benchmarks``, only these are measured and replaced, with all models.
+    Also replaces `model_rank` and `benchmark_power`, and `control`, of scores with an n-gram model.
+    A benchmark without new rows loses its old ones. With ``benchmarks``, only these are measured
+    and replaced, with all models.
     """
     options = options or MeasureOptions()
     pinned = store.pinned()
@@ -93,14 +85,11 @@ def measure(
     if benchmarks:
         rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
     scored_pairs = list(scored(warehouse, options.epsilon))
-    models = pinned.read("model")  # cheaper than queries that find nothing to join
-    has_steps = models["step"].null_count < len(models)
-    has_ngrams = "ngram" in models["backend"].to_pylist()
+    # Cheaper than queries that find nothing to join.
+    has_ngrams = "ngram" in pinned.read("model")["backend"].to_pylist()
     others = {
         "model_rank": model_ranks(scored_pairs, options.epsilon),
         "benchmark_power": powers(scored_pairs),
-        "change_point": changes(warehouse) if has_steps else [],
-        "word_onset": word_onsets(warehouse) if has_steps else [],
         "control": controls.effects_of_all(warehouse) if has_ngrams else [],
     }
     with store.together(run_id, "measure"):

@@ -1,17 +1,15 @@
-"""Train a LoRA adapter on targets: the base frozen, seeded, with checkpoints to resume from.
+"""Train a LoRA adapter on targets: the base frozen, seeded.
 
 The base stays in evaluation mode; only the adapter has dropout. Order and dropout of a step are
-drawn with the seed and the step's number, so a checkpoint needs no random state. A checkpoint is a
-directory that PEFT can load, with the optimiser's state and the losses so far. It gets its name
-when it is complete.
+drawn with the seed and the step's number. An interrupted training starts again.
 
-With dev prompts, the result is the checkpoint, or the last step, with the least loss on them.
+With dev prompts, the loss on them is measured every ``checkpoint_steps`` and after the last step;
+the result has the weights with the least.
 """
 
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peft
 import torch
-from safetensors.torch import load_file
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.local.weights import save_state
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.learner import rows_of_step
 from plumbline.eval_workers.training.lora import adapted, save_adapter, without_dropout
@@ -33,10 +28,6 @@ from plumbline.eval_workers.training.mitigation.tuning_options import LOSSES, Pr
 from plumbline.eval_workers.training.mitigation.word_losses import WordReader
 from plumbline.warehouse.errors import BadInput
 
-_STATE = "state.pt"
-_WEIGHTS = "adapter_model.safetensors"
-_MARK = "checkpoint-"
-_BEST = "best-"
 #: Prefix in the log of losses on dev prompts, measured after the step.
 DEV = "dev_"
 
@@ -74,11 +65,10 @@ def train(
     progress: Progress | None = None,
     dev: Sequence[TuningTarget] = (),
 ) -> TuningResult:
-    """Train into the directory ``work``, which then holds the adapter and no checkpoint.
+    """Train an adapter and save it in the directory ``work``.
 
-    With ``dev``, the adapter is that of ``chosen_step``. Training resumes from a checkpoint in
-    ``work``; the caller ensures that it has the same model, targets and options. Don't use the
-    backend afterwards: its model holds the adapter. Raises ``BadInput`` for a loss that is not
+    With ``dev``, the adapter is that of ``chosen_step``. Don't use the backend afterwards: its
+    model holds the adapter. Raises ``BadInput`` for a loss that is not
     finite, ``UsageProblem`` for layers that the model lacks.
     """
     with torch.random.fork_rng():
@@ -86,7 +76,9 @@ def train(
         n_tokens = devices.batch_tokens(backend.options, model.device.type)
         bos, longest = backend.identity.bos_token_id, backend.longest_in_tree
         reader = WordReader(model.get_base_model(), bos, longest, n_tokens)
-        return _Run(model, reader, options, work, dev).go(targets, progress)
+        result = _Run(model, reader, options, dev).go(targets, progress)
+        save_adapter(model, work)
+        return result
 
 
 class _Run:
@@ -97,48 +89,38 @@ class _Run:
         model: Any,
         reader: WordReader,
         options: TuneOptions,
-        work: Path,
         dev: Sequence[TuningTarget] = (),
     ) -> None:
-        self.model, self.reader, self.options = model, reader, options
-        self.work, self.dev = work, dev
+        self.model, self.reader, self.options, self.dev = model, reader, options, dev
         self.weights = [p for p in model.parameters() if p.requires_grad]
         rate = options.learning_rate
         self.optimizer = torch.optim.AdamW(self.weights, lr=rate, weight_decay=0.0)
-        self.log: Log = []
-        self.seconds = 0.0
 
     def go(self, targets: Sequence[TuningTarget], progress: Progress | None) -> TuningResult:
         options = self.options
-        self.restore()
-        start = time.monotonic() - self.seconds
-        for step in range(len(self.log), options.steps):
+        log: Log = []
+        best: list[torch.Tensor] = []
+        start = time.monotonic()
+        for step in range(options.steps):
             rows = rows_of_step(step, len(targets), options.batch_prompts, options.seed)
             columns = self.step(step, [targets[i] for i in rows])
             if not all(map(math.isfinite, columns.values())):
-                raise self.not_finite(step)
-            self.log.append(columns)
-            is_last = step + 1 == options.steps
-            is_checkpoint = (step + 1) % options.checkpoint_steps == 0
-            if self.dev and (is_last or is_checkpoint):
-                self.log[-1] = columns | self.on_dev(step + 1)
-                self.keep_best()
-            self.seconds = time.monotonic() - start
-            if is_checkpoint and not is_last:
-                self.checkpoint()
+                raise _not_finite(step)
+            log.append(columns)
+            is_measured = step + 1 == options.steps or (step + 1) % options.checkpoint_steps == 0
+            if self.dev and is_measured:
+                log[-1] = columns | self.on_dev(step + 1)
+                if chosen_step(log) == step + 1:
+                    best = [weight.detach().clone() for weight in self.weights]
             if progress:
                 progress(step + 1, options.steps, columns)
-        best = chosen_step(self.log)
-        if best is not None and best < options.steps:
-            peft.set_peft_model_state_dict(self.model, load_file(self.best(best) / _WEIGHTS))
-        save_adapter(self.model, self.work)
-        unfinished = (self.work / "_checkpoint", self.work / "_best")
-        for path in (*self.checkpoints(), *self.work.glob(f"{_BEST}*"), *unfinished):
-            shutil.rmtree(path, ignore_errors=True)
+        with torch.no_grad():
+            for weight, value in zip(self.weights, best, strict=False):
+                weight.copy_(value)
         modules = self.model.peft_config["default"].target_modules
         layers = ", ".join(sorted({str(name).rsplit(".", 1)[-1] for name in modules}))
         n_parameters = sum(p.numel() for p in self.weights)
-        return TuningResult(self.log, n_parameters, layers, self.seconds)
+        return TuningResult(log, n_parameters, layers, time.monotonic() - start)
 
     def step(self, step: int, batch: Sequence[TuningTarget]) -> dict[str, float]:
         """Take an optimiser step unless a loss or gradient isn't finite; returns the log's row."""
@@ -170,7 +152,7 @@ class _Run:
                 means += losses.sum(dim=0).double().cpu() / len(self.dev)
         columns = self.with_sum(means)
         if not all(map(math.isfinite, columns.values())):
-            raise self.not_finite(n_steps)  # the next step's losses would not be finite either
+            raise _not_finite(n_steps)  # the next step's losses would not be finite either
         return {f"{DEV}{name}": value for name, value in columns.items()}
 
     def with_sum(self, means: torch.Tensor) -> dict[str, float]:
@@ -179,66 +161,8 @@ class _Run:
         weights = self.options.weights.items()
         return losses | {"loss": sum(losses[name] * weight for name, weight in weights if weight)}
 
-    def best(self, n_steps: int) -> Path:
-        return self.work / f"{_BEST}{n_steps:08}"
 
-    def keep_best(self) -> None:
-        """Save the weights if their loss on dev prompts is below that of all earlier steps."""
-        n_steps = len(self.log)
-        if chosen_step(self.log) != n_steps:
-            return
-        temporary = self.work / "_best"
-        for path in (temporary, self.best(n_steps)):  # an interrupted run may have left both
-            shutil.rmtree(path, ignore_errors=True)
-        save_adapter(self.model, temporary)
-        temporary.rename(self.best(n_steps))
-
-    def not_finite(self, step: int) -> BadInput:
-        """The error for a step (from 0); removes all checkpoints but the last good one."""
-        paths = self.checkpoints()
-        if paths and paths[-1].name == self.name_of(step):
-            shutil.rmtree(paths.pop())  # its weights gave the loss that isn't finite
-        for path in paths[:-1]:
-            shutil.rmtree(path)
-        where = f"the adapter of the last good checkpoint is kept in {paths[-1]}" if paths else ""
-        return BadInput(
-            "tuning",
-            f"a loss or its gradient is not finite at step {step + 1}",
-            "; ".join(filter(None, ("try a lower learning rate", where))),
-        )
-
-    def name_of(self, n_steps: int) -> str:
-        return f"{_MARK}{n_steps:08}"
-
-    def checkpoints(self) -> list[Path]:
-        return sorted(self.work.glob(f"{_MARK}*"))
-
-    def checkpoint(self) -> None:
-        """Write a checkpoint, then remove all older ones except the previous.
-
-        The previous one stays until the next loss shows whether the new weights are good.
-        """
-        outdated = self.checkpoints()[:-1]
-        temporary = self.work / "_checkpoint"
-        shutil.rmtree(temporary, ignore_errors=True)
-        save_adapter(self.model, temporary)
-        state = {"log": self.log, "seconds": self.seconds}
-        save_state({**state, "optimizer": self.optimizer.state_dict()}, temporary / _STATE)
-        temporary.rename(self.work / self.name_of(len(self.log)))
-        for path in outdated:
-            shutil.rmtree(path, ignore_errors=True)
-
-    def restore(self) -> None:
-        """Resume from the newest checkpoint that can be read."""
-        self.work.mkdir(parents=True, exist_ok=True)
-        for path in reversed(self.checkpoints()):
-            try:
-                state = torch.load(path / _STATE, weights_only=True)
-                weights = load_file(path / _WEIGHTS)
-            except Exception:  # a damaged file costs steps, no more
-                shutil.rmtree(path, ignore_errors=True)
-                continue
-            peft.set_peft_model_state_dict(self.model, weights)
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.log, self.seconds = state["log"], state["seconds"]
-            return
+def _not_finite(step: int) -> BadInput:
+    """The error for a step, from 0."""
+    problem = f"a loss or its gradient is not finite at step {step + 1}"
+    return BadInput("tuning", problem, "try a lower learning rate")

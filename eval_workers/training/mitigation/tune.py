@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,12 +89,12 @@ def tune(
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject
     ``name``). ``how`` loads the base, in 4 bits with ``quantisation="nf4"``. Prompts that are in
     ``test_sets`` (``None``: all other sets) are left out, unless ``options.as_published``. With
-    ``dev_sets`` the losses on their prompts are measured at every checkpoint and at the end; the
-    adapter is the one with the least weighted sum.
+    ``dev_sets`` the losses on their prompts are measured every ``checkpoint_steps`` and at the end;
+    the adapter is the one with the least weighted sum.
 
-    An interrupted run resumes from its last checkpoint and ends with equal weights; an existing
-    adapter is only recorded again. An adapter of this name with other options is replaced once the
-    new one is complete; a directory that Plumbline did not make is an error (``UsageProblem``).
+    An interrupted run starts again; an existing adapter is only recorded again. An adapter of this
+    name with other options is replaced once the new one is complete; a directory that Plumbline did
+    not make is an error (``UsageProblem``).
 
     Raises ``BadInput`` if no prompt is left, for a loss that is not finite, a disk that can't be
     written or too little memory; ``UsageProblem`` for options that contradict each other and for an
@@ -224,8 +225,8 @@ def _tuned(
         row = {**work.facts, **marker["figures"]["outcome"]}
         (path / "README.md").write_text(adapter_card(row), encoding="utf-8")
         return row, marker["figures"]["log"], True
-    # Each key has its own directory, so a checkpoint outlives a run with other settings.
-    partial = path.with_name(f".{path.name}-{work.key}.partial")
+    partial = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
     result = train(work.backend, work.targets, work.options, partial, progress, work.dev)
     outcome = _outcome(result)
     row = {**work.facts, **outcome}

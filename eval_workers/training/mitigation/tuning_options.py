@@ -75,7 +75,8 @@ class TuneOptions:
         int, Field(ge=0, le=(1 << 32) - 1, description="Seed of weights, order and dropout.")
     ] = 0
     checkpoint_steps: Annotated[
-        int, Field(gt=0, le=10_000_000, description="Steps between checkpoints.")
+        int,
+        Field(gt=0, le=10_000_000, description="Steps between losses on --dev-sets."),
     ] = 50
     as_published: Annotated[
         bool,

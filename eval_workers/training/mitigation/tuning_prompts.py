@@ -1,4 +1,4 @@
-"""Prompts to tune on and to choose a checkpoint by: neutral and in no test set, or as published."""
+"""Prompts to tune on and to choose an adapter by: neutral and in no test set, or as published."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class Training:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without ``run_id``) for others.
 
-    ``dev`` are rows of ``dev_sets`` to choose a checkpoint by. All prompts were compared with
+    ``dev`` are rows of ``dev_sets`` to choose an adapter by. All prompts were compared with
     ``test_sets``. ``n_leaks`` rejected prompts are in a test or dev set; ``n_leaks_kept`` of the
     prompts to tune on are in a test set.
     """
@@ -87,7 +87,7 @@ def training_prompts(
         raise UsageProblem("training prompts", f"have to be of sets not tested on, not {names}")
     if both := set(dev) & {*sets, *tests}:
         problem = f"{', '.join(sorted(both))} is tuned or tested on"
-        raise UsageProblem("dev sets", problem, "a checkpoint is chosen by other prompts")
+        raise UsageProblem("dev sets", problem, "an adapter is chosen by other prompts")
     held_out = {text: f"the test set {name}" for text, name in _held_out(store, tests).items()}
     if keep_all:
         return _all_prompts(store, sets, dev, tests, held_out)
@@ -96,7 +96,7 @@ def training_prompts(
     tuned_on = _Neutral(store, sets, leaks | held_out, subject)
     rejects = [*tuned_on.rejects, *chosen_by.rejects]
     n_leaks = tuned_on.n_leaks + chosen_by.n_leaks
-    for prompts, use in ((tuned_on, "tune on"), (chosen_by, "choose a checkpoint by")):
+    for prompts, use in ((tuned_on, "tune on"), (chosen_by, "choose an adapter by")):
         if prompts.names and not prompts.rows:
             first = prompts.rejects[0]["reason"] if prompts.rejects else "the sets are empty"
             fix = "name other sets, or the test sets"

@@ -19,9 +19,9 @@ from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
-#: Most words of each text on a single page, and on a site: the most frequent ones. Words of
-#: benchmarks and of `plumbline why` are added.
-MOST_WORDS, SITE_WORDS = 20_000, 100_000
+#: Most words of each text: the most frequent ones. Words of benchmarks and of `plumbline why` are
+#: added.
+MOST_WORDS = 20_000
 #: Most sentences per side, and most sources, shown for a word.
 _SENTENCES, _SOURCES = 3, 12
 #: Number of bars of the distribution of all leans, and the largest ``reach`` of its axis in nats.
@@ -78,8 +78,6 @@ SELECT corpus, contrast, word, side, target, text_before, keyword, text_after,
     coalesce(file, source) AS source
 FROM word_snippet WHERE place <= {_SENTENCES} ORDER BY side, place
 """
-#: Name of a side in warehouses of Plumbline 0.1 -> its name today.
-_SIDES = {"female": "a", "male": "b"}
 #: Mean log ratio of each model over the pairs made for a word, with Student's interval.
 PREFERENCES = """
 SELECT
@@ -148,11 +146,6 @@ class Word:
     )
     sets: list[tuple[int, int, int, int]] = field(default_factory=list)
 
-    @property
-    def n_pairs(self) -> int:
-        """The number of sentence pairs that contain the word."""
-        return sum(n for _, n, _, _ in self.sets)
-
 
 @dataclass(frozen=True)
 class Explorer:
@@ -191,7 +184,7 @@ def explorer(
     for row in facts.query(_SNIPPETS):
         sentences[row["corpus"], row["contrast"], row["word"]].append(
             {
-                "side": _SIDES.get(row["side"], row["side"]),
+                "side": row["side"],
                 "source": terminal(row["source"] or ""),
                 "parts": marked(row),
             }

@@ -1,10 +1,9 @@
-"""Files of the explorers: both pages, words and pairs in chunks, and pages on single words."""
+"""Files of the explorers: both pages, and words and pairs in chunks."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,9 +11,8 @@ from plumbline.pipelines.report.explorer.explored_words import ExploredText, Exp
 from plumbline.pipelines.report.explorer.sentence_pairs import Pair, SentencePairs
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
-from plumbline.pipelines.report.model import numbered, shown, stem
+from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Row, with_ends
-from plumbline.pipelines.report.site import BARE, PageFrame
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
@@ -31,15 +29,8 @@ UNKNOWN = (
 _SOURCE = ("source", "n_pair_f", "n_pair_m", *with_ends("delta_nats"))
 
 
-def explorer_page(
-    explorer: Explorer, pages: Mapping[str, str] | None = None, frame: PageFrame = BARE
-) -> str:
-    """The page ``words.html``, which loads files of ``word_files`` from the directory ``words``.
-
-    Args:
-        pages: word -> the file in ``words`` that is the word's own page.
-        frame: links above the page, and sources below it.
-    """
+def explorer_page(explorer: Explorer) -> str:
+    """The page ``words.html``, which loads files of ``word_files`` from the directory ``words``."""
     index = {
         "texts": [vars(text) | {"area": area(text), "name": text.name} for text in explorer.texts],
         "models": explorer.models,
@@ -47,15 +38,14 @@ def explorer_page(
         "reach": explorer.reach,
         "sets": explorer.sets,
         "size": _CHUNK,
-        "pages": dict(pages or {}),
         "unknown": UNKNOWN,
         "words": [word.word for word in explorer.words],
         "deltas": [_brief(word) for word in explorer.words],
     }
-    return _page("words", index, found=explorer, shown=shown, frame=frame)
+    return _page("words", index, found=explorer, shown=shown)
 
 
-def pair_page(sentence_pairs: SentencePairs, frame: PageFrame = BARE) -> str:
+def pair_page(sentence_pairs: SentencePairs) -> str:
     """The page ``pairs.html``, which loads files of ``pair_files`` from the directory ``pairs``."""
     index = {
         "sets": sentence_pairs.sets,
@@ -71,7 +61,7 @@ def pair_page(sentence_pairs: SentencePairs, frame: PageFrame = BARE) -> str:
         "parts": [pair.parts for pair in sentence_pairs.pairs],
         "prefer": [[pair.n_first, pair.n_second] for pair in sentence_pairs.pairs],
     }
-    return _page("pairs", index, found=sentence_pairs, shown=shown, frame=frame)
+    return _page("pairs", index, found=sentence_pairs, shown=shown)
 
 
 def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
@@ -81,19 +71,12 @@ def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
     return rendered(f"explorer/{kind}.html", styles=_FILES, scripts=scripts, **values)
 
 
-def word_files(
-    explorer: Explorer, is_site: bool = False, frame: PageFrame = BARE
-) -> Iterator[tuple[str, str]]:
-    """Names and contents of the files in the directory ``words``.
+def word_files(explorer: Explorer) -> Iterator[tuple[str, str]]:
+    """Names and contents of the files in the directory ``words``, which hold all words in chunks.
 
-    They are all words in chunks and, for a site, the pages of ``page_names``. Chunks are scripts,
-    because a page that is opened from a disk may load nothing else.
+    Chunks are scripts, because a page that is opened from a disk may load nothing else.
     """
     yield from _chunks([_record(explorer, word) for word in explorer.words], _CHUNK)
-    names = page_names(explorer) if is_site else {}
-    for word in explorer.words:
-        if word.word in names:
-            yield names[word.word], word_page(explorer, word, frame)
 
 
 def pair_files(sentence_pairs: SentencePairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
@@ -110,25 +93,6 @@ def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
     """Names and contents of scripts that pass ``size`` records each to the page."""
     for k, start in enumerate(range(0, len(records), size)):
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
-
-
-def word_page(explorer: Explorer, word: Word, frame: PageFrame = BARE) -> str:
-    """The page of one word, which needs no script and no other file."""
-    values = {"found": explorer, "word": word, "up": "../", "shown": shown, "area": area}
-    values |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}
-    values |= {"lean": _lean, "preference": _preference, "frame": frame, "unknown": UNKNOWN}
-    return rendered("explorer/word.html", styles=_FILES, scripts=(), **values)
-
-
-def page_names(explorer: Explorer) -> dict[str, str]:
-    """Word -> the file of its own page, for words with preferences and words that lean furthest."""
-    far = {word for text in explorer.texts for side in text.furthest for word, _ in side}
-    seen: Counter[str] = Counter()
-    names = {}
-    for word in explorer.words:
-        if word.preferences or word.word in far:
-            names[word.word] = numbered(seen, stem("w", word.word)) + ".html"
-    return names
 
 
 def counts(text: ExploredText, row: Row) -> str:
@@ -157,15 +121,6 @@ def area(text: ExploredText) -> str:
         f"V{_HEIGHT * (1 - bar):.1f}H{step * (k + 1):.1f}" for k, bar in enumerate(text.bars)
     )
     return f"M0 {_HEIGHT}{steps}V{_HEIGHT}Z"
-
-
-def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
-    """The x of a value on an axis from -reach to reach; values beyond are put at the ends.
-
-    >>> x_of(0.5, 1.0), x_of(-9, 1.0), x_of(0.5, 1.0, 100)
-    (300.0, 0.0, 75.0)
-    """
-    return round(width * (1 + max(-1.0, min(1.0, value / reach))) / 2, 1)
 
 
 def side_of(result: Finding) -> str:

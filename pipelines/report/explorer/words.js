@@ -102,8 +102,6 @@
     const n = record.sets.reduce((sum, [, held]) => sum + held, 0);
     const these = n === 1 ? "The sentence pair" : `${count(n)} sentence pairs`;
     if (n) link(`pairs.html#${encodeURIComponent(word)}`, `${these} with this word`);
-    const own = index.pages[word];
-    if (own) link(`words/${own}`, "As a page");
     return [element("h2", { className: "name", textContent: word }), ...parts];
   }
 

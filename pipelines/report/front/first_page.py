@@ -5,14 +5,14 @@ from __future__ import annotations
 import glob
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.front import matrix, opening_answer
 from plumbline.pipelines.report.front.headline import headline, headline_figure, headline_pd
 from plumbline.pipelines.report.front.parts import Part, models, robustness, text
-from plumbline.pipelines.report.model import Figure, Lead, Link, Page, count, first_of, shown
+from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of, shown
 from plumbline.pipelines.report.rows import Rows, set_name, sets
 from plumbline.warehouse.query.finding import Verdict
 
@@ -45,10 +45,7 @@ class Front:
         others: questions that only the appendix answers.
         alerts: warnings to read before the figures.
         questions: the warehouse's other benchmarks, each with the command that reports on it.
-        up: path to the directory of the appendix.
         searches: addresses of the pages that search ``words`` and ``pairs``; empty without a page.
-        links: name of a model or benchmark -> address of its page.
-        doors: links to other pages of the site, each with a line on that page's content.
     """
 
     title: str
@@ -61,10 +58,7 @@ class Front:
     others: Sequence[Lead] = ()
     alerts: Sequence[str] = ()
     questions: Sequence[tuple[str, str]] = ()
-    up: str = ""
     searches: Mapping[str, str] = field(default_factory=lambda: {"words": "", "pairs": ""})
-    links: Mapping[str, str] = field(default_factory=dict)
-    doors: Sequence[Link] = ()
 
 
 def front(facts: Facts, appendix: Page) -> Front:
@@ -164,13 +158,3 @@ def figures_of(first: Front) -> list[Figure]:
     """The plots of the first page."""
     drawn = [first.figure, *(part.figure for part in first.parts)]
     return [figure for figure in drawn if figure is not None]
-
-
-def named_after(first: Front, name: str) -> Front:
-    """The page with ``name-`` before its plots' stems."""
-
-    def named(figure: Figure | None) -> Figure | None:
-        return figure and replace(figure, stem=f"{name}-{figure.stem}")
-
-    parts = [replace(part, figure=named(part.figure)) for part in first.parts]
-    return replace(first, figure=named(first.figure), parts=parts)

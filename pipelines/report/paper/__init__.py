@@ -1,1 +1,1 @@
-"""Exports of the report for papers and model cards: figures, tables, citations."""
+"""Exports of the report for papers: figures, tables, the paragraph on methods."""

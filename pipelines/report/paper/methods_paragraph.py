@@ -112,7 +112,7 @@ def _seeds(runs: Rows) -> Iterator[str]:
     seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
         options = stored_object(row, "config")
-        further = options.get(STEPS) or options.get("steps")  # `steps` in older rows
+        further = options.get(STEPS)
         steps = further if isinstance(further, list) else []
         for step in (options, *steps):
             for name, value in flat(step).items():

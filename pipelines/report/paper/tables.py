@@ -1,26 +1,20 @@
-"""The report's tables by name as LaTeX, Markdown or CSV, and the papers to cite for them."""
+"""The report's tables by name as LaTeX, Markdown or CSV."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib import resources
 
-import plumbline
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import citation_key
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_rows, stem
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import terminal
 
-_USED_IF = "% if: "
 FORMATS = ("latex", "markdown", "csv")
 #: Most characters of a table's name. People type it, so a longer one is cut between words.
 _LONGEST = 60
@@ -120,29 +114,3 @@ def _latex_cell(cell: Cell, kind: str) -> str:
 
 def _row(cells: Iterator[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
-
-
-#: Papers of benchmarks, as their recipes cite them.
-_CITED = """
-SELECT said, 'Benchmark ' || string_agg(benchmark, ', ' ORDER BY benchmark) AS about
-FROM benchmark_fact WHERE fact = 'Citation' GROUP BY said ORDER BY about
-"""
-
-
-def citations(warehouse: OpenWarehouse) -> str:
-    """BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
-
-    An entry of ``citations.bib`` with a query below its first line is cited only if the query gives
-    rows. Entries of recipes follow, each with the names of its benchmarks, unless already cited.
-    """
-    text = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8")
-    used = []
-    for entry in text.replace("VERSION", plumbline.__version__).strip().split("\n\n"):
-        first_line, *lines = entry.splitlines()
-        query = lines.pop(0).removeprefix(_USED_IF) if lines[0].startswith(_USED_IF) else ""
-        if not query or rows_of(warehouse, f"{query} LIMIT 1"):
-            used.append("\n".join([first_line, *lines]))
-    for row in rows_of(warehouse, _CITED):
-        if f"{{{citation_key(row['said'])}," not in "\n".join(used):
-            used.append(f"% {row['about']}\n{row['said']}")
-    return "\n\n".join(used) + "\n"

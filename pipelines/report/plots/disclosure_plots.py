@@ -24,7 +24,6 @@ _LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
 _MARKERS = "osD^v"
 #: Measures that a plot shows, with their units.
 MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
-_SIDES = (("before", -0.14, NEUTRAL, "O"), ("after", 0.14, MALE, "o"))
 _PARAMETERS = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k"}
 _CURVES = {
     "gas": ("any gendered word", INK),
@@ -99,24 +98,6 @@ def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:
         panel.rule(x=chosen, linestyle=":", color=INK, label="chosen step")
     panel.y.is_log = all(row[column] > 0 for row in steps for column in _LOSSES)
     return svg(short(title, 66), [panel])
-
-
-def before_after(rows: Sequence[Row]) -> str:
-    """A panel each for GAS, GLD and ADD, with every set before and after tuning, and intervals."""
-    sets = sorted({r["probe_set"] for r in rows})
-    tuned = {r["probe_set"] for r in rows if r["n_tuned_on"]}
-    names = [short(name, 24) + (" (tuned on)" if name in tuned else "") for name in sets]
-    present = [m for m in MEASURES if any(r["measure"] == m for r in rows)]
-    panels = []
-    for measure in present:
-        panel = Panel(MEASURES[measure])
-        for side, shift, colour, shape in _SIDES:
-            at = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
-            panel.estimates(at, f"{side}_mean", colour, shape, label=side)
-        panel.x.low = 0
-        panel.list_down(names, max(len(sets), 2) - 0.4, -0.6)
-        panels.append(panel)
-    return svg("Before and after tuning", panels, 150 + 45 * len(sets), 1.5 * WIDTH)
 
 
 def decoding(rows: Sequence[Row], title: str) -> str:

@@ -66,10 +66,6 @@ _MANY_GROUPS = (
     "between any two; divergence, how far the groups' shares of preferred sentences are from even, "
     "as a percentage of one group alone."
 )
-_GENERATORS = (
-    "Chat models that wrote for the same seed words: the second benchmark's figures less the "
-    "first's, word by word (shares from 0 to 1, pd in points, log_ratio in nats)"
-)
 _POWER = (
     "The smallest PD, US off 50% and differences of two models that each benchmark finds with a "
     "power of 80% at the 5% level; a dash where none is large enough"
@@ -101,8 +97,6 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     tables = [page_table for benchmark in benchmarks for page_table in _tables(facts, benchmark)]
     if power := facts.rows("power"):
         tables.append(_power(power))
-    if generators := facts.rows("generator"):
-        tables.append(_generators(generators))
     intro = _meaning(benchmarks)
     if any(row["rank"] is not None for row in facts.rows("metric")):
         intro.append(_RANKS)
@@ -278,17 +272,6 @@ def _power(rows: Rows) -> PageTable:
         ("models", "n_models"),
     ]
     return table(_POWER, rows, columns, folded=True)
-
-
-def _generators(rows: Rows) -> PageTable:
-    columns: Columns = [
-        *(("first", "reference"), ("second", "benchmark"), "measure", ("of", "about")),
-        ("seed words", "n_words"),
-        ("first's mean", "reference_mean", 3),
-        ("second's mean", "benchmark_mean", 3),
-        ("difference (95% interval)", "difference", 3),
-    ]
-    return table(_GENERATORS, rows, columns, folded=True)
 
 
 def leads(facts: Facts) -> Iterator[Lead]:

@@ -34,7 +34,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if rows := facts.query(_BENCHMARKS):
         columns: Columns = ["benchmark", "source", "licence", "language"]
         title = "Where the sentence pairs come from"
-        intro = ["As the recipes say; `plumbline report cite` prints their BibTeX entries."]
+        intro = ["As the recipes say."]
         yield Section("benchmarks", title, intro, tables=[table(title, rows, columns)])
     yield _models(facts)
     yield from _runs(facts)

@@ -75,8 +75,6 @@ QUERIES = {
 ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
     "word_snippet": "FROM word_snippet ORDER BY side, place;",
 }
-#: Side of a snippet -> its name in warehouses of Plumbline 0.1.
-_OLD_SIDES = {"a": "female", "b": "male"}
 #: The rows of one word, by table.
 Answer = Mapping[str, Rows]
 
@@ -219,7 +217,7 @@ def _collocate(row: Row | None) -> list[Cell]:
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
-    side_rows = rows.where(side=(side, _OLD_SIDES[side]))
+    side_rows = rows.where(side=side)
     caption = f"Text near {name}: {len(side_rows)} drawn, with equal chances for each occurrence"
     return concordance(caption, side_rows, [("near", "target")], folded)
 

@@ -3,7 +3,7 @@
 -- A line is fitted through a model's log ratios, word by word, against the lean in the text; where
 -- pairs were made for no word, by the word that decides their MaxPMI. slope is how many nats the
 -- preference changes per nat in the text, se its standard error, correlation how closely. Near 0
--- the model leans for other reasons. A checkpoint's name has its step.
+-- the model leans for other reasons.
 SELECT
     coalesce(label, model) AS model, benchmark, groups, corpus, contrast, subset AS points, n,
     round(slope, 3) AS slope,

@@ -1,9 +1,8 @@
 -- grain: model_key
 -- Models as they are compared with each other: those that score log-likelihoods, without adapters,
--- quantised models, checkpoints, counted n-grams and trainings of an intervention.
+-- quantised models, checkpoints and counted n-grams.
 CREATE OR REPLACE VIEW plain_model AS
 FROM model
 WHERE adapter IS NULL AND quantisation IS NULL AND step IS NULL
     AND coalesce(measure, 'log-likelihood') = 'log-likelihood'
-    AND backend <> 'ngram'
-    AND model NOT IN (SELECT model FROM intervention_arm);
+    AND backend <> 'ngram';

@@ -1,6 +1,6 @@
 -- grain: benchmark x design x question x pair_id, pairs with an answer
 -- What raters say of a pair: how many, how many of them yes. by_majority is true when more than
--- half say yes, NULL for a tie. Raters of another design (`rating_sheet`) don't count. is_natural
+-- half say yes, NULL for a tie. Raters of another design don't count. is_natural
 -- is the verdict of the pair's source or chat model.
 CREATE OR REPLACE VIEW rated_pair AS
 SELECT

@@ -1,8 +1,8 @@
 -- grain: benchmark x design, of ratings of a question `natural` and a verdict on the same pairs
 -- People beside the chat model or source: pairs that are natural to both, to one, to neither, by
 -- the majority of raters; n_tied have as many yes as no and count in none. Cohen's kappa is 1 for
--- full agreement, 0 for agreement by chance, NULL where either side has one verdict for all. Sheets
--- that were drawn without --with-unnatural hold no pair that the model calls unnatural.
+-- full agreement, 0 for agreement by chance, NULL where either side has one verdict for all. If
+-- pairs were drawn from those that metrics use, none of them is unnatural to the model.
 CREATE OR REPLACE VIEW rating_verdict AS
 WITH counted AS (
     SELECT

@@ -1,6 +1,6 @@
 -- grain: both keys x probe_set x word_list x instruction_key x sampling_key x topic x measure
 -- How disclosure changes from each model of a list of keys to the model at the same position of
--- another list, for disclosure_difference and tuning_effect. topic NULL is the whole set. The
+-- another list, for tuning_effect. topic NULL is the whole set. The
 -- measures are gas, gas_f_of_all, gas_m_of_all (of samplings that both have), gld, add_nats and
 -- p_gendered (p_f + p_m; these three have no sampling_key). Means are over the n_prompts that both
 -- have, with 95% intervals (`over_prompts`); difference is after minus before, prompt by prompt.

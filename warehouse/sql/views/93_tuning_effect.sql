@@ -4,7 +4,7 @@
 -- of `model`. difference is tuned - base, a mean over prompts that both have, with the 95%
 -- interval of `over_prompts`; verdict `fell` or `rose` where it excludes 0, otherwise `unclear`.
 -- on_training_set and on_training_list say whether the adapter was tuned on prompts of this set
--- (or its checkpoint chosen by some, see tuned_prompt) and with these words: only if one is false
+-- (or chosen by some, see tuned_prompt) and with these words: only if one is false
 -- does a change hold beyond what tuning saw. A list of another name counts as one that it was tuned
 -- on if all of its words are in that one, in whatever pairs; NULL where the tuned list's words
 -- aren't in `attribute_pair`, which tuning alone doesn't write.

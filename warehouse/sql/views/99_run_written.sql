@@ -11,24 +11,16 @@ WITH named AS (
     UNION ALL SELECT 'seed_verdict' AS table_name, run_id FROM seed_verdict
     UNION ALL SELECT 'generation_request' AS table_name, run_id FROM generation_request
     UNION ALL SELECT 'benchmark_fact' AS table_name, run_id FROM benchmark_fact
-    UNION ALL SELECT 'rating_question' AS table_name, run_id FROM rating_question
-    UNION ALL SELECT 'rating_sheet' AS table_name, run_id FROM rating_sheet
     UNION ALL SELECT 'rating' AS table_name, run_id FROM rating
     UNION ALL SELECT 'rating_agreement' AS table_name, run_id FROM rating_agreement
     UNION ALL SELECT 'model' AS table_name, run_id FROM model
     UNION ALL SELECT 'trained_model' AS table_name, run_id FROM trained_model
-    UNION ALL SELECT 'intervention_arm' AS table_name, run_id FROM intervention_arm
-    UNION ALL SELECT 'datamodelling_score' AS table_name, run_id FROM datamodelling_score
-    UNION ALL SELECT 'attribution' AS table_name, run_id FROM attribution
     UNION ALL SELECT 'pair_score' AS table_name, run_id FROM pair_score
     UNION ALL SELECT 'pair_choice' AS table_name, run_id FROM pair_choice
     UNION ALL SELECT 'token_logprob' AS table_name, run_id FROM token_logprob
-    UNION ALL SELECT 'perplexity' AS table_name, run_id FROM perplexity
     UNION ALL SELECT 'metric_value' AS table_name, run_id FROM metric_value
     UNION ALL SELECT 'model_rank' AS table_name, run_id FROM model_rank
     UNION ALL SELECT 'benchmark_power' AS table_name, run_id FROM benchmark_power
-    UNION ALL SELECT 'change_point' AS table_name, run_id FROM change_point
-    UNION ALL SELECT 'word_onset' AS table_name, run_id FROM word_onset
     UNION ALL SELECT 'control' AS table_name, run_id FROM control
     UNION ALL SELECT 'probe_prompt' AS table_name, run_id FROM probe_prompt
     UNION ALL SELECT 'instruction' AS table_name, run_id FROM instruction
@@ -36,7 +28,6 @@ WITH named AS (
     UNION ALL SELECT 'continuation' AS table_name, run_id FROM continuation
     UNION ALL SELECT 'perturbed_continuation' AS table_name, run_id FROM perturbed_continuation
     UNION ALL SELECT 'fairpair_prompt' AS table_name, run_id FROM fairpair_prompt
-    UNION ALL SELECT 'text_label' AS table_name, run_id FROM text_label
     UNION ALL SELECT 'fairpair_set' AS table_name, run_id FROM fairpair_set
     UNION ALL SELECT 'fairpair_convergence' AS table_name, run_id FROM fairpair_convergence
     UNION ALL SELECT 'fairpair_calibration' AS table_name, run_id FROM fairpair_calibration
@@ -49,7 +40,5 @@ WITH named AS (
     UNION ALL SELECT 'word_source' AS table_name, run_id FROM word_source
     UNION ALL SELECT 'word_collocate' AS table_name, run_id FROM word_collocate
     UNION ALL SELECT 'word_snippet' AS table_name, run_id FROM word_snippet
-    UNION ALL SELECT 'word_change' AS table_name, run_id FROM word_change
-    UNION ALL SELECT 'corpus_audit' AS table_name, run_id FROM corpus_audit
 )
 SELECT run_id, table_name, count(*) AS n_rows FROM named GROUP BY ALL;

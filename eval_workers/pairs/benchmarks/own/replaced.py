@@ -18,9 +18,7 @@ _ABOUT_PAIRS = {
     "pair_association": ["corpus", "benchmark"],
 }
 #: Tables of figures over the pairs of a benchmark.
-_FIGURES = (
-    *("metric_value", "model_rank", "benchmark_power", "change_point", "word_onset", "control"),
-)
+_FIGURES = ("metric_value", "model_rank", "benchmark_power", "control")
 #: Texts of a pair that models score; a pair that had no baseline keeps its scores until `score`.
 _SCORED = ("sentence_a", "sentence_b", "baseline_a", "baseline_b")
 #: Columns of pairs on which no figure depends.

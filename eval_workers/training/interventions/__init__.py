@@ -1,1 +1,0 @@
-"""Text with some of its words exchanged, to see how this changes a model trained on it."""

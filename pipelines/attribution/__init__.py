@@ -1,1 +1,0 @@
-"""Attribution of a model's preferences to documents of the text that it was trained on."""

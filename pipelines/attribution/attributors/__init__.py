@@ -1,1 +1,0 @@
-"""Methods of attribution, one module each (see ``attribution.contract``)."""

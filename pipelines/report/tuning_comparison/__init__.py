@@ -1,1 +1,0 @@
-"""The page of `plumbline disclosure compare`: what tuning changed, and its cost."""
