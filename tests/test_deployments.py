@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = {"audit", "corpus", "evaluate", "report", "weekly"}
 COMMANDS = {
-    *("benchmark-build", "corpus-count", "score", "fairpair-run", "disclosure-probe", "compact")
+    *("build", "corpus-count", "score", "fairpair-run", "probe", "compact")
 }
-ON_GPU = {"audit", "disclosure-probe", "evaluate", "score", "fairpair-run"}
+ON_GPU = {"audit", "probe", "evaluate", "score", "fairpair-run"}
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:
