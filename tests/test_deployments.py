@@ -23,9 +23,7 @@ from tests.tiny_models import save
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = {"audit", "corpus", "evaluate", "report", "weekly"}
-COMMANDS = {
-    *("build", "corpus-count", "score", "fairpair-run", "probe", "compact")
-}
+COMMANDS = {*("build", "corpus-count", "score", "fairpair-run", "probe", "compact")}
 ON_GPU = {"audit", "probe", "evaluate", "score", "fairpair-run"}
 
 
