@@ -120,16 +120,6 @@ def scored_by(model: str, revision: str = "", key: str = "") -> Row:
     }
 
 
-def studied(store: Store, outcome: str, *, method: str = "counts", is_trusted: bool = True) -> None:
-    """A study of novels that trusts a method, or doesn't; it replaces the one before."""
-    none = ("ceiling", "ceiling_low", "ceiling_high", "n_halves", "baseline")
-    over = ("over_baseline", "over_baseline_low", "over_baseline_high")
-    row = {"corpus": "novels", "method": method, "outcome": outcome, "is_trusted": is_trusted}
-    row |= {"score": 0.4, "score_low": 0.3, "score_high": 0.5, "chance": 0.0, "n_words": 9}
-    row |= {**dict.fromkeys((*none, *over)), "cpu_seconds": 1.0, "design_sha256": "0" * 64}
-    store.replace("datamodelling_score", [{**row, "run_id": "r"}], {"corpus": "novels"}, "r")
-
-
 def fill(
     store: Store, table: str, rows: Iterable[Mapping[str, object]], unit: str = "test"
 ) -> None:

@@ -18,7 +18,8 @@ import pytest
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
-from plumbline.eval_workers.pairs.sharing.benchmark_card import statistics, write_card
+from plumbline.eval_workers.pairs.sharing.benchmark_card import statistics
+from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -139,7 +140,7 @@ def test_what_is_published(whole: tuple[Store, SentenceCounts, int]) -> None:
 @pytest.mark.slow
 def test_the_card_names_the_model(whole: tuple[Store, SentenceCounts, int], tmp_path: Path) -> None:
     store, counts, n_asked = whole
-    text = write_card(store, "demo", tmp_path).paths[0].read_text("utf-8")
+    text = export(store, "demo", tmp_path).paths[0].read_text("utf-8")
     assert f"a chat model wrote (scripted), {n_asked} requests" in text
     assert f"Sentences that make no pair: {counts.n_rejected + counts.n_unpaired}" in text
 

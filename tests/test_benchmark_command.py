@@ -161,7 +161,7 @@ def test_a_judge_of_its_own_is_asked_at_its_address_and_price(
         "arbiter"
     }
     assert all(r["cost"] == pytest.approx(r["n_input_tokens"] * 100e-6) for r in by_judge)
-    assert "- Judged by: arbiter" in (here / "out/cards/demo/README.md").read_text("utf-8")
+    assert "- Judged by: arbiter" in (here / "out/benchmarks/demo/README.md").read_text("utf-8")
     assert main([*command, "--replay"]) == 0
     assert judge.n_asked == 24, "a replay asks nobody"
     capsys.readouterr()
@@ -243,9 +243,9 @@ def test_the_command(here: Path) -> None:
     assert associated.num_rows == len(pairs)
     status = {r["status"] for r in built.read("run").to_pylist() if "build" in r["command"]}
     assert status == {"interrupted", "finished"}
-    card = (here / "out/cards/demo/README.md").read_text("utf-8")
+    card = (here / "out/benchmarks/demo/README.md").read_text("utf-8")
     assert "Seed words: the first 40 of the sample of c (she/he, seed 0)" in card
     rows = _pairs(fixed, "fixed")
     assert len(rows) == 40 * 10 and {r["source_file"] for r in rows} == {"offline-writer"}
     assert {r["is_natural"] for r in rows} == {None} and _requests(fixed, "fixed") == []
-    assert "offline-writer" in (here / "out/cards/fixed/README.md").read_text("utf-8")
+    assert "offline-writer" in (here / "out/benchmarks/fixed/README.md").read_text("utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ import yaml
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.chat.chat_session import Build
-from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, statistics, write_card
+from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, statistics
 from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
-from plumbline.eval_workers.writing.build import write_card_of
+from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.writing.build import write_folder
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -52,6 +54,15 @@ SHAPES = {
     "The cook's sister hurt {pronoun2}self.": (1, 4, 4, 5, 6, 1, 0),
     "The king didn't see {pronoun2} - or his queen.": (1, 4, 4, 8, 10, 1, 2),
 }
+
+RECIPE = """
+about = "sentences on age"
+source = "a survey"
+licence = "cc-by-4.0"
+language = "en"
+groups = ["old", "young"]
+citation = "@misc{ages2026, title = {Ages}}"
+"""
 
 
 def shapes(store: Store) -> Store:
@@ -145,22 +156,51 @@ def test_the_table_by_gender_is_that_of_the_page(store: Store, data: Path) -> No
         assert f"| {' | '.join(cells)} |" in page, cells
 
 
-def test_both_files_hold_the_same_rows(store: Store, tmp_path: Path) -> None:
+def test_the_folder_holds_the_pairs_a_card_and_a_task(store: Store, tmp_path: Path) -> None:
     shapes(store)
-    done = write_card(store, "b", tmp_path / "card")
-    assert done.n_pairs == 4 and {p.name for p in done.paths} == {
-        p.name for p in done.paths[0].parent.iterdir()
-    }
+    done = export(store, "b", tmp_path / "card")
+    names = ["README.md", "data.parquet", "plumbline_pairs.py", "plumbline_b.yaml"]
+    assert [path.name for path in done.paths] == names
+    assert {*done.paths} == {*(tmp_path / "card").iterdir()} and done.n_pairs == 4
     parquet = pq.read_table(tmp_path / "card" / "data.parquet").to_pylist()
-    lines = (tmp_path / "card" / "data.jsonl").read_text(encoding="utf-8").splitlines()
-    assert parquet == [json.loads(line) for line in lines]
     columns = ["pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"]
     columns += ["word", "pronoun_first"]
     assert list(parquet[0]) == columns
     assert [row["template"] for row in parquet] == list(SHAPES)
-    for name in ("data.parquet", "data.jsonl"):
-        rows = duckdb.sql(f"FROM '{tmp_path / 'card' / name}' ORDER BY pair_id").fetchall()
-        assert rows == [tuple(row.values()) for row in parquet]
+    rows = duckdb.sql(f"FROM '{tmp_path / 'card' / 'data.parquet'}' ORDER BY pair_id").fetchall()
+    assert rows == [tuple(row.values()) for row in parquet]
+
+
+def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "ages.toml").write_text(RECIPE)
+    (tmp_path / "ages.csv").write_text("sentence_a,sentence_b\nAn old man.,A young man.\n")
+    how = How(recipe=str(tmp_path / "ages.toml"))
+    import_benchmark(store, "ages", tmp_path / "ages.csv", "r1", how)
+    first = export(store, "ages", tmp_path / "first")
+    other = Store.open(tmp_path / "other")
+    import_benchmark(other, "theirs", first.paths[1], "r2")
+    pairs = [s.read("benchmark_pair").sort_by("pair_id") for s in (store, other)]
+    for column in ("item_id", "sentence_a", "sentence_b", "group_a", "group_b"):
+        assert pairs[0][column] == pairs[1][column], column
+    facts = [
+        {row["fact"]: row["said"] for row in s.read("benchmark_fact").to_pylist()}
+        for s in (store, other)
+    ]
+    assert facts[0] == facts[1] | {"About": "sentences on age"}
+    assert facts[1]["About"] == "sentences on age." and len(facts[0]) == 5
+    second = export(other, "theirs", tmp_path / "second")
+    text = second.paths[0].read_text("utf-8")
+    assert "license: cc-by-4.0" in text and "- Source: a survey\n" in text
+    assert "@misc{ages2026, title = {Ages}}" in text
+    for metadata, problem in {
+        "[]": "not an object of texts",
+        "{": "not JSON",
+        '{"Licence": "a b"}': "'a b' is not an identifier",
+    }.items():
+        table = pq.read_table(first.paths[1]).replace_schema_metadata({IN_PARQUET: metadata})
+        pq.write_table(table, tmp_path / "odd.parquet")
+        with pytest.raises(BadInput, match=f"plumbline_facts.*{re.escape(problem)}"):
+            import_benchmark(other, "odd", tmp_path / "odd.parquet", "r3")
 
 
 def test_a_constraint_leaves_out_pairs_that_follow_gender(store: Store, tmp_path: Path) -> None:
@@ -168,7 +208,7 @@ def test_a_constraint_leaves_out_pairs_that_follow_gender(store: Store, tmp_path
     shapes(store)
     found = [association("b", str(k), x) for k, x in enumerate((0.65, -0.66, None, -0.2))]
     fill(store, "pair_association", [*found, association("b", "bad", 0.1)])
-    done = write_card(store, "b", tmp_path / "card", constraint=Constraint("c", eta_nats=0.65))
+    done = export(store, "b", tmp_path / "card", constraint=Constraint("c", eta_nats=0.65))
     rows = pq.read_table(done.paths[1]).to_pylist()
     assert [(r["pair_id"], r["max_pmi_nats"]) for r in rows] == [("0", 0.65), ("3", -0.2)]
     assert all(r["max_pmi_word"] == "nurse" for r in rows)
@@ -180,7 +220,7 @@ def test_a_constraint_leaves_out_pairs_that_follow_gender(store: Store, tmp_path
     _, front, _ = text.split("---\n", 2)
     kinds = {f["name"]: f["dtype"] for f in yaml.safe_load(front)["dataset_info"]["features"]}
     assert kinds["max_pmi_nats"] == "float64"
-    done = write_card(store, "b", tmp_path / "card", constraint=Constraint("c"))
+    done = export(store, "b", tmp_path / "card", constraint=Constraint("c"))
     rows = pq.read_table(done.paths[1]).to_pylist()
     assert [r["max_pmi_nats"] for r in rows] == [0.65, -0.66, None, -0.2], "all, without a limit"
 
@@ -189,14 +229,14 @@ def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) 
     shapes(store)
     fill(store, "pair_association", [association("b", "0", 0.9)])
     with pytest.raises(BadInput, match=r"no pair is within \|MaxPMI\| <= 0.5 nats in c"):
-        write_card(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5))
+        export(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5))
     with pytest.raises(
         UsageProblem, match="plumbline benchmark constrain --corpus other --benchmark b"
     ):
-        write_card(store, "b", tmp_path, constraint=Constraint("other"))
+        export(store, "b", tmp_path, constraint=Constraint("other"))
     for wrong in (["--eta", "0.5"], ["--corpus", "c", "--eta", "-1"]):
-        arguments = ["benchmark", "card", "b", *wrong, "--warehouse", str(store.root)]
-        result = CliRunner().invoke(app, ["benchmark", *arguments])
+        arguments = ["benchmark", "export", "b", *wrong, "--warehouse", str(store.root)]
+        result = CliRunner().invoke(app, arguments)
         assert isinstance(result.exception, UsageProblem) and "eta" in str(result.exception)
 
 
@@ -206,9 +246,11 @@ def test_a_build_of_which_no_pair_is_within_the_limit_has_a_card_of_all(
     shapes(store)
     fill(store, "pair_association", [association("b", str(k), 0.9) for k in range(4)])
     within = Constraint("c", eta_nats=0.5)
-    done, (line,) = write_card_of(Build(store, "b", "r", None), {}, tmp_path, within)
+    done, (line,) = write_folder(Build(store, "b", "r", None), {}, tmp_path, within)
     assert done.n_pairs == len(SHAPES) == 4
-    assert "no pair is within |MaxPMI| <= 0.5 nats in c" in line and "all pairs" in line
+    assert (
+        "no pair is within |MaxPMI| <= 0.5 nats in c" in line and "all pairs were exported" in line
+    )
 
 
 def test_a_card_keeps_the_constraint_of_its_build(store: Store, tmp_path: Path) -> None:
@@ -217,15 +259,15 @@ def test_a_card_keeps_the_constraint_of_its_build(store: Store, tmp_path: Path) 
         rows = [pair("b", str(k)) for k in range(3)]
         store.publish("benchmark_pair", rows, unit="a", run_id=run_id)
     fill(store, "pair_association", [association("b", str(k), 0.3 * k) for k in range(3)])
-    assert write_card(store, "b", tmp_path).n_pairs == 2
-    assert write_card(store, "b", tmp_path, constraint=Constraint("c")).n_pairs == 3
+    assert export(store, "b", tmp_path).n_pairs == 2
+    assert export(store, "b", tmp_path, constraint=Constraint("c")).n_pairs == 3
 
 
 def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> None:
     with recorded(store, "benchmark import", {}) as run_id:
         rows = [pair("winogender", f"{k:03}", stereotype="pro") for k in range(3)]
         store.publish("benchmark_pair", rows, unit="a", run_id=run_id)
-    write_card(store, "winogender", tmp_path, made={"Model": "a: b", "Prompts": None})
+    export(store, "winogender", tmp_path, made={"Model": "a: b", "Prompts": None})
     _, front, text = (tmp_path / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     said = yaml.safe_load(front)
     assert (said["license"], said["pretty_name"]) == ("mit", "winogender")
@@ -243,12 +285,12 @@ def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> Non
     assert f"- Made by: Plumbline's `benchmark import`, run {run_id}" in text
     assert "- Model: a: b\n" in text and "Prompts" not in text
     assert "Not known" not in text and "None" not in text
-    write_card(store, "winogender", tmp_path, licence="cc-by-4.0")
+    export(store, "winogender", tmp_path, licence="cc-by-4.0")
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "license: cc-by-4.0" in text and "- Model: a: b\n" in text, "what was said is kept"
     with recorded(store, "benchmark import", {}) as run_id:
         store.replace("benchmark_pair", rows, {"benchmark": "winogender"}, run_id)
-    write_card(store, "winogender", tmp_path)
+    export(store, "winogender", tmp_path)
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert run_id in text and "Model" not in text, "of other pairs it was said"
 
@@ -269,14 +311,14 @@ def test_the_command(store: Store, tmp_path: Path) -> None:
 
     def run(*arguments: str) -> tuple[str, BaseException | None]:
         where = ["--warehouse", str(store.root)]
-        done = CliRunner().invoke(app, ["benchmark", "card", *arguments, *where])
+        done = CliRunner().invoke(app, ["benchmark", "export", *arguments, *where])
         return done.output, done.exception
 
     output, _ = run("b", "--out", str(tmp_path / "shared"))
     assert (
-        "b 4 1 row" in " ".join(output.replace("│", " ").split())
-        and output.count("Wrote") == 3
-        and "Next: read" in output
+        "b 4 1 1 row" in " ".join(output.replace("│", " ").split())
+        and output.count("Wrote") == 4
+        and "Next: lm_eval run" in output
     )
     _, error = run("none", "--out", str(tmp_path / "none"))
     assert isinstance(error, UsageProblem) and not (tmp_path / "none").exists()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import shared_template
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, write_card
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
+from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import UsageProblem
@@ -148,7 +149,7 @@ def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Pa
     (kept,) = [r for r in rows_of(store.root, sql("report/kept")) if r["eta_nats"] == 0.5]
     assert (kept["n_kept"], kept["n_dropped"], kept["n_undecided"]) == (1, 2, 1)
     assert kept["known_share"] == pytest.approx(3 / 12) and kept["least_count"] == 10
-    assert write_card(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5)).n_pairs == 1
+    assert export(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5)).n_pairs == 1
     (curve,) = rows_of(store.root, "FROM us_curve([0.5])")
     assert (curve["n_pairs"], curve["us"]) == (1, 1)
     (gap,) = rows_of(store.root, "FROM us_gap('m', 'b', 'c', 0.5, NULL)")

@@ -368,12 +368,3 @@ def test_compact_says_which_run_keeps_it_from_removing(
     publish_run(store, row)
     assert main(["warehouse", "compact", *where]) == 0
     assert "no end yet" not in capsys.readouterr().out
-
-
-def one_row(store: Store) -> Path:
-    """The data file of a whole warehouse."""
-    with recorded(store, "one", {}) as run_id:
-        row = {"corpus": "c", "word": "tea", "n_word": 1}
-        store.publish("word_count", [row], unit="a", run_id=run_id)
-    (file,) = store.snapshot().files("word_count")
-    return store.root / file.path

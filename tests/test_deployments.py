@@ -75,12 +75,18 @@ def test_wrong_input_fails_a_run_before_anything_starts(
     assert place.n_tasks(runs["glob"]) == 0 and not (place.work / "out").exists()
 
 
-@pytest.mark.parametrize("flow", [flows.fairpair_run, flows.disclosure_probe])
+@pytest.mark.parametrize(
+    ("flow", "asked"),
+    [
+        (flows.fairpair_run, {"probe_set": "common-sents"}),
+        (flows.disclosure_probe, {"sets": "topics"}),
+    ],
+)
 def test_a_model_that_is_not_there_is_told_before_anything_starts(
-    flow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    flow: Any, asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    state = flow.fn(conf="", model="./nowhere")
+    state = flow.fn(conf="", model="./nowhere", **asked)
     assert state.is_failed() and "nowhere does not exist" in state.message.replace(":", "")
     assert not list(tmp_path.iterdir())
 
@@ -156,7 +162,7 @@ def test_commands_are_deployments(place: Place, runs: dict[str, dict[str, Any]])
     begun = {
         "corpus-count": {"shards": ["ten.jsonl"], "corpus": "ten", **where},
         "score": {"benchmark": ["few"], "model": ["tiny"], "models": None, **where},
-        "fairpair-run": {**sampled, "model": "tiny", "out": "few/report", **where},
+        "fairpair-run": {**sampled, "model": "tiny", "out": "few/report", "conf": "", **where},
     }
     ids = {name: place.begin(name, **given) for name, given in begun.items()}
     done = {name: place.end(run_id) for name, run_id in ids.items()}

@@ -310,7 +310,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["prompts", "a/b"], 2, "is not a valid name for a set of prompts"),
         (["prompts", "stsb"], 4, "set PLUMBLINE_DATA"),
         (["prompts", "stsb", "--source", "."], 3, "stsb_neutral_test.csv does not exist"),
-        (["prompts", "mine", "--derive", "none.txt"], 2, "file none.txt: doesn't exist"),
+        (["prompts", "mine", "--derive", "none.txt"], 2, "none.txt: doesn't exist"),
         (["prompts", "topics", "--column", "c"], 2, "--column: is for --derive"),
         (["prompts", "new", "--write", "My friend", "--source", "."], 2, "exclude each other"),
         (["prompts", "new", "--write", "My friend ran"], 2, "needs a chat model"),

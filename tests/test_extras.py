@@ -50,7 +50,7 @@ CORE_COMMANDS = [
     (["score", "--model", "dummy", "--benchmark", "my-pairs"], "dummy"),
     (["measure"], "100.0 │ 0.0"),
     (["report", "--out", "page"], "index.html"),
-    (["benchmark", "card", "my-pairs", "--out", "card"], "README.md"),
+    (["benchmark", "export", "my-pairs", "--out", "card"], "README.md"),
     (["runs", "list"], "corpus count"),
     (["warehouse", "check"], ""),
     (["warehouse", "compact"], ""),

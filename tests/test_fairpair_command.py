@@ -220,7 +220,7 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["common-sents", "--model", "m", "--out", "bad.toml"],
             2,
-            "is a file, expected a directory",
+            "isn't a directory",
         ),
         (["common-sents", "--model", "m", "--folds", "101"], 2, "are more than 100 samples"),
         (

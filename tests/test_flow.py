@@ -99,7 +99,7 @@ def test_the_closed_world_has_a_benchmark_around_its_seed_words(world: Path) -> 
     models = ("closed-world-straight", "closed-world-swapped")
     by_pair = {(m, c, "words, max_pmi") for m in models for c in models}
     assert fits == {*by_pair, (models[0], models[0], "words, swapped on straight")}
-    card = (world / f"out/cards/{name}/README.md").read_text("utf-8")
+    card = (world / f"out/benchmarks/{name}/README.md").read_text("utf-8")
     assert "Written by: offline-writer: fixed frames of Plumbline's own, no model" in card
     assert f"{name}, all pairs" in (world / "out/report/appendix.html").read_text("utf-8")
 

@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
 from plumbline.eval_workers.pairs.harness.samples import import_samples
-from plumbline.eval_workers.pairs.sharing.harness_export import write_task
+from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
@@ -102,7 +102,7 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
     own.write_text("".join(json.dumps(row) + "\n" for row in OWN), encoding="utf-8")
     import_benchmark(store, "winogender", data / "unstereo-eval/data/datasets/raw", "r")
     import_benchmark(store, "own", own, "r", How())
-    names = [write_task(store, b, tmp_path / "task").name for b in ("winogender", "own")]
+    names = [export(store, b, tmp_path / "task" / b).name for b in ("winogender", "own")]
     logs = tmp_path / "logs"
     theirs = _command(model, tmp_path / "task", names, logs)
     assert len(theirs) == 3  # two kinds of groups in our own pairs

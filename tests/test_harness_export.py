@@ -10,12 +10,13 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from plumbline.eval_workers.pairs.harness.samples import import_samples
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
-from plumbline.eval_workers.pairs.sharing.harness_export import write_task
+from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.pipelines.command.main import main
@@ -55,13 +56,16 @@ def _functions(directory: Path) -> Any:
     return module
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+def _docs(directory: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a task: those of its groups, as `plumbline_pairs.dataset` gives them."""
+    asked = config["dataset_kwargs"]
+    rows = pq.read_table(directory / asked["file"]).to_pylist()
+    return [row for row in rows if f"{row['group_a']}/{row['group_b']}" == asked["groups"]]
 
 
 def test_a_task_for_each_two_groups_and_metrics_as_in_sql(store: Store, tmp_path: Path) -> None:
     rows = _pairs(store)
-    done = write_task(store, "b é", tmp_path / "task")
+    done = export(store, "b é", tmp_path / "task")
     assert (done.name, done.n_pairs, done.n_left_out) == ("plumbline_b_", 9, 1)
     tasks = {
         path.stem: yaml.load(path.read_text("utf-8"), _Loader)
@@ -74,7 +78,8 @@ def test_a_task_for_each_two_groups_and_metrics_as_in_sql(store: Store, tmp_path
     assert one["metadata"] == {"version": 1.0, "benchmark": "b é", "groups": "female/male"}
     assert [m["metric"] for m in one["metric_list"]] == ["us", "pd", "stereotype"]
     assert [m["metric"] for m in two["metric_list"]] == ["us", "pd"]
-    docs = _lines(tmp_path / "task" / one["dataset_kwargs"]["file"])
+    docs = _docs(tmp_path / "task", one)
+    assert [d["pair_id"] for d in _docs(tmp_path / "task", two)] == ["old"]
     assert [(d["sentence_a"], d["sentence_b"]) for d in docs] == [
         (r["sentence_a"], r["sentence_b"]) for r in rows[:8]
     ]
@@ -98,30 +103,28 @@ def test_a_task_for_each_two_groups_and_metrics_as_in_sql(store: Store, tmp_path
 def test_an_export_takes_the_place_of_an_earlier_one(store: Store, tmp_path: Path) -> None:
     _pairs(store)
     out = tmp_path / "task"
-    one = write_task(store, "b é", out)
+    one = export(store, "b é", out)
     store.drop("benchmark_pair", {"benchmark": "b é"}, "r")
     fill(store, "benchmark_pair", [pair("b é", "0")])
-    fill(store, "benchmark_pair", [pair("b__1_x", "0")])
-    (out / "notes.jsonl").write_text("{}\n")
-    other = write_task(store, "b__1_x", out)
-    two = write_task(store, "b é", out)
+    (out / "plumbline_theirs.yaml").write_text("task: theirs\n")
+    two = export(store, "b é", out)
     assert len(one.tasks) == 2 and two.tasks == ("plumbline_b_",)
-    assert set(out.iterdir()) == {*two.paths, *other.paths, out / "notes.jsonl"}
+    assert set(out.iterdir()) == {*two.paths, out / "plumbline_theirs.yaml"}
 
 
 def test_max_pmi_goes_with_the_pairs(store: Store, tmp_path: Path) -> None:
     fill(store, "benchmark_pair", [pair("b", str(k)) for k in range(3)])
     leans = [0.65, -0.7, None]
     fill(store, "pair_association", [association("b", str(k), v) for k, v in enumerate(leans)])
-    whole = write_task(store, "b", tmp_path / "whole", Constraint("c"))
-    assert [d["max_pmi_nats"] for d in _lines(whole.paths[-1])] == leans
-    within = write_task(store, "b", tmp_path / "within", Constraint("c", eta_nats=0.65))
+    whole = export(store, "b", tmp_path / "whole", constraint=Constraint("c"))
+    assert pq.read_table(whole.paths[1])["max_pmi_nats"].to_pylist() == leans
+    within = export(store, "b", tmp_path / "within", constraint=Constraint("c", eta_nats=0.65))
     assert (within.n_pairs, within.n_left_out) == (1, 2)
-    assert within.limit == "within |MaxPMI| <= 0.65 nats in c (she/he)"
-    (doc,) = _lines(within.paths[-1])
+    assert str(within.constraint) == "within |MaxPMI| <= 0.65 nats in c (she/he)"
+    (doc,) = pq.read_table(within.paths[1]).to_pylist()
     assert (doc["pair_id"], doc["max_pmi_nats"], doc["max_pmi_word"]) == ("0", 0.65, "nurse")
     with pytest.raises(UsageProblem, match="plumbline benchmark import none"):
-        write_task(store, "none", tmp_path)
+        export(store, "none", tmp_path)
 
 
 def _sample(pair_id: str, a: object = "-3.5", b: object = "-2.25") -> dict[str, Any]:

@@ -169,14 +169,14 @@ FAIRPAIR = ("fairpair", "run", "common-sents", "--model", "m")
         (("score", "--model", "m", "--benchmark", "a", "--concurrency", HUGE), HUGE),
         ((*COUNT, "--memory", f"{HUGE}g"), "is not a valid size"),
         ((*COUNT, "--memory", "9999999999g"), "at most 1048576g"),
-        ((*COUNT, "--warehouse", "file.jsonl"), "file.jsonl: is a file, expected a directory"),
-        ((*COUNT, "--warehouse", "pipe"), "warehouse pipe: is a file, expected a directory"),
+        ((*COUNT, "--warehouse", "file.jsonl"), "file.jsonl: isn't a directory"),
+        ((*COUNT, "--warehouse", "pipe"), "warehouse pipe: isn't a directory"),
         ((*COUNT, "--warehouse", "/proc/w"), "warehouse /proc/w: files can't be written there"),
         ((*COUNT, "--corpus", "a\udcff"), "is not Unicode"),
-        (("corpus", "demo", "--out", "pipe"), "pipe: is a file, expected"),
+        (("corpus", "demo", "--out", "pipe"), "pipe: isn't a directory"),
         (("corpus", "demo", "--out", "/proc/a"), "/proc/a: files can't be written there"),
         (("why", "nurse", "--out", "directory"), "isn't a regular file"),
-        (("why", "--words", "pipe"), "file pipe: isn't a regular file"),
+        (("why", "--words", "pipe"), "pipe: isn't a regular file"),
     ],
 )
 def test_what_can_not_be_is_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections.abc import Callable
@@ -14,12 +15,12 @@ from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.commands.warehouse import _ledger_problems
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import sql_names
 from plumbline.warehouse.storage.run_records import publish, recorded
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import fill, pair
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]
 Row = dict[str, Any]
@@ -167,9 +168,15 @@ def test_the_check_of_a_warehouse_says_so(
     assert main(command) == 0
     assert "no problems" in capsys.readouterr().out
     edit(broken, "word_count", one_more("n_word"))
-    (problem,) = _ledger_problems(broken)
-    assert problem["path"] == "corpus c" and problem["problem"].startswith("word_total: 1 rows")
-    assert "--replace" in problem["fix"]
+    fill(broken, "benchmark_pair", [pair("b", "1")])
+    damaged = next((broken.root / "benchmark_pair").rglob("*.parquet"))
+    damaged.write_bytes(b"not Parquet")
+    assert main([*command, "--format", "json"]) == 3
+    problems = {row["path"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert any(damaged.name in path for path in problems)
+    ledger = problems["corpus c"]
+    assert ledger["problem"].startswith("word_total: 1 rows")
+    assert "--replace" in ledger["fix"]
 
 
 def states(store: Store, *given: Path) -> dict[str, str]:

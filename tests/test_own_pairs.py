@@ -776,7 +776,7 @@ def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -
     recipe, rows = ages(tmp_path)
     where = ["--warehouse", str(store.root)]
     taken(store, rows, recipe=str(recipe))
-    assert main(["benchmark", "card", "mine", "--out", str(tmp_path / "card"), *where]) == 0
+    assert main(["benchmark", "export", "mine", "--out", str(tmp_path / "card"), *where]) == 0
     card = (tmp_path / "card" / "README.md").read_text()
     assert "language:\n- en\nlicense: cc-by-4.0\n" in card and "Pairs about age." in card
     assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card

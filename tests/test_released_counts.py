@@ -18,6 +18,8 @@ from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.ingest.released_pmi import FILE, read_pmi
 from plumbline.jobs.ingest.released_statistics import LIST, import_statistics
 from plumbline.pipelines.command.app import app
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.pipelines.reproduce.unstereoeval.claims import packaged
 from plumbline.pipelines.reproduce.word_lists import agreement_of, compare_list
 from plumbline.warehouse import wordlists
@@ -103,6 +105,10 @@ def test_the_printed_rows_are_counts(store: Store, tmp_path: Path) -> None:
     assert (done.n_words, done.n_rejected, done.n_counted, done.n_uncounted) == (17, 0, 15, 0)
     found = pairs_of(store)
     assert found == {(w, g): n for w, c in COUNTS.items() for g, n in zip(PRONOUNS, c, strict=True)}
+    assert methods(Facts(store)).splitlines()[0] == (
+        'The corpus pile was imported by the rule "pairs" in a window of 10 tokens with the '
+        "targets gendered-released (acbbab6909d8)."
+    )
     odds = math.log(PRONOUNS["she"][0] / PRONOUNS["he"][0])
     deltas = {r["word"]: r for r in store.read("word_delta", corpus="pile").to_pylist()}
     for word, (n, delta) in PRONOUNS.items():  # not in the file of PMI: only the released delta

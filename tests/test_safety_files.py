@@ -41,7 +41,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import documents, expand_shards
-from plumbline.warehouse.regular_files import content, json_object
+from plumbline.warehouse.paths import content, json_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.compaction import plan
 from plumbline.warehouse.storage.locks import claimed, holder, lock
@@ -305,7 +305,7 @@ def test_options_of_runs_that_are_none(
 READ = {
     "word_delta": ("delta_nats", ("corpus words --corpus c --n 3", "report --out page"), "etl"),
     "pair_score": ("logprob_a_nats", ("measure", "report --out page"), "tl"),
-    "corpus": ("n_words", ("corpus words --corpus c --n 3", "report --out page"), "tl"),
+    "corpus": ("n_words", ("corpus list", "report --out page"), "tl"),
 }
 
 
@@ -364,7 +364,7 @@ def test_a_forged_column_is_one_line(
         status = main([*command.split(), "--warehouse", str(store.root)])
         out, err = capsys.readouterr()
         assert "\x1b[2J" not in out + err and len(err.splitlines()) <= 1
-        assert status == (3 if err else 0)
+        assert status == (3 if err else 0), (command, err)
         named |= str(path) in err or "Conversion Error" in err
     assert named == (change.__name__[0] in noticed)
 

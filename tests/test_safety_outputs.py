@@ -136,7 +136,7 @@ def test_cards_and_shards_of_hostile_names(tmp_path: Path, store: Store) -> None
     here = Path.cwd()
     os.chdir(inside)
     try:
-        assert main(["benchmark", "card", "../../x", "--warehouse", str(store.root)]) == 0
+        assert main(["benchmark", "export", "../../x", "--warehouse", str(store.root)]) == 0
     finally:
         os.chdir(here)
     new = {p for p in everything(tmp_path) - before if p.parts[0] != "warehouse"}

@@ -83,7 +83,7 @@ def test_a_limit_of_file_sizes_is_one_line(tmp_path: Path) -> None:
         (("sql", "--init", "pipe.csv"), 2, "isn't a regular file"),
         (("sql", "SELECT 1", "--out", "pipe.csv"), 2, "isn't a regular file"),
         (("benchmark", "import", "m", "--source", b"\xff.csv"), 2, "is not Unicode"),
-        (("benchmark", "card", "closed-world", "--out", b"\xff"), 2, "is not Unicode"),
+        (("benchmark", "export", "closed-world", "--out", b"\xff"), 2, "is not Unicode"),
     ],
 )
 def test_a_pipe_or_a_name_that_is_not_utf_8_is_one_line(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse import regular_files as files
+from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage import compaction, place
@@ -107,8 +107,8 @@ def test_only_small_files_are_merged(store: Store, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_commit_of_any_length_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert files.LARGEST == 256 << 20
-    monkeypatch.setattr(files, "LARGEST", 100)
+    assert paths.LARGEST == 256 << 20
+    monkeypatch.setattr(paths, "LARGEST", 100)
     with pytest.raises(BadInput, match="more than 100 bytes"):
         Store.open(store.root).snapshot()
 

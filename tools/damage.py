@@ -49,18 +49,16 @@ _WORLD = (
 )
 #: What is run on a damaged warehouse; {past} is a version that can be restored.
 COMMANDS = (
-    *(
-        "sql FROM\\ pair_score\\ ORDER\\ BY\\ ALL --format csv",
-        "corpus list",
-        "corpus status --corpus c",
-    ),
-    *("sql FROM\\ word_delta\\ ORDER\\ BY\\ ALL --format csv", "warehouse check"),
+    "sql FROM\\ pair_score\\ ORDER\\ BY\\ ALL --format csv",
+    "sql FROM\\ word_delta\\ ORDER\\ BY\\ ALL --format csv",
+    *("warehouse check", "corpus list", "corpus status --corpus c"),
     *("benchmark list", "benchmark show closed-world", "runs list", "warehouse history"),
     "report table preference-closed-world-all-pairs",
     "corpus words --corpus c --n 10 --seed 2",
     "benchmark constrain --benchmark closed-world --corpus c",
-    *("corpus associate --corpus c", "measure", "report --out page", "benchmark card closed-world"),
-    *("score --model models/grams --benchmark closed-world", "warehouse compact"),
+    *("corpus associate --corpus c", "benchmark export closed-world", "measure"),
+    *("score --model models/grams --benchmark closed-world", "report --out page"),
+    "warehouse compact",
     *("warehouse compact --keep-days 0", "warehouse restore {past}"),
     "benchmark import closed-world",
 )

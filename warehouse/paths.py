@@ -1,23 +1,32 @@
-"""Paths in a warehouse: names as parts of paths; replacement of files and directories in one step.
+"""Paths: checks of users' paths, reading of whole files, and replacement in one step.
 
-Names come from files and servers. Neither names nor links may lead out of their directory.
+Names come from files and servers. Neither names nor links may lead out of their directory. A pipe
+or a device as input is an error, never an endless wait.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import io
+import json
 import os
 import re
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
+#: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
+LARGEST = 256 << 20
+#: Top directories of the system that take no users' files.
+_SYSTEM = (("proc",), ("sys",))
 #: Most bytes of a file name on the usual file systems.
 _LONGEST = 255
 #: For renameat2 (Linux): paths are relative to the working directory; exchange both names.
@@ -90,6 +99,94 @@ def segment(name: str, before: str = "", after: str = "") -> str:
         problem = f"is too long to name a file: {len(part)} bytes, at most {_LONGEST}"
         raise BadInput(f"name {name[:40]!r}...", problem, fix)
     return part
+
+
+def check_input(path: Path, *, file: bool = True, directory: bool = False) -> None:
+    """Raise ``UsageProblem`` unless a path is a regular file, or a directory if one is allowed.
+
+    >>> check_input(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: /dev/null: isn't a regular file (give another path)
+    """
+    # The functions of os.path return false for a name that is too long or holds a zero byte.
+    if (file and os.path.isfile(path)) or (directory and os.path.isdir(path)):
+        return
+    problem = f"isn't a {'regular file' if file else 'directory'}"
+    problem = problem if os.path.exists(path) else "doesn't exist"
+    raise UsageProblem(str(path), problem, "give another path")
+
+
+def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
+    """Raise ``UsageProblem`` for a path where no file, or no directory, can be written.
+
+    >>> check_output(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: output /dev/null: isn't a regular file (give another \
+path)
+    """
+    subject, problem, fix = f"{what} {path}", "", "give another path"
+    if url := as_url(path):
+        subject, problem = f"{what} {url}", "is not a path of this machine"
+        fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
+    elif os.path.exists(path):
+        if not (os.path.isdir(path) if directory else os.path.isfile(path)):
+            problem = f"isn't a {'directory' if directory else 'regular file'}"
+    elif "\0" in str(path):
+        problem = "is not a valid path"
+    else:
+        above = next(p for p in path.absolute().parents if os.path.exists(p))
+        if not os.path.isdir(above):
+            problem = f"{above} is a file"
+        elif above.resolve().parts[1:2] in _SYSTEM:
+            problem = "files can't be written there"
+    if problem:
+        raise UsageProblem(subject, problem, fix)
+
+
+def opened(path: Path) -> io.BufferedReader:
+    """Open a regular file for reading. Raises ``OSError`` for anything else, also for a pipe.
+
+    >>> opened(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 22] not a regular file: '/dev/null'
+    """
+    # Not blocking: opening a pipe would wait for its writer.
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as e:  # the path holds a zero byte
+        raise OSError(errno.EINVAL, str(e), str(path)) from e
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(number, "rb")
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
+    with opened(path) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
+        return file.read()
+
+
+def json_object(source: Path | str | bytes) -> dict[str, Any]:
+    """The JSON object in a file or a text. Raises ``OSError``, or ``ValueError`` for other content.
+
+    >>> json_object("[]")
+    Traceback (most recent call last):
+    ...
+    ValueError: is not a JSON object
+    """
+    try:
+        value = json.loads(content(source) if isinstance(source, Path) else source)
+    except RecursionError as e:
+        raise ValueError("is nested too deeply") from e
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    return value
 
 
 def refuse_links(root: Path, path: Path) -> Path:

@@ -20,7 +20,7 @@ from typing import IO, Any
 from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.warehouse.errors import BadInput, disk_problems
-from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.paths import opened
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store, cast

@@ -24,7 +24,7 @@ from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import json_object
 
 
 class NgramBackend(Continuer):

@@ -19,11 +19,11 @@ from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training.training_options import Base, Progress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
-from plumbline.warehouse.paths import replace_directory
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import json_object, replace_directory
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
 MARKER = "plumbline.json"
@@ -132,6 +132,7 @@ def train_model(
         else:
             from plumbline.eval_workers.training.trainer import train
 
+            say("an interrupted training starts again from the beginning", err=True)
             figures = train(
                 *(shards, name, corpus, options, work, progress, text_field),
                 *(backend, base.lora if base else None),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from plumbline.eval_workers.models.sampling_contract import Sample
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.paths import opened
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import write_file
 

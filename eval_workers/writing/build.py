@@ -22,12 +22,8 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply
 from plumbline.eval_workers.pairs.benchmarks import Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
-from plumbline.eval_workers.pairs.sharing.benchmark_card import (
-    Constraint,
-    NothingKept,
-    Written,
-    write_card,
-)
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, NothingKept
+from plumbline.eval_workers.pairs.sharing.export import Exported, export
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import Judged, judgement
@@ -280,18 +276,18 @@ def make_pairs(
         return pairs, count(words, written, len(done.rejects), pairs), steps
 
 
-def write_card_of(
+def write_folder(
     build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
-) -> tuple[Written, list[str]]:
-    """Write the card, with all pairs and a warning line if no pair is within the limit."""
+) -> tuple[Exported, list[str]]:
+    """Export the pairs; all of them, and a warning, if no pair is within the limit."""
     store, name = build.store, build.benchmark
     try:
-        return write_card(store, name, out, made=made, constraint=within), []
+        return export(store, name, out, made=made, constraint=within), []
     except NothingKept as e:
         assert within is not None, "without a limit all pairs are kept"
         no_limit = replace(within, eta_nats=None)
-        line = f"{name}: {e.args[1]}, so its card has all pairs"
-        return write_card(store, name, out, made=made, constraint=no_limit), [line]
+        line = f"{name}: {e.args[1]}, so all pairs were exported"
+        return export(store, name, out, made=made, constraint=no_limit), [line]
 
 
 def facts(spec: BuildSpec, counts: SentenceCounts, *, offline: bool) -> dict[str, object]:

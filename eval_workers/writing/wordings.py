@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -20,7 +20,6 @@ from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_class
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.regular_files import kind_of
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import (
@@ -114,7 +113,7 @@ def fill_prompt(wording: str, **values: object) -> str:
 
 def is_released(path: str) -> bool:
     """True if the path is a folder, which is taken for a release."""
-    return bool(path) and kind_of(Path(path)) == stat.S_IFDIR
+    return os.path.isdir(path)
 
 
 def _ours(**names: str) -> AfterValidator:

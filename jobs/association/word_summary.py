@@ -161,5 +161,9 @@ def _unknown(
     else:
         problem = f"is not among the {row['n_words_kept']:,} imported words of corpus {corpus}"
     similar = connection.execute(_SIMILAR, {"corpus": corpus, "word": word}).fetchall()
-    fix = f"similar words: {', '.join(w for (w,) in similar)}" if similar else "docs/tokeniser.md"
+    fix = (
+        f"similar words: {', '.join(w for (w,) in similar)}"
+        if similar
+        else "docs/corpora.md#what-is-a-token"
+    )
     return UsageProblem(f"word {word!r}", problem, fix)

@@ -27,8 +27,7 @@ from plumbline.jobs.counting.shard import count_shard, recount_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
-from plumbline.warehouse.paths import Address
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.storage.locks import NoLocks, claimed
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.run_records import config_hash

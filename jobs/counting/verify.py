@@ -13,8 +13,7 @@ from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.options import words
-from plumbline.warehouse.regular_files import stored_object
-from plumbline.warehouse.storage.run_records import STEPS
+from plumbline.warehouse.storage.run_records import STEPS, stored_object
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard for which the corpus is counted again; a failed one is repaired before.

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from plumbline.jobs.ingest.text_encoding import guess_encoding, has_controls
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.regular_files import content
+from plumbline.warehouse.paths import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 

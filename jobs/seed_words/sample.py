@@ -16,7 +16,7 @@ from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_deltas, writes_
 from plumbline.jobs.seed_words.vetting import REJECTED, verdicts
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.regular_files import content
+from plumbline.warehouse.paths import content
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 

@@ -28,7 +28,7 @@ from plumbline.pipelines.command.base import (
 )
 from plumbline.pipelines.command.general_options import GENERAL, as_typed, general_options
 from plumbline.pipelines.command.value_sources import here, made
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import csv_cell, say, terminal
 
@@ -108,7 +108,13 @@ def context_settings(kind: type[Command]) -> dict[str, Any]:
 
 
 def _show_plan(command: Command, form: str) -> None:
-    rows = list(plan_of(command))
+    rows: list[Row] = []
+    try:
+        rows.extend(plan_of(command))
+    except PlumblineError:  # one of several models may be missing: show the plan of the others
+        if rows:
+            _print_rows(rows, form)
+        raise
     _print_rows(rows, form)
     if form == "table":
         after = f"Nothing was done or written. Next: {line_of(command)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -10,33 +10,32 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import On
-from plumbline.warehouse import regular_files
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.paths import Address
-
-#: Checks of outputs, which refuse addresses: files are written to this machine only.
-_OF_OUTPUTS = (regular_files.check_output_file, regular_files.check_output_directory)
+from plumbline.warehouse.paths import Address, check_input, check_output
 
 
-def _checked(check: Callable[[Path], None]) -> AfterValidator:
-    """Check a path now; an address that is read is checked when it is opened."""
-
-    def checked(path: Path) -> Path:
-        if not isinstance(path, Address) or check in _OF_OUTPUTS:
-            check(path)
-        return path
-
-    return AfterValidator(checked)
+def _read(path: Path, **allowed: bool) -> Path:
+    """Check a path that is read; an address is checked when it is opened."""
+    if not isinstance(path, Address):
+        check_input(path, **allowed)
+    return path
 
 
-InputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_input)]
-InputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_input_directory)]
+def _written(path: Path, directory: bool = False) -> Path:
+    check_output(path, directory=directory)
+    return path
+
+
+InputFile: TypeAlias = Annotated[Path, AfterValidator(_read)]
+InputDirectory: TypeAlias = Annotated[
+    Path, AfterValidator(partial(_read, file=False, directory=True))
+]
 #: A file or a directory that is read.
-InputPath: TypeAlias = Annotated[Path, _checked(regular_files.check_input_path)]
+InputPath: TypeAlias = Annotated[Path, AfterValidator(partial(_read, directory=True))]
 #: A file that is written; an existing one is replaced.
-OutputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_output_file)]
+OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
 #: A directory that is written to; created if it is missing.
-OutputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_output_directory)]
+OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
 ReportDirectory: TypeAlias = Annotated[
     OutputDirectory, Field(description="Directory of the report.")
 ]

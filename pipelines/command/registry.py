@@ -22,7 +22,7 @@ _CLASS = re.compile(
 )
 #: Groups in the order in which a new user meets them; other groups come after these.
 ORDER = (
-    *("pipeline", "corpus", "why", "benchmark", "score", "train", "intervene", "fairpair"),
+    *("pipeline", "corpus", "why", "benchmark", "score", "train", "fairpair"),
     *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
 )
 _ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)

@@ -1,4 +1,4 @@
-"""`plumbline benchmark ...`: import, check, compare, build and constrain sentence pairs."""
+"""`plumbline benchmark ...`: import, build, filter and share benchmarks of sentence pairs."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ class BenchmarkBuild(BuildSpec, Command):
     )
     out: Annotated[
         OutputDirectory | None,
-        Field(description="Directory of the card; default: out/cards/NAME."),
+        Field(description="Directory of the exported pairs; default: out/benchmarks/NAME."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -321,18 +321,19 @@ class BenchmarkBuild(BuildSpec, Command):
             said += context.stage(f"constrain by {self.corpus}", constrained, *by_corpus)
         facts = build.facts(self, counts, offline=self.offline)
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
-        out = self.out or Path("out/cards") / segment(name)
-        card, lines = context.stage("card", build.write_card_of, asking, facts, out, within)
+        out = self.out or Path("out/benchmarks") / segment(name)
+        done, lines = context.stage("export", build.write_folder, asking, facts, out, within)
         if not self.offline:
             price = self.price()
             spent = spending(build.spent(store, name), price.currency if price else None)
             lines = [*lines, f"spent in all: {spent}"]
-        row = asdict(counts) | {"n_within_eta": card.n_pairs} if card.eta_nats is not None else {}
+        is_limited = done.constraint and done.constraint.eta_nats is not None
+        row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}
         return Done(
             rows=[{"benchmark": name, **row}],
             said=[*said, *lines],
             wrote=self._tables(),
-            files=tuple(map(str, card.paths)),
+            files=tuple(map(str, done.paths)),
             next=f"plumbline score --model ID_OR_PATH --benchmark {name}",
             query=_PAIRS,
             params={"benchmark": name},

@@ -20,7 +20,7 @@ class ImportRatings(Command):
     """Read raters' answers; those that can't be used are kept in `reject` with the reason.
 
     A file has the columns benchmark and pair_id, and one for each question, with yes or no. A
-    rater's file replaces the same rater's earlier answers (docs/ratings.md).
+    rater's file replaces the same rater's earlier answers (docs/generation.md).
 
     Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
     """
@@ -48,7 +48,7 @@ class ImportRatings(Command):
             rows=rows_of(store.root, _AGREEMENT, params),
             said=said,
             wrote=("rating", "rating_agreement", "reject"),
-            next=f"plumbline benchmark card {shlex.quote(benchmarks[0])}",
+            next=f"plumbline benchmark export {shlex.quote(benchmarks[0])}",
             query=_AGREEMENT,
             params=params,
         )

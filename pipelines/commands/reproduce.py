@@ -281,5 +281,5 @@ class Anatomy(_Release, Command):
             most=_MOST,
             said=[line for anatomy in anatomies for line in tables.lines(anatomy)],
             files=[*map(str, tables.write(anatomies, self.out))],
-            next="read what the parts are and how far to trust them: docs/anatomy.md",
+            next="read what the parts are and how far to trust them: docs/reproduce.md",
         )

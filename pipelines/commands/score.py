@@ -78,7 +78,7 @@ class Score(ModelOptions, Command):
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Pairs, tokens, memory and time of each model, and the effect that its pairs can find."""
+        """Pairs, tokens and memory of each model, and the effect that its pairs can find."""
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"

@@ -20,7 +20,6 @@ from plumbline.pipelines.command.fields import OutputDirectory, Seed
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import STRICT, part, words
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import say
 
 #: Model options that don't apply to a model to be continued.
 NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
@@ -87,7 +86,6 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
 
     def run(self, context: Context) -> Done:
         options, base = self.how()
-        say("an interrupted training starts again from the beginning", err=True)
         with trained_models.progress_bar(self.name) as progress:
             trained = trained_models.train_model(
                 *(expand_shards(self.shards), self.name, self.corpus, options, self.out, progress),

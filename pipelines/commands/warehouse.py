@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
+import pyarrow.compute as pc
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -47,8 +49,7 @@ class Check(Command):
         with progress("check", "files") as update:
             faults = check.check(context.store, since=after, update=update)
         rows: list[Row] = [{**asdict(fault), "path": str(fault.path)} for fault in faults]
-        if not rows:  # a damaged file would fail here without its advice
-            rows += _ledger_problems(context.store)
+        rows += _ledger_problems(context.store)
         if not rows:
             return Done(said=[f"{self.warehouse}: no problems"])
         n = f"{len(rows)} problem{'' if len(rows) == 1 else 's'}"
@@ -57,18 +58,24 @@ class Check(Command):
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:
-    """Yield a row for each check of a counted corpus that its tables fail."""
+    """Yield a row for each check of a counted corpus that its tables fail.
+
+    Tables that can't be read are skipped: ``check`` names their files.
+    """
     from plumbline.jobs.counting.verify import run_checks
 
-    for row in store.read("corpus").to_pylist():
-        for found in run_checks(store, row["corpus"]) if row["source"] == "counted" else ():
-            if found.n_violations:
-                first = ", ".join(f"{name} {value}" for name, value in found.first.items())
-                yield {
-                    "path": f"corpus {row['corpus']}",
-                    "problem": f"{found.name}: {found.n_violations:,} rows, {first}",
-                    "fix": "count it again with plumbline corpus count ... --replace",
-                }
+    with suppress(BadInput):
+        corpora = store.read("corpus", pc.field("source") == "counted")["corpus"].to_pylist()
+        for corpus in corpora:
+            with suppress(BadInput):
+                for found in run_checks(store, corpus):
+                    if found.n_violations:
+                        first = ", ".join(f"{name} {value}" for name, value in found.first.items())
+                        yield {
+                            "path": f"corpus {corpus}",
+                            "problem": f"{found.name}: {found.n_violations:,} rows, {first}",
+                            "fix": "count it again with plumbline corpus count ... --replace",
+                        }
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -34,8 +34,7 @@ from plumbline.warehouse.errors import (
     disk_problems,
 )
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.paths import opened, replacing
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import say

@@ -15,7 +15,7 @@ from plumbline.pipelines.reproduce.printed_figures import (
     convention,
     known,
 )
-from plumbline.warehouse.regular_files import stored_object
+from plumbline.warehouse.storage.run_records import stored_object
 
 #: Outcomes of a comparison.
 OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (

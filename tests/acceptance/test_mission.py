@@ -83,7 +83,7 @@ def mission(place: Place) -> Place:
         conf = {"conf": "plumbline.toml"}
         for name, parameters in (
             ("corpus", conf),
-            ("benchmark", {**conf, "name": "demo", "config": "benchmark.toml"}),
+            ("benchmark-build/build", {**conf, "name": "demo", "config": "benchmark.toml"}),
             ("corpus", {**conf, "benchmarks": "demo", "model": "tiny"}),
             ("evaluate", {**conf, "benchmarks": "demo", "model": "tiny", "backend": BACKEND}),
             ("report", conf),

@@ -118,7 +118,7 @@ class Outputs:
         report = run(["report", "--out", "pages"])
         printed = [*self.printed, *map(run, reading), *map(_sorted, map(run, queries)), report]
         texts = {" ".join(one.command): str(one) for one in printed}
-        texts |= {str(path): path.read_text("utf-8") for path in Path("out/cards").rglob("*.md")}
+        texts |= {str(p): p.read_text("utf-8") for p in Path("out/benchmarks").rglob("*.md")}
         pages = {path: path.read_text("utf-8") for path in sorted(Path("pages").rglob("*.*"))}
         texts |= {str(p): text_of(text) for p, text in pages.items() if p.suffix == ".html"}
         plots = [f"## {p}\n{text}" for p, text in pages.items() if p.suffix in (".csv", ".js")]

@@ -35,8 +35,7 @@ from plumbline.warehouse.errors import (
     failure,
 )
 from plumbline.warehouse.input.compressed import CODECS, DAMAGED, codec_of, decompressed
-from plumbline.warehouse.paths import Address
-from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.paths import Address, opened
 from plumbline.warehouse.text.redaction import hidden
 
 #: Bytes per request for a part of a remote file, and per read when a file is hashed.

@@ -1,4 +1,4 @@
-"""Shards of text: find, fingerprint and read them.
+"""Shards of text: find and read them.
 
 A stream that stops early is an error, never a shorter shard.
 """

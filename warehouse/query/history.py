@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives
-from plumbline.warehouse.storage.run_records import recorded_versions
+from plumbline.warehouse.storage.run_records import recorded_versions, stored_object
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]

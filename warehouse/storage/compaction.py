@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File

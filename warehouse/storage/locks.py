@@ -27,8 +27,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.paths import segment
-from plumbline.warehouse.regular_files import content
+from plumbline.warehouse.paths import content, segment
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft
 from plumbline.warehouse.storage.place import Disk, Place

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.paths import address, refuse_links, segment
-from plumbline.warehouse.regular_files import check_output_directory
+from plumbline.warehouse.paths import address, check_output, refuse_links, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket
@@ -63,7 +62,7 @@ def place_of(root: str | Path) -> Place:
     if _GLOB_CHARACTERS & set(str(root)):
         problem = "the path may not hold any of * ? [ ] { }"
         raise UsageProblem(f"warehouse {root}", problem, "give another --warehouse")
-    check_output_directory(Path(root), "warehouse")
+    check_output(Path(root), directory=True, what="warehouse")
     return Disk(Path(root))
 
 

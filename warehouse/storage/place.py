@@ -27,9 +27,8 @@ from typing import Protocol
 
 import platformdirs
 
-from plumbline.warehouse import regular_files
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.paths import refuse_links
+from plumbline.warehouse.paths import content, refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
@@ -123,7 +122,7 @@ class Disk:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
-        return regular_files.content(self.root / name)
+        return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
         temporary = staging(self) / f"{uuid.uuid4().hex}{_NEW}"

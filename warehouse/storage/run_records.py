@@ -18,7 +18,7 @@ from typing import Any
 
 from plumbline.warehouse.distribution import NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.regular_files import stored_object
+from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
@@ -215,3 +215,18 @@ def _git_commit(file: Path = Path(__file__)) -> str | None:
         if process.returncode != 0:
             return None
     return process.stdout.strip()
+
+
+def stored_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The JSON object in a column of a table's row.
+
+    Raises ``BadInput`` with the row's run for anything else.
+
+    >>> stored_object({"run_id": "r", "options": '{"log_base": "e"}'}, "options")
+    {'log_base': 'e'}
+    """
+    try:
+        return json_object(row[column])
+    except (ValueError, TypeError) as e:  # TypeError: NULL
+        what, fix = f"column {column} of run {row.get('run_id')}", "was it written by Plumbline?"
+        raise BadInput(what, str(e), fix) from e

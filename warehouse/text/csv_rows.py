@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.paths import opened
 from plumbline.warehouse.text.escape import csv_cell
 
 Number = TypeVar("Number", int, float)

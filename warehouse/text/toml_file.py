@@ -27,7 +27,7 @@ from pydantic.fields import FieldInfo
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.regular_files import content
+from plumbline.warehouse.paths import content
 
 Kind = TypeVar("Kind")
 if TYPE_CHECKING:

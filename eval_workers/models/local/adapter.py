@@ -25,7 +25,7 @@ from plumbline.eval_workers.models.local.source import (
     looks_like_path,
 )
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import json_object
 
 _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.

@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
     failure,
 )
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import fetched, located
-from plumbline.warehouse.regular_files import json_object, opened
+from plumbline.warehouse.paths import json_object, opened
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 #: A file that adapters have and models lack.

@@ -224,7 +224,12 @@ def import_benchmark(
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
     from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
     from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
-    from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, load
+    from plumbline.eval_workers.pairs.benchmarks.own.recipe import (
+        NO_RECIPE,
+        RECIPES,
+        facts_in,
+        load,
+    )
 
     if source is not None and source.suffix == ".toml":
         from plumbline.eval_workers.pairs.benchmarks.pairs import read
@@ -242,7 +247,7 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
         source = _under_data(name, recipe.location, data)
     groups = how.groups or recipe.filled_groups()
     parsed = read_pairs(name, source, recipe, filler(groups, how.fills))
-    return replace(parsed, facts=recipe.facts() if recipe_name else {}), source
+    return replace(parsed, facts=recipe.facts() if recipe_name else facts_in(source)), source
 
 
 def for_groups(parsed: Parsed, how: How) -> Parsed:

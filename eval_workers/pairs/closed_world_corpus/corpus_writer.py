@@ -27,7 +27,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"

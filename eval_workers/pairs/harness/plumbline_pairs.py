@@ -5,7 +5,6 @@ The copy runs without Plumbline, so this module imports nothing of it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,12 +16,14 @@ EPSILON_NATS = math.log(1.65)
 _TOLERANCE_NATS = 1e-9
 
 
-def dataset(file: str, **_: Any) -> dict[str, Any]:
-    """The pairs of a JSON lines file beside this module, as the split ``test``."""
+def dataset(file: str, groups: str, **_: Any) -> dict[str, Any]:
+    """The pairs of two groups in a Parquet file beside this module, as the split ``test``."""
     import datasets
+    import pyarrow.parquet as pq
 
-    lines = (Path(__file__).parent / file).read_text(encoding="utf-8").split("\n")
-    return {"test": datasets.Dataset.from_list([json.loads(line) for line in lines if line])}
+    rows = pq.read_table(Path(__file__).parent / file).to_pylist()
+    of_groups = [row for row in rows if f"{row['group_a']}/{row['group_b']}" == groups]
+    return {"test": datasets.Dataset.from_list(of_groups)}
 
 
 def choices(doc: Mapping[str, Any]) -> list[str]:

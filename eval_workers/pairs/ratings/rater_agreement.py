@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import krippendorff
 import numpy as np
 import numpy.typing as npt
 
@@ -19,36 +21,28 @@ FEWEST_PAIRS = 10
 _LEAST_DEFINED = 0.95
 
 
-def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def alpha(counts: npt.ArrayLike) -> float:
     """Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
 
-    alpha = 1 - D_o / D_e, with D_o the mean disagreement within pairs and D_e that of any two
-    answers, both in the ordinal distance of Krippendorff, *Content Analysis* (2004), chapter 11.
-    Pairs with fewer than two answers are ignored. ``counts`` [pair, answer] are numbers of raters,
-    answers in their order; ``weights`` [resample, pair] are how often a pair counts, by default
-    once. Returns one alpha per resample; NaN where all answers that count are the same.
+    The ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11. ``counts``
+    [pair, answer] are numbers of raters, answers in their order; pairs with fewer than two answers
+    are ignored. Returns NaN where all answers that count are the same.
 
-    >>> alpha([[2, 0], [0, 2], [1, 1]]).round(3).tolist()  # 1 - 2 * 5 / (2 * 3 * 3)
-    [0.444]
-    >>> alpha([[2, 0], [1, 0]]).tolist()
-    [nan]
+    >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
+    0.444
+    >>> alpha([[2, 0], [1, 0]])
+    nan
     """
-    n = np.asarray(counts, np.float64)
-    n_raters = n.sum(1)
-    n = n[n_raters > 1]
-    w = np.ones((1, len(n))) if weights is None else np.asarray(weights)[:, n_raters > 1]
-    n_levels = n.shape[1]
-    coincidences = n[:, :, None] * n[:, None, :] - n[:, :, None] * np.eye(n_levels)
-    coincidences /= (n.sum(1) - 1)[:, None, None]
-    observed = np.einsum("rp,pab->rab", w, coincidences)
-    totals = observed.sum(2)
-    expected = totals[:, :, None] * totals[:, None, :] - totals[:, :, None] * np.eye(n_levels)
-    # Squares of distances: the number of answers between two, and half of those at both ends.
-    below = np.cumsum(totals, 1) - totals / 2
-    distance = (below[:, :, None] - below[:, None, :]) ** 2
-    within, between = ((c * distance).sum((1, 2)) for c in (observed, expected))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(between > 0, 1 - (totals.sum(1) - 1) * within / between, np.nan)
+    n = np.asarray(counts)
+    n = n[n.sum(1) > 1]
+    if np.count_nonzero(n.any(0)) < 2:
+        return math.nan
+    return float(krippendorff.alpha(value_counts=n, level_of_measurement="ordinal"))
+
+
+def _resampled(counts: Floats, drawn: npt.NDArray[np.int64]) -> Floats:
+    """One alpha per resample; ``drawn`` [resample, pair] are how often a pair counts."""
+    return np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
 
 
 def agreement(ratings: Sequence[Row]) -> list[Row]:
@@ -86,13 +80,13 @@ def _of_question(rows: Sequence[Row]) -> list[Row]:
         if row["pair_id"] in places:
             counts[raters.index(row["rater"]), places[row["pair_id"]], row["answer_level"]] += 1
     n, totals = len(places), counts.sum(0)
-    drawn: npt.NDArray[Any] = np.zeros((0, n))
+    drawn = np.zeros((0, n), np.int64)
     if n >= FEWEST_PAIRS:
         drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
-    alphas = alpha(totals, drawn)
+    alphas = _resampled(totals, drawn)
     result = [{"without_rater": "", **_figures(totals, alphas), "n_raters": len(raters)}]
     for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
-        alphas_without = alpha(totals - of_rater, drawn)
+        alphas_without = _resampled(totals - of_rater, drawn)
         gain = _interval(alphas_without - alphas, 0.05 / len(raters))
         row = {"without_rater": rater, **_figures(totals - of_rater, alphas_without)}
         row |= dict(zip(("gain_low", "gain_high"), gain, strict=True))
@@ -103,12 +97,12 @@ def _of_question(rows: Sequence[Row]) -> list[Row]:
 def _figures(counts: Floats, resampled: Floats) -> Row:
     """Columns with the alpha of some raters' answers, and its interval from resampled alphas."""
     used = counts[counts.sum(1) > 1]
-    value = alpha(counts)[0]
+    value = alpha(counts)
     low, high = _interval(resampled, 0.05)
     return {
         "n_pairs": len(used),
         "n_answers": int(used.sum()),
-        "alpha": None if np.isnan(value) else float(value),
+        "alpha": None if math.isnan(value) else value,
         "alpha_low": low,
         "alpha_high": high,
     }

@@ -1,8 +1,7 @@
-"""Writes a benchmark of the warehouse as a dataset to share: rows in two formats, and a card."""
+"""What is shared of a benchmark: its pairs, with or without a constraint, and facts for a card."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -11,18 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks import Benchmark, find
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, RECIPES, load
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
-from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
+from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, sql
-from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.run_records import stored_object
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
@@ -68,15 +66,6 @@ class NothingKept(BadInput):
     """Raised if no pair is within a constraint."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """Number of pairs written, the limit on their |MaxPMI| (``None``: no limit), and the files."""
-
-    n_pairs: int
-    eta_nats: float | None
-    paths: tuple[Path, ...]
-
-
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
@@ -102,39 +91,6 @@ def statistics(
     return {**rows[0], "seed_delta": query(connection, names[1], params).to_pylist()}
 
 
-def write_card(
-    store: Store,
-    benchmark: str,
-    out: Path,
-    licence: str | None = None,
-    made: Mapping[str, object] | None = None,
-    constraint: Constraint | None = None,
-) -> Written:
-    """Write `README.md`, `data.parquet` and `data.jsonl` of a benchmark into a directory.
-
-    Both data files hold the pairs that metrics use, sorted by identifier: no unnatural pairs, and
-    none beyond the constraint.
-
-    Args:
-        licence: its identifier; by default the known licence, or else `unknown`.
-        made: facts about how the pairs were made, stored for later cards; by default those stored.
-        constraint: by default the one that the benchmark was built with, if any.
-
-    Raises ``UsageProblem`` if the warehouse has no such benchmark, or no MaxPMI of it,
-    ``NothingKept`` if no pair is within the constraint, ``BadInput`` for an unusable directory.
-    """
-    card, shared = described(store, benchmark, licence, made, constraint)
-    data = shared.data
-    parquet, lines, readme = (out / n for n in ("data.parquet", "data.jsonl", "README.md"))
-    with disk_problems(out):
-        out.mkdir(parents=True, exist_ok=True)
-        pq.write_table(data, parquet, compression="zstd")
-        lines.write_text(json_lines(data), encoding="utf-8", newline="\n")
-        readme.write_text(card_text(card), encoding="utf-8", newline="\n")
-    eta_nats = shared.constraint.eta_nats if shared.constraint else None
-    return Written(data.num_rows, eta_nats, (readme, parquet, lines))
-
-
 def described(
     store: Store,
     benchmark: str,
@@ -142,7 +98,7 @@ def described(
     made: Mapping[str, object] | None = None,
     constraint: Constraint | None = None,
 ) -> tuple[DatasetCard, Shared]:
-    """Content of a card, and the pairs shared with it; see ``write_card``. Stores ``made``."""
+    """Content of a card, and the pairs shared with it; see ``export``. Stores ``made``."""
     shared = shared_pairs(store, benchmark, constraint)
     data, constraint, run_id = shared.data, shared.constraint, shared.run_id
     figures = statistics(store.root, benchmark, data["pair_id"].to_pylist())
@@ -154,36 +110,35 @@ def described(
         ]
         with disk_problems(store.root):
             store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)
-    stored = store.read("benchmark_fact", pc.field("run_id") == run_id, benchmark=benchmark)
+    stored = _stored_facts(store, benchmark, run_id)
     facts = _provenance(store, benchmark, shared)
     if constraint and constraint.eta_nats is not None:
         facts[f"Pairs left out, not {constraint}"] = f"{shared.n_beyond:,}"
-    from_recipe = known_facts(store, benchmark)
-    if "Source" in from_recipe:
-        facts = {"Source": from_recipe["Source"], "Files": facts.pop("Source"), **facts}
-    rows = stored.sort_by("position").to_pylist()
-    facts |= {row["fact"]: row["said"] for row in rows if row["fact"] not in FACTS}
+    if "Source" in stored:
+        facts = {"Source": stored["Source"], "Files": facts.pop("Source"), **facts}
+    facts |= {fact: text for fact, text in stored.items() if fact not in FACTS}
     card = DatasetCard(
         benchmark,
-        f"{(from_recipe.get('About') or _description(benchmark)).rstrip('.')}.",
-        licence or from_recipe.get("Licence") or _LICENCES.get(benchmark, "unknown"),
+        f"{(stored.get('About') or _description(benchmark)).rstrip('.')}.",
+        licence or stored.get("Licence") or _LICENCES.get(benchmark, "unknown"),
         described_columns(data, constraint),
         data.slice(0, 1).to_pylist()[0],
         figures,
         {**facts, **people_say(store.root, benchmark)},
         tuple(by_groups(data)),
-        from_recipe.get("Language") or _language(store, benchmark),
+        stored.get("Language") or _language(store, benchmark),
         n_bytes=laid_out(data).nbytes,
         power=said(power_of(store.root, benchmark)),
-        citation=from_recipe.get("Citation", ""),
+        citation=stored.get("Citation", ""),
+        stored=stored,
     )
     return card, shared
 
 
-def known_facts(store: Store, benchmark: str) -> dict[str, str]:
-    """Facts from the recipe of imported pairs: about, source, licence, language, citation."""
-    rows = store.read("benchmark_fact", benchmark=benchmark).sort_by("position").to_pylist()
-    return {row["fact"]: row["said"] for row in rows if row["fact"] in FACTS}
+def _stored_facts(store: Store, benchmark: str, run_id: str) -> dict[str, str]:
+    """Facts about the pairs that a run made: from a recipe, and on how they were built."""
+    rows = store.read("benchmark_fact", pc.field("run_id") == run_id, benchmark=benchmark)
+    return {row["fact"]: row["said"] for row in rows.sort_by("position").to_pylist()}
 
 
 def described_columns(
@@ -225,7 +180,7 @@ class Shared:
 
 
 def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
-    """Pairs that metrics use, with the columns that are shared; see ``write_card``."""
+    """Pairs that metrics use, with the columns that are shared; see ``export``."""
     everything = _pairs(store, benchmark)
     natural = everything.filter(pc.fill_null(everything["is_natural"], True)).sort_by("pair_id")
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
@@ -256,11 +211,6 @@ def laid_out(pairs: pa.Table) -> pa.Table:
     True
     """
     return pa.Table.from_pylist(pairs.to_pylist(), pairs.schema)
-
-
-def json_lines(rows: pa.Table) -> str:
-    """A table as text, one JSON object per line."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.to_pylist())
 
 
 def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
@@ -295,7 +245,9 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
         for row in associations
     ]
     if not any(meets):
-        fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` sets a larger limit"
+        fix = (
+            f"`plumbline benchmark export {benchmark} --corpus {corpus} --eta` sets a larger limit"
+        )
         fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
         raise NothingKept(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
     return data.filter(pa.array(meets))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
 
-#: Names of the files that hold the rows.
-FILES = ("data.parquet", "data.jsonl")
+#: Name of the file that holds the pairs.
+DATA = "data.parquet"
 _HUB_TYPES = {"string": "string", "bool": "bool", "double": "float64", "int64": "int64"}
 #: Limits that hold for any benchmark of pairs.
 LIMITS = (
@@ -51,6 +51,7 @@ class DatasetCard:
         n_bytes: bytes of these rows in memory.
         power: sentences on the smallest effect that the benchmark can find.
         citation: BibTeX entry of its paper; empty if unknown.
+        stored: facts of `benchmark_fact`.
     """
 
     name: str
@@ -65,6 +66,13 @@ class DatasetCard:
     n_bytes: int = 0
     power: Sequence[str] = ()
     citation: str = ""
+    stored: Mapping[str, str] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, str]:
+        """Facts that an import of the data stores: those stored here, and what the card adds."""
+        licence = "" if self.licence == "unknown" else self.licence
+        known = {"About": self.description, "Licence": licence, "Language": self.language}
+        return {**self.stored, **{fact: text for fact, text in known.items() if text}}
 
 
 def card_text(card: DatasetCard) -> str:
@@ -75,13 +83,13 @@ def card_text(card: DatasetCard) -> str:
         (label, *(card.figures[f"{column}_{kind}"] for kind in ("median", "max")))
         for label, column in _SPREADS
     )
-    names, n_pairs = " and ".join(f"`{file}`" for file in FILES), card.figures["n_pairs"]
+    n_pairs = card.figures["n_pairs"]
     filled = huggingface_hub.DatasetCard.from_template(
         _metadata(card),
         template_str=(resources.files(__package__) / "card.md").read_text(encoding="utf-8"),
         card=card,
         about=about_pairs(card.groups),
-        files=f"{names} hold the same {n_pairs:,} rows, ordered by `pair_id`.",
+        files=f"`{DATA}` holds {n_pairs:,} rows, ordered by `pair_id`.",
         is_gender=list(card.groups) == [GENDERS],
         is_english=card.language in _ENGLISH,
         example=json.dumps(dict(card.example), ensure_ascii=False, indent=2),
@@ -131,7 +139,7 @@ def _metadata(card: DatasetCard) -> DatasetCardData:
         configs=[
             {
                 "config_name": "default",
-                "data_files": [{"split": "test", "path": FILES[0]}],
+                "data_files": [{"split": "test", "path": DATA}],
             }
         ],
         dataset_info={

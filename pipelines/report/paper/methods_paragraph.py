@@ -11,8 +11,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.history import flat
-from plumbline.warehouse.regular_files import stored_object
-from plumbline.warehouse.storage.run_records import STEPS, recorded_versions
+from plumbline.warehouse.storage.run_records import STEPS, recorded_versions, stored_object
 
 _CORPORA = """
 SELECT c.*, l.hash
@@ -72,7 +71,7 @@ def methods(facts: Facts) -> str:
     words = (resources.files(__package__) / "methods.txt").read_text("utf-8")
     return environment.from_string(words).render(
         counted=counted,
-        corpora=facts.query(_CORPORA),
+        corpora=[{**row, "about": _about(row)} for row in facts.query(_CORPORA)],
         benchmarks=facts.query(_BENCHMARKS),
         models=list(_models(facts)),
         epsilons=[shown(epsilon, 4) for epsilon in epsilons],
@@ -84,6 +83,17 @@ def methods(facts: Facts) -> str:
         versions=_versions(runs),
         commits=sorted({row["git_commit"] for row in runs if row["git_commit"]}),
     )
+
+
+def _about(corpus: Row) -> list[str]:
+    """Sizes of a corpus and the hash of its shards; an imported corpus lacks some of them."""
+    sizes = [
+        counted(n, noun) for noun in ("shard", "document", "token") if (n := corpus[f"n_{noun}s"])
+    ]
+    about = [", ".join(sizes)] if sizes else []
+    if corpus["hash"]:
+        about.append(f"SHA-256 of its shards' fingerprints {corpus['hash']}")
+    return about
 
 
 def _models(facts: Facts) -> Iterator[Row]:

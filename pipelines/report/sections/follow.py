@@ -42,7 +42,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
-from plumbline.warehouse.regular_files import stored_object
+from plumbline.warehouse.storage.run_records import stored_object
 
 PLACE = 200
 NAMES = ("follow", "swapped", "planted")

@@ -35,15 +35,18 @@ recipe maps columns, and sets values that all rows share::
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+import pyarrow.parquet as pq
 from pydantic import AfterValidator, Field
 
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.remote_files import open_file
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Text, Texts, one_of, toml_table
@@ -68,6 +71,8 @@ FACTS = {
     **{"About": "about", "Source": "source", "Licence": "licence", "Language": "language"},
     "Citation": "citation",
 }
+#: Key in the metadata of a Parquet file; its value is a JSON object of facts.
+IN_PARQUET = b"plumbline_facts"
 _BIBTEX = re.compile(r"@[a-z]+\{([^\s,{}]+),.*\}", re.I | re.S)
 
 
@@ -194,6 +199,29 @@ class Recipe:
                 raise UsageProblem(f"--column {text}", "is not a column", fix)
             columns[ours] = theirs
         return replace(self, columns=columns)
+
+
+def facts_in(path: Path) -> dict[str, str]:
+    """The facts in a Parquet file that `benchmark export` wrote; none in any other file.
+
+    Raises ``BadInput`` for facts that a recipe could not state.
+    """
+    if path.suffix != ".parquet":
+        return {}
+    with open_file(path) as raw, pq.ParquetFile(raw) as file:
+        text = (file.schema_arrow.metadata or {}).get(IN_PARQUET)
+    if text is None:
+        return {}
+    where = f"{path}, metadata {IN_PARQUET.decode()}"
+    try:
+        facts = json.loads(text)
+    except ValueError as e:
+        raise BadInput(where, f"not JSON: {e}") from e
+    if not isinstance(facts, dict) or not all(isinstance(said, str) for said in facts.values()):
+        raise BadInput(where, "not an object of texts")
+    stated = {key: facts[name] for name, key in FACTS.items() if name in facts}
+    toml_file.checked(Recipe, {"about": "-", "source": "-", **stated}, where)
+    return facts
 
 
 #: The recipe for rows whose columns have our names.

@@ -1,45 +1,42 @@
-"""Exports a benchmark of the warehouse as tasks of lm-evaluation-harness."""
+"""Writes a benchmark as a folder to share: pairs, a card, and a task of lm-evaluation-harness."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
-from plumbline.eval_workers.pairs.sharing.benchmark_card import (
-    Constraint,
-    by_groups,
-    json_lines,
-    shared_pairs,
-)
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, by_groups, described
+from plumbline.eval_workers.pairs.sharing.card_text import DATA, card_text
 from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.storage.store import Store
 
 #: Module with the functions of a task of lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
-#: Pattern of the suffixes of a task's files.
-_SUFFIXES = r"(yaml|jsonl)"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 @dataclass(frozen=True)
-class ExportedTasks:
-    """Written tasks: the name for ``--tasks``, the tasks' names, the number of pairs, the files.
+class Exported:
+    """A written folder: the name for the harness' ``--tasks``, the tasks' names, the files.
 
-    ``n_left_out`` pairs are unnatural or beyond the constraint; ``limit`` describes the constraint.
+    ``n_left_out`` pairs are unnatural or beyond the constraint.
     """
 
     name: str
     tasks: tuple[str, ...]
     n_pairs: int
     n_left_out: int
-    limit: str
+    constraint: Constraint | None
     paths: tuple[Path, ...]
 
     def run_line(self) -> str:
@@ -50,50 +47,54 @@ class ExportedTasks:
         return f"lm_eval run {model} {options}"
 
 
-def write_task(
-    store: Store, benchmark: str, out: Path, constraint: Constraint | None = None
-) -> ExportedTasks:
-    """Write the pairs of ``shared_pairs`` as one task for every two groups that they compare.
+def export(
+    store: Store,
+    benchmark: str,
+    out: Path,
+    licence: str | None = None,
+    made: Mapping[str, object] | None = None,
+    constraint: Constraint | None = None,
+) -> Exported:
+    """Write `README.md`, `data.parquet` and a harness task for every two groups into a folder.
 
-    Files of earlier exports of the benchmark are deleted. Raises as ``write_card``.
-
+    The pairs are those that metrics use, sorted by identifier: no unnatural pairs, and none beyond
+    the constraint. `data.parquet` also holds the facts of the card, and `benchmark import` of that
+    file reads them. Tasks that an earlier export left in the folder are deleted.
     lm-evaluation-harness scores each whole sentence after BOS, so its log-likelihoods are equal to
     those of ``plumbline score``.
+
+    Args:
+        licence: its identifier; by default the known licence, or else `unknown`.
+        made: facts about how the pairs were made, stored for later cards; by default those stored.
+        constraint: by default the one that the benchmark was built with, if any.
+
+    Raises ``UsageProblem`` if the warehouse has no such benchmark, or no MaxPMI of it,
+    ``NothingKept`` if no pair is within the constraint, ``BadInput`` for an unusable directory.
     """
-    shared = shared_pairs(store, benchmark, constraint)
+    card, shared = described(store, benchmark, licence, made, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
     parts = by_groups(shared.data)
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
-    texts = {f"{_TASK_MODULE}.py": _source()}
+    texts = {"README.md": card_text(card), f"{_TASK_MODULE}.py": _source()}
     for task, groups in tasks.items():
         tag = None if task == name else name
         metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
         texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
-        texts[f"{task}.jsonl"] = json_lines(parts[groups])
+    facts = json.dumps(card.facts(), ensure_ascii=False)
+    data = shared.data.replace_schema_metadata({IN_PARQUET: facts.encode()})
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
-        for old in _tasks_in(out, name, benchmark):
-            if old.name not in texts:
+        for old in out.glob(f"{PREFIX}*.yaml"):
+            if _DATASET in old.read_text("utf-8", errors="replace"):
                 old.unlink()
+        pq.write_table(data, out / DATA, compression="zstd")
         for file, text in texts.items():
             (out / file).write_text(text, encoding="utf-8", newline="\n")
-    counts = shared.data.num_rows, shared.n_unnatural + shared.n_beyond
-    limit = str(shared.constraint or "")
-    return ExportedTasks(name, tuple(tasks), *counts, limit, tuple(out / file for file in texts))
-
-
-def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
-    """Files of earlier exports of a benchmark's tasks, which start with ``name``."""
-    is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.{_SUFFIXES}").fullmatch
-    entry = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
-
-    def is_ours(path: Path) -> bool:
-        config = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
-        return not config.is_file() or entry in config.read_text("utf-8", errors="replace")
-
-    return [path for path in directory.iterdir() if is_task(path.name) and is_ours(path)]
+    counts = data.num_rows, shared.n_unnatural + shared.n_beyond
+    paths = tuple(out / file for file in ("README.md", DATA, *list(texts)[1:]))
+    return Exported(name, tuple(tasks), *counts, shared.constraint, paths)
 
 
 def _source() -> str:
@@ -101,13 +102,16 @@ def _source() -> str:
     return (files(package) / f"{_TASK_MODULE}.py").read_text("utf-8")
 
 
+_DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"
+
+
 def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, object]) -> str:
     """Text of a task's configuration; strings are quoted as in JSON, which YAML can read."""
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),
-        f"custom_dataset: !function {_TASK_MODULE}.dataset",
-        f"dataset_kwargs: {{file: {json.dumps(f'{task}.jsonl')}}}",
+        _DATASET,
+        f"dataset_kwargs: {json.dumps({'file': DATA, 'groups': metadata['groups']})}",
         "test_split: test",
         "output_type: multiple_choice",
         "num_fewshot: 0",

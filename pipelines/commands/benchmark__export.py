@@ -1,0 +1,67 @@
+"""`plumbline benchmark export`: share a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
+from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.pipelines.command.base import Command, Context, Done
+from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import segment
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BenchmarkExport(ContrastOption, Command):
+    """Write a benchmark as a folder to share: its pairs, a card, and a task of the harness.
+
+    The pairs are in Parquet, the card is README.md, and the task of lm-evaluation-harness gives
+    log-likelihoods, US and PD as `score` and `measure` compute them; `score import --logs lm-eval`
+    reads its logs (docs/harness.md). A benchmark that was built with a corpus keeps its corpus and
+    eta unless --corpus is given.
+
+    Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65
+    """
+
+    reads: ClassVar[str] = "benchmark_pair"
+    records = False
+
+    name: BenchmarkName
+    corpus: Annotated[str | None, Field(description="Give each pair its MaxPMI in a corpus.")] = (
+        None
+    )
+    eta: Annotated[
+        float | None,
+        Field(ge=0, le=1_000, description="Leave out pairs whose |MaxPMI| is larger, in nats."),
+    ] = None
+    out: Annotated[
+        OutputDirectory | None, Field(description="Directory; default: out/benchmarks/NAME.")
+    ] = None
+    license: Annotated[str | None, Field(description="Licence identifier, such as cc-by-4.0.")] = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not self.corpus:
+            problem = "is a limit on the MaxPMI in a corpus"
+            raise UsageProblem("--eta", problem, "give --corpus NAME")
+
+    def run(self, context: Context) -> Done:
+        out = self.out or Path("out/benchmarks") / segment(self.name)
+        within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
+        done = export(context.store, self.name, out, self.license, constraint=within)
+        counts = {"n_pairs": done.n_pairs, "n_left_out": done.n_left_out}
+        limit = str(done.constraint or "")
+        share = f"fill in what only you know, then hf upload REPOSITORY {out} --repo-type dataset"
+        return Done(
+            rows=[{"benchmark": self.name, **counts, "limit": limit}],
+            said=[f"To share it, read {done.paths[0]} and {share}"],
+            files=tuple(map(str, done.paths)),
+            next=done.run_line(),
+        )
