@@ -46,8 +46,6 @@ LARGE_TIMES = 21
 SPARK_TIMES = 16
 #: The same, of the shards of the part `scale`: a gigabyte each.
 SCALE_TIMES = 21
-#: The same, of shards that are cut into blocks.
-SPLIT_TIMES = 4
 
 _PARTS = (
     *("peers", "all-pairs", "evidence", "snippets", "growth", "large", "languages"),

@@ -29,7 +29,6 @@ STAGES = {
         "scores with their errors": [f"{_STATISTICS}:scored"],
         "ranks of models": [f"{_STATISTICS}:model_ranks"],
         "power of benchmarks": [f"{_STATISTICS}:powers"],
-        "change points": [f"{_STATISTICS}:changes", f"{_STATISTICS}:word_onsets"],
         "controls": [f"{_STATISTICS}.controls:effects_of_all"],
         "publishing": [f"{_STATISTICS}:_replace"],
         "what is printed": [

@@ -1,4 +1,4 @@
-"""Warehouses of older and newer forms: what opens, what is refused."""
+"""Warehouses of other formats are refused; an added column or table is not another format."""
 
 from __future__ import annotations
 

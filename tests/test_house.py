@@ -228,12 +228,10 @@ def test_every_table_has_a_key_among_its_columns() -> None:
         assert all(c.description for c in table.columns), table.name
 
 
-#: Names of a command's file, of what it does and of the report's section on it; folders that hold
-#: the same kind of thing; the n-gram model beside the method of attribution that reads it; and the
-#: benchmarks that are named after their module, beside the folder of all that makes pairs.
+#: Names of a command's file, of what it does and of the report's section on it; and the benchmarks
+#: that are named after their module, beside the folder of all that makes pairs.
 SHARED_NAMES = {
-    *("attribute", "disclosure", "fairpair", "report", "reproduce", "sql", "warehouse", "why"),
-    *("attribution", "ngram", "pairs"),
+    *("disclosure", "fairpair", "pairs", "report", "reproduce", "sql", "warehouse", "why"),
 }
 
 

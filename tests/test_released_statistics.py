@@ -161,15 +161,6 @@ def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match=r"counted from shards.*another name"):
         import_statistics(store, "c", path, "run")
     assert contents(store, *before) == before
-    # so does what a killed count has left: a ledger, not yet a row of `corpus`
-    ledger: dict[str, Any] = dict.fromkeys(
-        ("n_bytes", "n_documents_in", "n_documents", "n_rejected", "n_tokens"), 1
-    )
-    ledger |= {"n_kept_tokens": 1, "n_pairs": 1, "seconds": 1.0, "status": "counted"}
-    ledger |= {"corpus": "half", "shard": "s", "fingerprint": "f", "run_id": "r"}
-    store.publish("corpus_shard", [ledger], unit="a", run_id="r")
-    with pytest.raises(UsageProblem, match="counted from shards"):
-        import_statistics(store, "half", path, "run")
 
 
 def test_counting_takes_an_imported_corpus_over_only_when_told(

@@ -325,17 +325,15 @@ def test_the_verdict_goes_by_the_test_and_the_interval(
 
 
 def test_a_prompt_without_f_and_made_up_rows(store: Store, tmp_path: Path) -> None:
-    """Rows alone, without texts: figures that are NULL are dashes."""
+    """Rows alone: figures that are NULL are dashes."""
     key = {"probe_set": "p", "model_key": "k", "sampling_key": "s", "perturber": "r"}
-    key |= {"phi": "regard", "n_folds": 20, "side": "original", "options": "{}", "run_id": "r"}
+    key |= {"phi": "vader", "texts": "filtered", "n_folds": 20, "side": "original"}
+    key |= {"options": "{}", "run_id": "r"}
     row = {**key, "prompt_id": "x", "n_pg": 1, "n_gp": 5, "reason": "too few"}
     fill(store, "fairpair_prompt", [row])
     fill(store, "fairpair_set", [{**key, "subset": "all", "n_prompts": 0, "n_left_out": 1}])
     page = page_of(store, tmp_path)
-    assert (
-        "Nothing can be said of k" in page.text
-        and "(regard, prompts included, 20 folds)" in page.text
-    )
+    assert "Nothing can be said of k" in page.text and "(vader, 20 folds)" in page.text
     (caption,) = [c for c in page.tables if c.startswith("Prompt by prompt")]
     assert [c[0] for c in page.tables[caption][1]] == ["x", *["–"] * 6, "1", "5", "too few"]
 
@@ -345,7 +343,8 @@ def test_the_plot_of_prompts_says_whether_it_has_intervals(
     store: Store, tmp_path: Path, ends: tuple[float | None, float | None]
 ) -> None:
     key = {"probe_set": "p", "model_key": "k", "sampling_key": "s", "perturber": "r"}
-    key |= {"phi": "jaccard", "n_folds": 2, "side": "original", "options": "{}", "run_id": "r"}
+    key |= {"phi": "jaccard", "texts": "filtered", "n_folds": 2, "side": "original"}
+    key |= {"options": "{}", "run_id": "r"}
     figures = {"bias_b": 0.55, "variability_pg": 0.5, "variability_gp": 0.5, "fairpair_f": 1.21}
     row = {**key, **figures, "prompt_id": "x", "n_pg": 9, "n_gp": 9, "q_permutation": 0.4}
     fill(store, "fairpair_prompt", [row | {"fairpair_f_low": ends[0], "fairpair_f_high": ends[1]}])

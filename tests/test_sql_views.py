@@ -63,8 +63,6 @@ def test_words_rank_by_the_bound_of_their_interval_nearer_zero(store: Store) -> 
     deltas = {w: float(rng.normal(0, 1.5)) for w in errors}
     rows = [delta(w, d) | {"delta_nats_se": errors[w]} for w, d in deltas.items()]
     rows += [delta("even", 0.0) | {"delta_nats_se": 0.0}]
-    by_word = {"contrast": "gendered-by-word"}
-    rows += [delta("chance", 7.8) | by_word, delta("whole", 1.0) | by_word | {"delta_nats_se": 0.1}]
     fill(store, "word_delta", rows)
     fill(store, "word_delta", [delta("unknown", -2.0, "imported")])
     found = {r["word"]: r for r in rows_of(store.root, "FROM word_lean")}
@@ -79,9 +77,6 @@ def test_words_rank_by_the_bound_of_their_interval_nearer_zero(store: Store) -> 
         assert row["lean_bound_nats"] == pytest.approx(bound)
     assert 50 < sum(r["lean_bound_nats"] == 0 for r in found.values()) < 250
     assert found["even"]["lean_bound_nats"] == 0
-    chance = found["chance"]
-    assert chance["lean_bound_nats"] == 0 and chance["lean_nats_low"] is None
-    assert found["whole"]["lean_bound_nats"] == pytest.approx(1.0 - 0.1 * stats.norm.ppf(0.975))
     unknown = found["unknown"]
     assert unknown["lean_bound_nats"] == -2.0 and unknown["lean_nats_low"] is None
 

@@ -81,7 +81,7 @@ def write_files(here: Path, rng: random.Random) -> list[Path]:
     contents["mixed"] = "\n".join(_JSON).encode()
     suffixes = (
         *(".jsonl", ".json", ".csv", ".tsv", ".toml", ".txt", ".parquet", ".jsonl.zst", ""),
-        *(".jsonl.gz", ".eval", ".bin", ".yaml", ".vec", ".safetensors"),
+        *(".jsonl.gz", ".bin", ".yaml", ".vec", ".safetensors"),
     )
     made = []
     for name, content in contents.items():

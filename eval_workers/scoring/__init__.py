@@ -1,1 +1,1 @@
-"""Log-probabilities of sentence pairs and held-out documents, forced choice, and statistics."""
+"""Log-probabilities of sentence pairs, forced choice, and statistics."""

@@ -95,7 +95,7 @@ def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
             files.append(directory / name)
             fix = f"remove {ledger} to count its shard again"
             try:
-                is_whole = not sha256 or sha256_of(directory / name) == sha256
+                is_whole = sha256_of(directory / name) == sha256
             except OSError as e:
                 raise BadInput(f"{files[-1]}", f"can't be read: {e.strerror}", fix) from e
             if not is_whole:
@@ -117,11 +117,11 @@ def _kind(name: str) -> str:
 
 
 def _read(path: Path) -> tuple[ShardLedger, dict[str, str]]:
-    """A shard's ledger, and the SHA-256 of its files by name, empty texts in older ledgers."""
+    """A shard's ledger, and the SHA-256 of its files by name."""
     try:
         values = json_object(path)
         names = list(map(str, values.pop("files")))
-        hashes = values.pop("sha256", [""] * len(names))
+        hashes = values.pop("sha256")
         if any(Path(name).name != name or name.count(".") < 2 for name in names):
             raise ValueError("it lists a file that counting does not write")
         return ShardLedger(**values), dict(zip(names, map(str, hashes), strict=True))

@@ -58,12 +58,10 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return hashed
 
 
-def first_copies(seen: Sightings, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Mask of the first copy of each text, among all documents or those in mask ``among``."""
-    every = np.arange(seen.documents.mark.size)
-    chosen = every if among is None else every[among]
-    _, first = np.unique(seen.documents.mark[chosen], return_index=True)
-    return np.isin(every, chosen[first])
+def first_copies(seen: Sightings) -> NDArray[np.bool_]:
+    """Mask of the first copy of each text."""
+    _, first = np.unique(seen.documents.mark, return_index=True)
+    return np.isin(np.arange(seen.documents.mark.size), first)
 
 
 def number_of_copies(documents: DocumentTable) -> Ints:
@@ -76,25 +74,22 @@ def first_of_near(
     seen: Sightings,
     some: Signatures,
     word: int | None = None,
-    among: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
-    Only documents with a signature are compared; with mask ``among`` only its documents, with
-    ``word`` (an index) only documents where it co-occurs. A document is compared with the first one
+    Only documents with a signature are compared, with ``word`` (an index) only those where it
+    co-occurs. A document is compared with the first one
     that has an equal band, and is its near copy if a share ``NEAR`` of their signatures is equal.
     Of documents linked by near copies only the first remains.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    kept = first_copies(seen, among)
+    kept = first_copies(seen)
     every, few = (np.stack([x.shard, x.row], axis=1) for x in (seen.documents, some))
     place = {(shard, row): k for k, (shard, row) in enumerate(every.tolist())}
     document = np.array([place[shard, row] for shard, row in few.tolist()], np.int64)
     order = np.argsort(document)
-    if among is not None:
-        order = order[among[document[order]]]
     if word is not None:
         holds = seen.document[(seen.word == word) & seen.n_near.any(axis=1)]
         order = order[np.isin(document[order], holds)]

@@ -1,1 +1,1 @@
-"""Packing text files, splitting shards, importing released statistics."""
+"""Packing text files, importing released statistics."""

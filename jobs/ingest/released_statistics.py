@@ -132,8 +132,7 @@ def _locate(path: Path) -> Path:
 
 def _refuse_counted(store: Store, corpus: str) -> None:
     sources = store.read("corpus", corpus=corpus)["source"].to_pylist()
-    # Older versions left a ledger without a row of `corpus` when a count was interrupted.
-    if "counted" in sources or store.read("corpus_shard", corpus=corpus).num_rows:
+    if "counted" in sources:
         problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
 

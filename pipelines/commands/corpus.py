@@ -1,4 +1,4 @@
-"""`plumbline corpus ...`: count words, compute and compare their leans, sample seed words."""
+"""`plumbline corpus ...`: count words, compute their leans, sample seed words."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Status(CorpusName, Command):
         from plumbline.warehouse.input.shards import expand_shards
 
         store, paths = context.store, expand_shards(self.shards) if self.shards else []
-        with progress("verify", "shards") as update:
+        with progress("compare", "shards") as update:
             states = shard_states(store, self.corpus, paths, progress=update)
         n_of = Counter(shard.state for shard in states)
         said = [f"{self.corpus}: {', '.join(f'{n:,} {state}' for state, n in n_of.items())}"]

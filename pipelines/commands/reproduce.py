@@ -1,4 +1,4 @@
-"""`plumbline reproduce`: published tables from published scores or beside your runs; studies."""
+"""`plumbline reproduce`: published tables from published scores or beside your runs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The report: one HTML page of what a warehouse holds, and the page of a comparison."""
+"""The report: HTML pages of what a warehouse holds."""

@@ -1,1 +1,1 @@
-"""Figures that papers printed beside those of their data or of runs; pre-specified studies."""
+"""Figures that papers printed beside those of their data or of runs."""

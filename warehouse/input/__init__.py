@@ -1,1 +1,1 @@
-"""Input texts: shards of documents, tokens or web archives, on a disk or at an address."""
+"""Input texts: shards of documents, on a disk or at an address."""

@@ -1,4 +1,4 @@
-"""Tables of evidence for the leans of words, and of their changes between two texts."""
+"""Tables of evidence for the leans of words."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ key: corpus / contrast word side place
     position: int [tokens] -- kept tokens before the word in its document
     n_copies: int -- documents of the corpus with the same kept tokens
     run_id
-
 """)
 #: Names of the tables that `plumbline why` writes, with one partition per corpus.
 ANSWERS = tuple(table.name for table in TABLES if table.partitions == ("corpus",))

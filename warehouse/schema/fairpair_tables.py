@@ -5,9 +5,8 @@ from __future__ import annotations
 from plumbline.warehouse.schema.columns import tables
 
 _TEXTS = (
-    "texts: text? -- what phi compares: `filtered`: continuations, only samples with a valid "
-    "perturbation; `as-published`: all of g(p(x)) too; NULL in older rows (`whole` in views): as "
-    "`filtered`, prompts included"
+    "texts: text -- what phi compares: `filtered`: continuations, only samples with a valid "
+    "perturbation; `as-published`: all of g(p(x)) too"
 )
 _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
 _WHOSE = f"""    probe_set model_key sampling_key
@@ -47,7 +46,7 @@ key: {_KEY} subset
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below five
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
     t_statistic: float? -- of B - V_pg over clusters (occupations, topics); NULL below five
-    p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided and of `gap`
+    p_t: float? [probability] -- two-sided
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
     options: text -- level, draws, seed and filter, as JSON
     run_id

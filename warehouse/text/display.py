@@ -64,13 +64,9 @@ _KNOWN = {
     "partial_correlation": Display("others held fixed", 1, 3),
     "coefficient": Display("nats per nat", 1, 2, True),
     "gain": Display("explains more, points", 100, 1, True),
-    "response": Display("response", 1, 3, True),
-    "short_of_whole": Display("less than all the time by", 1, 3, True),
     "per_tenfold": Display("change per tenfold", 1, 2, True),
-    "relative_nats": Display("less that of other words", 1, 2, True),
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
-    "last_nats": Display("log ratio at the last step", 1, 2, True),
     "seconds": Display("seconds", 1, 1),
     "n_word": Display("occurrences"),  # the word has the heading "word"
     "n_pair": Display("co-occurrences"),
@@ -79,7 +75,7 @@ _KNOWN = {
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")
-_SIGNED = re.compile(r"(^|_)(lean|delta|change|difference|response|log_ratio|log_odds|shift)(_|$)")
+_SIGNED = re.compile(r"(^|_)(lean|delta|change|difference|log_ratio|log_odds|shift)(_|$)")
 _PROBABILITY = re.compile(r"[pq](_|$)")
 
 

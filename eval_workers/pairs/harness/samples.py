@@ -5,25 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, value_at
-from plumbline.eval_workers.pairs.harness.documents import at, json_document
-from plumbline.eval_workers.pairs.harness.logged_pairs import PairLog, import_pairs
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
 from plumbline.eval_workers.pairs.released.gather import finite
+from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.storage.store import Store
 
 #: Start of the names of all our tasks; logs of other tasks are not read.
 PREFIX = "plumbline_"
 _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A log with a row per pair: ``name`` is its path in the logs' directory, ``identity`` its row
+    of ``model``.
+    """
+
+    path: Path
+    name: str
+    benchmark: str
+    identity: Mapping[str, Any]
 
 
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
@@ -37,14 +51,16 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     task of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if
     the directory doesn't exist.
     """
-    return import_pairs(store, _logs(directory), run_id, _score, sentence="doc.sentence_a")
+    groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
+    require_benchmarks(store, [name for name, _ in groups])
+    return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
 
 
-def _logs(directory: Path) -> list[PairLog]:
+def _logs(directory: Path) -> list[_Log]:
     kind = f"sample logs samples_{PREFIX}*.jsonl"
     if not directory.is_dir():
         raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
-    logs: dict[tuple[str, str], PairLog] = {}
+    logs: dict[tuple[str, str], _Log] = {}
     for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
         if match := _SAMPLES.fullmatch(path.name):
             task = match["task"]
@@ -54,7 +70,7 @@ def _logs(directory: Path) -> list[PairLog]:
                 problem = f"both hold {task} of {model_row['model']}"
                 raise BadInput(f"{logs[key].path} and {path}", problem, "keep one")
             name = path.relative_to(directory).as_posix()
-            logs[key] = PairLog(path, name, benchmark, model_row)
+            logs[key] = _Log(path, name, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
         raise BadInput(f"{directory}", f"holds no {kind}", fix)
@@ -64,9 +80,12 @@ def _logs(directory: Path) -> list[PairLog]:
 def _results(path: Path, task: str) -> tuple[str, Row]:
     """Benchmark of a task, and ``model`` row of a run, from the run's results file."""
     fix = "the harness writes it beside its sample logs, keep both"
-    results = json_document(path, fix)
-    benchmark = at(results, "configs", task, "metadata", "benchmark")
-    model = at(results, "model_name")
+    try:
+        results = json_object(path)
+    except (OSError, ValueError) as e:
+        raise BadInput(f"{path}", f"can't be read as JSON: {e}", fix) from e
+    benchmark = _at(results, "configs", task, "metadata", "benchmark")
+    model = _at(results, "model_name")
     for what, value in ((f"benchmark of {task}", benchmark), ("model", model)):
         if not (isinstance(value, str) and value):
             raise BadInput(f"{path}", f"doesn't name the {what}", fix)
@@ -75,23 +94,76 @@ def _results(path: Path, task: str) -> tuple[str, Row]:
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
     """The ``model`` row of a run; a local model is named by its directory's name, not the path."""
-    config = at(results, "config")
+    config = _at(results, "config")
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
-    version = ", ".join(f"{name} {at(results, key)}" for name, key in versions)
+    version = ", ".join(f"{name} {_at(results, key)}" for name, key in versions)
     columns = {
-        "revision": at(config, "model_sha") or at(config, "model_revision"),
-        "dtype": str(at(config, "model_dtype") or "").removeprefix("torch.") or None,
+        "revision": _at(config, "model_sha") or _at(config, "model_revision"),
+        "dtype": str(_at(config, "model_dtype") or "").removeprefix("torch.") or None,
     }
     name = Path(model).name if Path(model).is_absolute() or model[0] == "." else model
     names = {"model": name, "backend": "lm-eval", "backend_version": version}
     hashed = json.dumps(
-        {**names, **columns, "model_args": at(config, "model_args")}, sort_keys=True
+        {**names, **columns, "model_args": _at(config, "model_args")}, sort_keys=True
     )
     key = hashlib.sha256(hashed.encode()).hexdigest()[:16]
     what = {"text_form": "written", "measure": LOG_LIKELIHOOD, **described(name)}
-    n_parameters = at(config, "model_num_parameters")
+    n_parameters = _at(config, "model_num_parameters")
     n_parameters = n_parameters if isinstance(n_parameters, int) else None
     return {"model_key": key, **names, **what, **columns, "n_parameters": n_parameters}
+
+
+def _at(value: Any, *path: str) -> Any:
+    """The value at a path of keys; ``None`` if the path leads nowhere."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
+    """Import the logs of one benchmark and model."""
+    benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
+    model, key = str(model_row["model"]), str(model_row["model_key"])
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
+    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    subject = f"{key}/{benchmark}"
+    by_pair: dict[str, list[tuple[_Log, SourceRow, Row]]] = {}
+    unused: list[tuple[_Log, SourceRow, str]] = []
+    for log in logs:
+        for row in rows_of_file(log.path):
+            score = row.problem or _score(row, pairs)
+            if isinstance(score, str):
+                unused.append((log, row, score))
+            else:
+                by_pair.setdefault(score["pair_id"], []).append((log, row, score))
+    scores: list[Row] = []
+    for pair_id, rows in by_pair.items():
+        first = rows[0][2]
+        if all(score == first for _, _, score in rows):
+            scores.append({**common, **first})
+            n_used = 1
+            reason = f"pair {pair_id} has {len(rows)} rows, of which the first is used"
+        else:
+            n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
+        unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
+    reject = {"stage": "import", "subject": subject, "run_id": run_id}
+    rejects = [reject | _rejected(*entry) for entry in unused]
+    with store.together(run_id, f"scores of {model}/{benchmark}"):
+        store.publish("model", [model_row], unit=key, run_id=run_id)
+        where = {"benchmark": benchmark, "model_key": key}
+        store.replace("pair_score", scores, where, run_id)
+        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    names = tuple(log.name for log in logs)
+    natural = {pair_id for pair_id, pair in pairs.items() if pair["is_natural"] is not False}
+    scored = {row["pair_id"] for row in scores}
+    n_pairs, n_missing = len(natural | scored), len(natural - scored)
+    return ImportedScores(model, benchmark, n_pairs, len(scored), len(rejects), n_missing, names)
+
+
+def _rejected(log: _Log, row: SourceRow, reason: str) -> Row:
+    text = value_at(row.fields, "doc.sentence_a")
+    source = {"source_file": log.name, "source_row": row.number}
+    return rejected(source, reason, text if isinstance(text, str) else "")
 
 
 def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:

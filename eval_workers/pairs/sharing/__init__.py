@@ -1,1 +1,1 @@
-"""Sharing a benchmark: card and data set, upload to the hub, tasks of evaluation harnesses."""
+"""Sharing a benchmark: a folder with its pairs, a card and a task of lm-evaluation-harness."""

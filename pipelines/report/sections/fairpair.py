@@ -47,7 +47,7 @@ _FAILURES = (
     "them out of p(g(x)) alone, as the paper does. What is measured is the rest."
 )
 #: The texts of a measure -> their wording. The default texts (`filtered`) aren't mentioned.
-_TEXTS = {"as-published": "as published", "whole": "prompts included"}
+_TEXTS = {"as-published": "as published"}
 #: The level of the paper's t-test.
 _T_LEVEL = 0.001
 #: F within this distance of 1 is shown with three decimals, else with two.

@@ -11,7 +11,7 @@ WITH named AS (
         END AS prompt
     FROM probe_prompt
 )
-SELECT f.* REPLACE (coalesce(texts, 'whole') AS texts), coalesce(n.prompt, f.prompt_id) AS prompt
+SELECT f.*, coalesce(n.prompt, f.prompt_id) AS prompt
 FROM fairpair_prompt AS f
 LEFT JOIN named AS n USING (probe_set, prompt_id)
 ORDER BY f.probe_set, f.model_key, f.sampling_key, f.perturber, f.phi, f.texts, f.n_folds, f.side,

@@ -1,6 +1,5 @@
 -- grain: as fairpair_set
--- texts is `whole` in rows older than that column, which have no p of the paper's t-test. With the
--- model's name, the two persons where all prompts are about the same two, and how many
+-- With the model's name, the two persons where all prompts are about the same two, and how many
 -- samples each prompt has. told_apart: settings in which the samplings and perturbers of one set and
 -- model differ; empty where there is one.
 WITH named AS (
@@ -17,8 +16,7 @@ person AS (
 ),
 samples AS (
     SELECT
-        probe_set, model_key, sampling_key, perturber, phi, coalesce(texts, 'whole') AS texts,
-        n_folds, side,
+        probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side,
         min(n_pg) AS least_pg, max(n_pg) AS most_pg, min(n_gp) AS least_gp, max(n_gp) AS most_gp,
         sum(n_pg)::BIGINT AS n_pg, sum(n_gp)::BIGINT AS n_gp
     FROM fairpair_prompt
@@ -41,18 +39,12 @@ shared AS (
         list_reduce(list(settings), lambda a, b: list_intersect(a, b)) AS in_all
     FROM setting
     GROUP BY ALL
-),
-figure AS (
-    SELECT * REPLACE (
-        coalesce(texts, 'whole') AS texts, CASE WHEN texts IS NOT NULL THEN p_t END AS p_t
-    )
-    FROM fairpair_set
 )
 SELECT s.*, coalesce(n.model, s.model_key) AS model, w.entity, w.perturbed_entity,
     array_to_string(list_filter(settings, lambda x: NOT list_contains(in_all, x)), ', ') AS told_apart,
     samples.* EXCLUDE (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side),
     d.bias_b_low, d.bias_b_high, d.variability_pg_low, d.variability_pg_high, d.variability_gp_low, d.variability_gp_high
-FROM figure AS s
+FROM fairpair_set AS s
 LEFT JOIN named AS n USING (model_key)
 LEFT JOIN person AS w USING (probe_set)
 LEFT JOIN setting USING (probe_set, model_key, sampling_key, perturber)

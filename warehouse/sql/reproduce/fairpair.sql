@@ -14,7 +14,7 @@ prompt AS (
     SELECT probe_set, min(prompt) AS example FROM probe_prompt GROUP BY ALL
 ),
 figure AS (
-    SELECT * REPLACE (coalesce(texts, 'whole') AS texts), (options ->> '$.level')::DOUBLE AS level,
+    SELECT *, (options ->> '$.level')::DOUBLE AS level,
         coalesce(options ->> '$.filter_unit', 'words') AS filter_unit,
         coalesce((options ->> '$.filter_limit')::DOUBLE, 0.15) AS filter_limit
     FROM fairpair_set

@@ -34,14 +34,6 @@ CREATE OR REPLACE MACRO is_enough(n_of) AS n_of >= 5;
 -- Student's point of an error over n_of clusters; NULL if they aren't enough.
 CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN is_enough(n_of) THEN t975(df) END;
 
--- Upper 95% point of Student's t distribution, by the same expansion: relative error 0.3% at df = 2,
--- below 2e-4 from df = 4.
-CREATE OR REPLACE MACRO t95(df) AS CASE
-    WHEN df = 1 THEN 6.3137515
-    ELSE 1.6448536269514722
-        + 1.5237691 / df + 1.4202030 / df ** 2 + 0.9830015 / df ** 3 + 0.4338765 / df ** 4
-END;
-
 -- Upper 5% point of chi-squared: exact for one or two degrees of freedom, else Wilson and Hilferty's
 -- (relative error 0.5% at three, less from there).
 CREATE OR REPLACE MACRO chi2_95(df) AS CASE
@@ -50,35 +42,12 @@ CREATE OR REPLACE MACRO chi2_95(df) AS CASE
     ELSE df * (1 - 2 / (9 * df) + 1.6448536269514722 * sqrt(2 / (9 * df))) ** 3
 END;
 
--- Half the width of Student's 95% interval of a mean; NULL below five figures (`least`: fewer, for the
--- seeds of trainings, which are independent draws), and where they are all equal: an interval of no
--- width would be certain of what a few equal figures don't show.
-CREATE OR REPLACE MACRO student_half(figures, least := NULL) AS
-    CASE WHEN stddev_samp(figures) > 1e-12
-        AND (is_enough(count(figures)) OR count(figures) >= least)
+-- Half the width of Student's 95% interval of a mean; NULL below five figures, and where they are all
+-- equal: an interval of no width would be certain of what a few equal figures don't show.
+CREATE OR REPLACE MACRO student_half(figures) AS
+    CASE WHEN stddev_samp(figures) > 1e-12 AND is_enough(count(figures))
         THEN t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
     END;
--- The end farther from 0 of Fieller's interval of a quotient of means, of their variances per figure
--- and their covariance; t_over_n is the square of the point of t over the number of figures.
-CREATE OR REPLACE MACRO fieller_bound(mean_a, mean_b, var_a, var_b, cov_ab, t_over_n) AS
-    CASE WHEN mean_b ** 2 > t_over_n * var_b THEN (
-        abs(mean_a * mean_b - t_over_n * cov_ab) + sqrt(greatest(0,
-            (mean_a * mean_b - t_over_n * cov_ab) ** 2
-            - (mean_a ** 2 - t_over_n * var_a) * (mean_b ** 2 - t_over_n * var_b)
-        ))
-    ) / (mean_b ** 2 - t_over_n * var_b) END;
--- The smallest bound that figures support for the size of their mean, at 5% by two one-sided t tests
--- (TOST; Schuirmann 1987): Student's 90% interval lies within -bound and bound. NULL as above.
-CREATE OR REPLACE MACRO size_bound(figures) AS
-    CASE WHEN stddev_samp(figures) > 1e-12
-        THEN abs(avg(figures)) + t95(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
-    END;
--- The same for the quotient of two means of paired figures (Fieller 1954; TOST of a quotient: Hauschke
--- et al. 1999). NULL where the 90% interval of the mean below the line contains 0.
-CREATE OR REPLACE MACRO quotient_bound(figures, of_figures) AS fieller_bound(
-    avg(figures), avg(of_figures), var_samp(figures), var_samp(of_figures),
-    covar_samp(figures, of_figures), t95(count(figures) - 1) ** 2 / count(figures)
-);
 -- The largest change that there can be of a measure in percentage points; others have none.
 CREATE OR REPLACE MACRO most_points(of_measure) AS
     CASE of_measure WHEN 'us' THEN 100 WHEN 'pd' THEN 200 ELSE 'infinity'::DOUBLE END;

@@ -13,17 +13,11 @@ END;
 -- side has nearby has neither, and its interval is infinite at one end. lean_bound_nats is the bound
 -- of the interval nearer 0: 0 when the interval contains 0. Sort by it to list the words that lean
 -- most, since a word seen once has a wide interval and can't come first by chance. Words without a
--- row of `word_bound`, those of the contrast itself, of sums over a list's pairs and of older or
--- imported corpora, have leans from `word_delta` alone: lean_nats is delta_nats, with the interval of
--- its standard error. Imported deltas have none: their interval is NULL and lean_bound_nats is
--- delta_nats; 0 for contrasts `...-by-word`, which older versions made.
+-- row of `word_bound`, those of the contrast itself, of sums over a list's pairs and of imported
+-- corpora, have leans from `word_delta` alone: lean_nats is delta_nats, with the interval of its
+-- standard error. Imported deltas have none: their interval is NULL and lean_bound_nats is delta_nats.
 CREATE OR REPLACE VIEW word_lean AS
-SELECT
-    *,
-    CASE
-        WHEN lean_nats_low IS NULL AND contrast LIKE '%-by-word' THEN 0
-        ELSE bound_nearer_zero(lean_nats, lean_nats_low, lean_nats_high)
-    END AS lean_bound_nats
+SELECT *, bound_nearer_zero(lean_nats, lean_nats_low, lean_nats_high) AS lean_bound_nats
 FROM (
     SELECT b.*, d.n_defined, d.delta_nats, d.delta_nats_se
     FROM word_bound AS b LEFT JOIN word_delta AS d USING (corpus, contrast, word)

@@ -1,6 +1,6 @@
 -- grain: model_key
 -- Models as they are compared with each other: those that score log-likelihoods, without adapters,
--- quantised models, checkpoints and counted n-grams.
+-- quantised models, models of an earlier training step and counted n-grams.
 CREATE OR REPLACE VIEW plain_model AS
 FROM model
 WHERE adapter IS NULL AND quantisation IS NULL AND step IS NULL

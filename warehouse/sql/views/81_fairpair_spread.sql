@@ -1,13 +1,13 @@
 -- grain: as fairpair_set with subset `all`, sets of two prompts or more
 -- Student's 95% intervals of the means B, V_pg and V_gp in fairpair_set, over occupations or topics of
 -- the prompts where they have any, else over prompts (`clustered`); NULL ends where all prompts have
--- the same. texts is `whole` in rows older than the column.
+-- the same.
 CREATE OR REPLACE VIEW fairpair_spread AS
 WITH figure AS (
     SELECT
         {
             'probe_set': probe_set, 'model_key': model_key, 'sampling_key': sampling_key,
-            'perturber': perturber, 'phi': phi, 'texts': coalesce(texts, 'whole'),
+            'perturber': perturber, 'phi': phi, 'texts': texts,
             'n_folds': n_folds, 'side': side, 'subset': 'all'
         } AS whose,
         cluster_1, NULL::VARCHAR AS cluster_2, NULL::VARCHAR AS stratum, 1 AS denominator,
