@@ -178,7 +178,7 @@ def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path
     import_benchmark(store, "ages", tmp_path / "ages.csv", "r1", how)
     first = export(store, "ages", tmp_path / "first")
     other = Store.open(tmp_path / "other")
-    import_benchmark(other, "theirs", first.paths[1], "r2")
+    import_benchmark(other, "theirs", tmp_path / "first", "r2")  # a folder, as it was written
     pairs = [s.read("benchmark_pair").sort_by("pair_id") for s in (store, other)]
     for column in ("item_id", "sentence_a", "sentence_b", "group_a", "group_b"):
         assert pairs[0][column] == pairs[1][column], column
@@ -201,6 +201,10 @@ def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path
         pq.write_table(table, tmp_path / "odd.parquet")
         with pytest.raises(BadInput, match=f"plumbline_facts.*{re.escape(problem)}"):
             import_benchmark(other, "odd", tmp_path / "odd.parquet", "r3")
+    table = pq.read_table(first.paths[1])
+    for name in ("part-1", "part-2"):
+        pq.write_table(table.append_column("of", pa.array([name])), tmp_path / f"{name}.parquet")
+    assert import_benchmark(other, "parts", tmp_path / "part-*.parquet", "r4").n_pairs == 2
 
 
 def test_a_constraint_leaves_out_pairs_that_follow_gender(store: Store, tmp_path: Path) -> None:

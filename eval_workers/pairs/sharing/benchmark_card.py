@@ -1,4 +1,4 @@
-"""What is shared of a benchmark: its pairs, with or without a constraint, and facts for a card."""
+"""What is shared of a benchmark: its pairs, constrained or not, and facts for a card."""
 
 from __future__ import annotations
 
@@ -245,9 +245,7 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
         for row in associations
     ]
     if not any(meets):
-        fix = (
-            f"`plumbline benchmark export {benchmark} --corpus {corpus} --eta` sets a larger limit"
-        )
+        fix = f"a larger --eta of `plumbline benchmark export {benchmark}` keeps more pairs"
         fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
         raise NothingKept(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
     return data.filter(pa.array(meets))

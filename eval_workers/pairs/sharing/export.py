@@ -59,7 +59,7 @@ def export(
 
     The pairs are those that metrics use, sorted by identifier: no unnatural pairs, and none beyond
     the constraint. `data.parquet` also holds the facts of the card, and `benchmark import` of that
-    file reads them. Tasks that an earlier export left in the folder are deleted.
+    file reads them. Tasks of an earlier export are deleted.
     lm-evaluation-harness scores each whole sentence after BOS, so its log-likelihoods are equal to
     those of ``plumbline score``.
 

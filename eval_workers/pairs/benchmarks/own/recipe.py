@@ -45,6 +45,7 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow.parquet as pq
 from pydantic import AfterValidator, Field
 
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import open_file
 from plumbline.warehouse.plugins import Registry
@@ -201,18 +202,17 @@ class Recipe:
         return replace(self, columns=columns)
 
 
-def facts_in(path: Path) -> dict[str, str]:
-    """The facts in a Parquet file that `benchmark export` wrote; none in any other file.
+def facts_in(source: Path) -> dict[str, str]:
+    """The facts in a file of `benchmark export`; none in any other.
 
     Raises ``BadInput`` for facts that a recipe could not state.
     """
-    if path.suffix != ".parquet":
+    path, *others = files_of(source)
+    if others or path.suffix != ".parquet":
         return {}
     with open_file(path) as raw, pq.ParquetFile(raw) as file:
-        text = (file.schema_arrow.metadata or {}).get(IN_PARQUET)
-    if text is None:
-        return {}
-    where = f"{path}, metadata {IN_PARQUET.decode()}"
+        text = (file.schema_arrow.metadata or {}).get(IN_PARQUET, b"{}")
+    where = f"{path}, plumbline_facts"
     try:
         facts = json.loads(text)
     except ValueError as e:
