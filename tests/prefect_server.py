@@ -41,7 +41,14 @@ class Place:
             time.sleep(0.2)
 
     def get(self, path: str) -> Any:
-        return self.ask("GET", path).raise_for_status().json()
+        """What is at a path; asked again by a server that a busy machine kept from answering."""
+        deadline = time.monotonic() + 300
+        while True:
+            try:
+                return self.ask("GET", path).raise_for_status().json()
+            except httpx.TimeoutException:
+                if time.monotonic() > deadline:
+                    raise
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self.ask("POST", path, body).raise_for_status().json()
