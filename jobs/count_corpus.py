@@ -28,24 +28,12 @@ from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 
 #: Value of ``targets`` instead of a word list's name: every kept word is a target.
 ALL = "all"
-
-#: Tables computed from a corpus's counts, dropped when these change.
-DERIVED = (
-    "word_association",
-    "word_delta",
-    "word_bound",
-    "pair_association",
-    "vocabulary",
-    "seed_word",
-    *ANSWERS,
-)
 
 
 class CountingEngine(Protocol):
@@ -278,8 +266,6 @@ class _Merge:
         dropped = _added_lists(store, request.corpus)
         row = _corpus_row(request, ledgers, n_kept, pruned, self.run_id)
         with store.together(self.run_id, "corpus count"):
-            for table in DERIVED:
-                store.drop(table, self.partition)
             store.drop("reject", {"stage": "import", "subject": request.corpus})
             store.commit(words)
             store.commit(pairs)

@@ -208,25 +208,24 @@ def test_an_added_list_drops_nothing_that_was_made(
     count_corpus(store, CountRequest("c", shards[:2], targets="she-he"))
     mine = tmp_path / "mine.toml"
     associate(store, "c", word_list(mine, ("queen", "king")))
-    made = [
-        association("b", pair, 0.5) | {"contrast": contrast, "corpus": "c"}
-        for pair in "12"
-        for contrast in ("she/he", "queen/king")
-    ]
-    fill(store, "pair_association", made)
     for contrast in ("she/he", "queen/king"):
+        key = {"contrast": contrast, "corpus": "c"}
+        made = [association("b", pair, 0.5) | key for pair in "12"]
+        fill(store, "pair_association", made, contrast)
         select_seed_words(store, "c", 5, contrast=contrast)
     n_seeds = store.read("seed_word", corpus="c").num_rows
     listed = word_list(tmp_path / "nobles.toml", ("nurse", "tea"))
-    assert associate(store, "c", listed).dropped == {"pair_association": {}, "seed_word": {}}
+    associate(store, "c", listed)
+    assert not store.snapshot().out_of_date
     assert store.read("pair_association", corpus="c").num_rows == 4
     assert store.read("seed_word", corpus="c").num_rows == n_seeds
     # What another list of the name no longer has is dropped, and no more.
-    done = associate(store, "c", word_list(mine, ("queen", "tea")))
-    assert done.dropped["pair_association"] == {"queen/king": 2}
-    left = [store.read(table, corpus="c") for table in done.dropped]
+    associate(store, "c", word_list(mine, ("queen", "tea")))
+    assert store.snapshot().out_of_date["pair_association/corpus=c/benchmark=b"] == 2
+    left = [store.read(table, corpus="c") for table in ("pair_association", "seed_word")]
     assert {name for rows in left for name in rows["contrast"].to_pylist()} == {"she/he"}
-    fill(store, "pair_association", made[:1], "she/he")  # as `constrain` does, in their place
+    made = [association("b", "1", 0.5) | {"corpus": "c"}]
+    fill(store, "pair_association", made, "she/he")  # as `constrain` does, in their place
     assert store.read("pair_association", corpus="c").num_rows == 1
 
 

@@ -53,6 +53,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection
             for i, (w, _) in enumerate(words)
         ],
     )
+    fill(store, "word_delta", [delta(w, d) for w, d in zip(WORDS, DELTAS, strict=True)])
     rows = [association("b", f"{i:02}", d) | {"max_pmi_word": w} for i, (w, d) in enumerate(words)]
     rows[0] |= {"max_pmi_nats": None, "max_pmi_word": None, "n_words_defined": 0}
     fill(store, "pair_association", rows)
@@ -62,7 +63,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection
     for model, ratios in (("follows", followed), ("halves", halved)):
         rows = [score("b", f"{i:02}", r, model) for i, r in enumerate(ratios)]
         fill(store, "pair_score", rows)
-    fill(store, "word_delta", [delta(w, d) for w, d in zip(WORDS, DELTAS, strict=True)])
     reject = {
         "stage": "benchmark",
         "subject": "b",

@@ -40,22 +40,17 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
-#: Tables computed from deltas, with the columns that have one value in each published unit.
-_FROM_DELTAS = {"pair_association": ("benchmark", "contrast"), "seed_word": ("contrast", "seed")}
-
 
 @dataclass(frozen=True)
 class Associated:
     """Numbers of rows written to ``word_association``, ``word_delta`` and ``word_bound``.
 
-    ``dropped``: numbers of rows dropped because their deltas changed, by table and contrast.
     ``gone``: contrasts that had deltas but are no longer computed. ``rare``: words of the added
     list that don't occur or were pruned. ``n_weighted``: words of the corpus that have a weight in
     the file of weights; ``None`` without a file.
@@ -65,7 +60,6 @@ class Associated:
     n_deltas: int
     n_bounds: int
     contrasts: tuple[str, ...]
-    dropped: dict[str, dict[str, int]]
     gone: tuple[str, ...]
     rare: tuple[str, ...] = ()
     n_weighted: int | None = None
@@ -110,9 +104,8 @@ def associate(
     Each pair of the corpus's :func:`usable_lists` is a contrast. A list with ``has_mean`` adds two:
     the mean over its pairs, under the list's name, and their sum ``NAME-sum`` (UnStereoEval,
     App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0; deltas that
-    were imported without counts (:func:`uncounted`) stay.
-    ``word_bound`` has no sums, see ``bound_rows``. A contrast whose deltas changed loses its MaxPMI
-    and seed words. A contrast whose pairs changed loses its answers of `why`.
+    were imported without counts (:func:`uncounted`) stay. ``word_bound`` has no sums, see
+    ``bound_rows``.
 
     Args:
         targets: name or path of a word list to add to the corpus; co-occurrences with its words are
@@ -133,7 +126,6 @@ def associate(
     if row["n_pairs"] is None:
         raise UsageProblem(f"corpus {corpus!r}", "was imported without counts to associate")
     weights = WordWeights.read(word_weights) if word_weights else None
-    before = contrasts_of(store, row)
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
     lists, words = usable_lists(counted), targets_of(counted)
     config = {"corpus": corpus, "lists": sorted(lists)}
@@ -173,21 +165,10 @@ def associate(
 
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         where = {"corpus": corpus}
-        made = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
-        changed = {name for n_of in made.values() for name in n_of}
-        changed -= {
-            name
-            for name in changed & all_contrasts.keys()
-            if _is_unchanged(store, corpus, name, deltas_of(name))
-        }
-        dropped = {t: {x: n for x, n in n_of.items() if x in changed} for t, n_of in made.items()}
-        gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in all_contrasts)
-        stale = [name for name, pairs in before.items() if by_name.get(name) != pairs]
+        text = "SELECT DISTINCT contrast FROM word_delta WHERE corpus = $corpus"
+        earlier = {r["contrast"] for r in query_rows(store.root, text, where)}
+        gone = tuple(sorted(earlier - all_contrasts.keys()))
         with store.together(run_id, "corpus associate"):
-            _drop_answers(store, corpus, stale, run_id)
-            for table, n_of in dropped.items():
-                if n_of:
-                    _drop_made(store, table, corpus, [*n_of], run_id)
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)
@@ -210,52 +191,12 @@ def associate(
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
-    return Associated(*n_rows, tuple(all_contrasts), dropped, gone, rare, n_weighted)
+    return Associated(*n_rows, tuple(all_contrasts), gone, rare, n_weighted)
 
 
 def uncounted(store: Store, corpus: str) -> pa.Table:
     """The corpus's rows of ``word_delta`` that were imported without counts."""
     return store.read("word_delta", ds.field("n_pair_f").is_null(), corpus=corpus)
-
-
-def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: str) -> None:
-    """Drop the corpus's stored answers of `why` about these contrasts."""
-    for table in ANSWERS if contrasts else ():
-        rows = store.read(table, corpus=corpus)
-        is_stale = pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))
-        if pc.any(is_stale).as_py():
-            store.replace(table, rows.filter(pc.invert(is_stale)), {"corpus": corpus}, run_id)
-
-
-def _is_unchanged(store: Store, corpus: str, contrast: str, rows: pa.Table) -> bool:
-    """True if these rows equal the stored deltas of a contrast."""
-    present = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
-    present = present.select(rows.column_names).cast(rows.schema)
-    is_same: bool = rows.sort_by("word").equals(present.sort_by("word"))
-    return is_same
-
-
-def _drop_made(
-    store: Store, table: str, corpus: str, contrasts: Sequence[str], run_id: str
-) -> None:
-    """Drop a corpus's rows of these contrasts from a table of ``_FROM_DELTAS``."""
-    rows = store.read(table, corpus=corpus)
-    rows = rows.filter(pc.invert(pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))))
-    store.drop(table, {"corpus": corpus})
-    by = _FROM_DELTAS[table]
-    for key in rows.select(by).group_by(by).aggregate([]).to_pylist():
-        unit_rows = rows.filter(
-            pc.and_(*(pc.equal(rows[name], value) for name, value in key.items()))
-        )
-        key.pop("benchmark", None)  # part of the partition's key, not of the unit's name
-        store.publish(table, unit_rows, unit=" ".join(map(str, key.values())), run_id=run_id)
-
-
-def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:
-    text = (
-        f"SELECT contrast, count(*) AS n FROM {table} WHERE corpus = $corpus GROUP BY 1 ORDER BY 1"
-    )
-    return {r["contrast"]: r["n"] for r in query_rows(store.root, text, {"corpus": corpus})}
 
 
 def rows_of(staged: Staged) -> pa.Table:

@@ -33,8 +33,7 @@ LIST = "gendered-released"
 #: How the release counted, as far as the paper says; a token of the Pile has about 1.66 pairs, so a
 #: co-occurrence isn't counted in each window that holds it, as by the rule `windows`.
 RULE, WINDOW = "pairs", 10
-#: Tables that only a corpus with counts has.
-OF_COUNTS = ("pair_count", "word_list", "word_association", "word_bound")
+
 _FILE = "pmi_file_w_counts.csv"
 _COLUMNS = ("word", "pmi_diff", "counts", "freq")
 _INT64_MAX = 2**63 - 1
@@ -81,8 +80,7 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
 
     The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
     that more than half of the usable rows share. Rows that imply another total, or can't be used
-    for another reason, are rejected. Importing the same file again changes only the run. If a delta
-    or count changes, the old MaxPMI, vocabulary and seed words are dropped.
+    for another reason, are rejected. Importing the same file again changes only the run.
 
     Args:
         path: the table, plain or gzipped, or a directory that holds it or holds ``data/`` with it.
@@ -262,7 +260,8 @@ def _write(
         fixed = {name: [value] * len(counts.word) for name, value in {**partition, **rule}.items()}
         new |= {"pair_count": pa.table({**fixed, **columns}), "word_list": listed.rows(corpus)}
     else:
-        new |= {table: [] for table in OF_COUNTS}
+        new |= {"pair_count": [], "word_list": []}
+    # The deltas of counted words are computed afterwards: they don't go if nothing changes.
     is_new = any(
         not cast(TABLES[name], rows).equals(
             uncounted(store, corpus) if name == "word_delta" else store.read(name, **partition)
@@ -273,6 +272,4 @@ def _write(
         for name, rows in new.items() if is_new else ():
             store.replace(name, rows, partition, run_id)
         store.replace("reject", rejected, key, run_id)
-        for name in ("pair_association", "vocabulary", "seed_word") if is_new else ():
-            store.drop(name, partition)
         store.publish("corpus", [row], unit="corpus", run_id=run_id)

@@ -389,9 +389,11 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     if store is None or not command.records:
         return command.run(Context(store, "", stages))
     from plumbline.warehouse.storage.compaction import clear_killed
+    from plumbline.warehouse.storage.out_of_date import to_make_again
     from plumbline.warehouse.storage.run_records import recorded
 
     name, values = name_of(type(command)), values_of(command)
+    before = store.snapshot().out_of_date
     done: Done | None = None
     clear_killed(store, name)
     try:
@@ -402,7 +404,8 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     except Exception:
         if done is None or done.failed is None:
             raise
-    return done
+    deleted = to_make_again(store.snapshot().out_of_date, before)
+    return dataclasses.replace(done, said=[*done.said, *(WARNING + line for line in deleted)])
 
 
 def values_of(command: Command) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import WARNING, On, Row, planned
+from plumbline.pipelines.command.base import On, Row, planned
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 
@@ -77,20 +77,9 @@ def shard_row(path: Path, partials: Path | None) -> Row:
 
 
 def missing_rows(command: CorpusName, done: Associated) -> Iterator[str]:
-    """Lines on words without rows, contrasts that lost theirs, and rows dropped elsewhere."""
+    """Lines on words without rows, and on contrasts that lost theirs."""
     if done.rare:
         words = ", ".join(done.rare)
         yield f"No rows: {words} (not in the corpus, or rarer than the corpus's --min-count)"
     if done.gone:
         yield f"Contrasts that no longer have rows: {', '.join(done.gone)}"
-    commands = {
-        "pair_association": command.line("benchmark constrain --benchmark NAME"),
-        "seed_word": command.line("corpus words"),
-    }
-    for table, n_rows in done.dropped.items():
-        if n_rows:
-            n, contrasts = sum(n_rows.values()), ", ".join(n_rows)
-            yield (
-                f"{WARNING}dropped {n:,} rows of `{table}` ({contrasts}), whose deltas changed; "
-                f"make them again, contrast by contrast (--contrast), with: {commands[table]}"
-            )

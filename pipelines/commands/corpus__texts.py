@@ -93,13 +93,14 @@ class CorpusImport(CorpusName, Command):
     ]
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.ingest.released_statistics import OF_COUNTS, import_statistics
+        from plumbline.jobs.ingest.released_statistics import import_statistics
 
         done = import_statistics(context.store, self.corpus, self.file, context.run_id)
-        with_counts = OF_COUNTS if done.n_counted is not None else ()
+        of_counts = "pair_count", "word_list", "word_association", "word_bound"
         return Done(
             rows=[asdict(done)],
-            wrote=("word_count", "word_delta", "corpus", "reject", *with_counts),
+            wrote=("word_count", "word_delta", "corpus", "reject")
+            + (() if done.n_counted is None else of_counts),
             next=self.line("benchmark constrain --benchmark winobias"),
             **self.rows_of("word_delta"),
         )

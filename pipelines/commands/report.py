@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
@@ -72,13 +72,15 @@ class Report(Narrowed, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.write import write_report
+        from plumbline.warehouse.storage.out_of_date import to_make_again
 
         store = context.store
         read = store if self.at is None else store.pinned(version_of(store, self.at))
         page = write_report(read, self.out, about=self.about)
         n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
         said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
-        return Done(said=[said], files=[str(page)])
+        stale = [WARNING + line for line in to_make_again(read.snapshot().out_of_date)]
+        return Done(said=[said, *stale], files=[str(page)])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
-from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
 from plumbline.pipelines.sql.result_output import write_result
 from plumbline.pipelines.sql.shell import (
@@ -24,10 +24,11 @@ from plumbline.pipelines.sql.shell import (
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.query.connection import connect, init_sql
+from plumbline.warehouse.query.connection import connect, init_sql, tables_of
 from plumbline.warehouse.query.guard import UnknownName, last_statement, lock, one_line
 from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
-from plumbline.warehouse.text.escape import sql_text
+from plumbline.warehouse.storage.out_of_date import table_of, to_make_again
+from plumbline.warehouse.text.escape import say, sql_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -115,6 +116,11 @@ class Sql(Command):
         """Answer the query, or open the shell, on the views that ``text`` names (None: all)."""
         connection, console = connect(store, text), Console(highlight=False)
         lock(connection)
+        if self.query:
+            names = {table.name for table in tables_of(self.query)}
+            stale = {k: n for k, n in store.snapshot().out_of_date.items() if table_of(k) in names}
+            for line in to_make_again(stale):
+                say(f"{WARNING}{line}", err=True)
         if self.form() != "table":
             return self._written(connection)
         if self.query:

@@ -17,6 +17,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage import check, compaction, log, versions
 from plumbline.warehouse.storage.opening import version_of
+from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -50,11 +51,12 @@ class Check(Command):
             faults = check.check(context.store, since=after, update=update)
         rows: list[Row] = [{**asdict(fault), "path": str(fault.path)} for fault in faults]
         rows += _ledger_problems(context.store)
+        stale = to_make_again(context.store.snapshot().out_of_date)
         if not rows:
-            return Done(said=[f"{self.warehouse}: no problems"])
+            return Done(said=[f"{self.warehouse}: no problems", *stale])
         n = f"{len(rows)} problem{'' if len(rows) == 1 else 's'}"
         failed = BadInput(f"warehouse {self.warehouse}", f"has {n}", "see the fix of each")
-        return Done(rows=rows, failed=failed)
+        return Done(rows=rows, said=stale, failed=failed)
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:

@@ -114,6 +114,15 @@ def _views() -> list[str]:
     return [sql(name).strip() for name in sql_names("views")]
 
 
+def tables_of(text: str) -> list[Table]:
+    """The tables that a query reads, also through views.
+
+    >>> [table.name for table in tables_of("SELECT word FROM word_bound")]
+    ['word_bound']
+    """
+    return _needed(text, _read)[1]
+
+
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
     """A line with the first empty tables of a query and the commands that fill them, or "".
 
@@ -126,7 +135,7 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
         return ""
     empty = [
         f"{table.name}: {table.how_filled}"
-        for table in _needed(text, _read)[1]
+        for table in tables_of(text)
         if connection.execute(f'SELECT 1 FROM "{table.name}" LIMIT 1').fetchone() is None
     ]
     return f"No rows yet in {'; '.join(empty[:_UNFILLED])}" if empty else ""

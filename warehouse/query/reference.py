@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.query.connection import sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.text.escape import markdown_row
 
 _GRAIN = "-- grain: "
@@ -89,14 +91,38 @@ def _comment(text: str) -> tuple[list[str], str]:
     return [line[2:].strip() for line in lines[:n]], "\n".join(lines[n:])
 
 
+def _made_from(table: Table) -> str:
+    origins = [
+        f"`{o.table}`{f' ({names(o.columns)})' if o.columns else ''} by {names(o.by)}"
+        for o in table.made_from
+    ]
+    return f" Made from {' and '.join(origins)}." if origins else ""
+
+
+def names(columns: Iterable[str]) -> str:
+    """Names of columns or tables as Markdown.
+
+    >>> names(["corpus", "word"])
+    '`corpus`, `word`'
+    """
+    return ", ".join(f"`{column}`" for column in columns)
+
+
+def _graph_markdown() -> str:
+    made: dict[str, list[str]] = {}
+    for table in TABLES.values():
+        for origin in table.made_from:
+            made.setdefault(origin.table, []).append(table.name)
+    return "\n".join(f"- `{name}` -> {names(tables)}" for name, tables in made.items())
+
+
 def _tables_markdown() -> str:
     lines: list[str] = []
     for table in TABLES.values():
-        parts = ", ".join(f"`{p}`" for p in table.partitions) or "none"
-        keys = ", ".join(f"`{k}`" for k in table.key)
+        parts, keys = names(table.partitions) or "none", names(table.key)
         lines += [f"## `{table.name}`", "", table.description, ""]
         about = f"Key: {keys}. Partitions: {parts}. Written by {table.how_filled}."
-        lines += [about, "", *_COLUMN_HEADER]
+        lines += [about + _made_from(table), "", *_COLUMN_HEADER]
         for c in table.columns:
             kind = f"{c.type}{', may be NULL' if c.nullable else ''}"
             lines.append(markdown_row(f"`{c.name}`", kind, c.unit, c.description))
@@ -128,12 +154,13 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """A page with its marks ``tables``, ``reference`` and ``questions`` filled anew.
+    """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled anew.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     13
     """
     generators = {
+        "graph": _graph_markdown,
         "tables": _tables_markdown,
         "reference": _reference_markdown,
         "questions": _questions_markdown,

@@ -61,17 +61,31 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Rows of another table from which rows are made: those with equal values in columns ``by``.
+
+    ``columns``: the only columns that matter; empty if all matter.
+    """
+
+    table: str
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Table:
     """One table: columns, the key that is unique over all files, and the partition columns.
 
     ``partitions`` name the directories above a file. Their columns are also in the file: so each
     file is self-contained. ``filled_by``: the command, without ``plumbline``, that writes
     the first rows, and after a comma what the command needs; or ``any command ...``.
+    ``made_from``: rows are deleted when the rows that they were made from change.
     """
 
     name: str
     description: str
     filled_by: str
+    made_from: tuple[Origin, ...]
     key: tuple[str, ...]
     partitions: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -98,10 +112,11 @@ class Table:
 def tables(text: str) -> tuple[Table, ...]:
     """Tables from their compact notation, in which empty lines separate them.
 
-    Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then ``key: PARTITIONS / FURTHER COLUMNS``,
-    then its columns, one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that
-    may be NULL. Several names, separated by commas, share the rest of the line. A line of names
-    alone stands for columns of ``_SHARED``.
+    Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then perhaps ``from: TABLE by COLUMNS [of
+    COLUMNS]; ...`` (see ``Origin``), then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns,
+    one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that may be NULL.
+    Several names, separated by commas, share the rest of the line. A line of names alone stands for
+    columns of ``_SHARED``.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)
@@ -113,12 +128,21 @@ def tables(text: str) -> tuple[Table, ...]:
 
 def _table(text: str) -> Table:
     about, _, rest = text.partition("\nby: ")
-    filled_by, _, rest = rest.partition("\nkey: ")
+    command, _, rest = rest.partition("\nkey: ")
+    filled_by, _, origins = command.partition("\nfrom: ")
     name, _, description = " ".join(about.split()).partition(": ")
     key, *lines = rest.splitlines()
     partitions, further = map(str.split, key.split("/"))
     columns = tuple(column for line in lines for column in _columns(line.strip()))
-    return Table(name, description, filled_by, (*partitions, *further), tuple(partitions), columns)
+    made_from = tuple(_origin(text) for text in origins.split(";") if text)
+    key_columns = (*partitions, *further)
+    return Table(name, description, filled_by, made_from, key_columns, tuple(partitions), columns)
+
+
+def _origin(text: str) -> Origin:
+    table, _, rest = text.partition(" by ")
+    by, _, columns = rest.partition(" of ")
+    return Origin(table.strip(), tuple(by.split()), tuple(columns.split()))
 
 
 def _columns(line: str) -> list[Column]:

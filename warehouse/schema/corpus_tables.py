@@ -111,6 +111,7 @@ key: corpus / word target
 
 word_association: PMI of every word with every target it occurs with, and the counts behind it.
 by: corpus associate
+from: word_count by corpus; pair_count by corpus
 key: corpus / word target
     corpus word
     target: text -- target word
@@ -122,6 +123,7 @@ key: corpus / word target
 
 word_delta: Lean of every word: PMI with the first minus PMI with the second word of a contrast.
 by: corpus associate
+from: word_count by corpus; pair_count by corpus
 key: corpus / contrast word
     corpus
     contrast: text -- a pair such as `she/he`; a list, `gendered` (mean) or `gendered-sum` (Eq. 4)
@@ -135,6 +137,7 @@ key: corpus / contrast word
 word_bound: Interval of the lean of every word that co-occurs with a contrast, also of words without
 a delta, which co-occur with one side only. The contrast's own words have no rows.
 by: corpus associate
+from: word_count by corpus; pair_count by corpus
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
@@ -147,6 +150,7 @@ key: corpus / contrast word
 
 vocabulary: Candidate seed words: each word of a corpus, with the reason why it is one or not.
 by: corpus vocabulary
+from: word_count by corpus
 key: corpus / word
     corpus word
     n_word: int [tokens] -- occurrences of the word
@@ -159,6 +163,7 @@ key: corpus / word
 
 seed_word: Words sampled among those that lean least, to write sentences around.
 by: corpus words
+from: vocabulary by corpus; word_delta by corpus contrast
 key: corpus / contrast seed word
     corpus contrast
     seed: int -- seed of the sample; samples of other seeds are kept

@@ -7,6 +7,7 @@ from plumbline.warehouse.schema.columns import tables
 TABLES = tables("""
 word_evidence: One row per word asked about: its lean with an interval over documents or sources.
 by: why
+from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
@@ -30,6 +31,7 @@ key: corpus / contrast word
 
 word_copies: The lean of a word if copies of a document, or also near copies, count once.
 by: why WORD
+from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word counted
     corpus contrast word
     counted: text -- `copies once`: same kept tokens; `near copies once`: 5-word Jaccard >= 0.5
@@ -41,6 +43,7 @@ key: corpus / contrast word counted
 
 word_source: The lean of a word in the documents of a source, and in all others.
 by: why
+from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word source
     corpus contrast word
     source: text -- value of `corpus.source_field`; `(none)`; `other`: too long, or after 1,000
@@ -55,6 +58,7 @@ key: corpus / contrast word source
 
 word_collocate: Words around a word, with log odds: first side against second; at most 20 for each.
 by: why WORD
+from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word collocate
     corpus contrast word
     collocate: text -- word less than a window from an occurrence that is near a side
@@ -67,6 +71,7 @@ key: corpus / contrast word collocate
 
 word_snippet: A sample of the occurrences of a word near each side of a contrast, with their text.
 by: why
+from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word side place
     corpus contrast word
     side: text -- `a` or `b`, the near side

@@ -19,6 +19,8 @@ _WHOSE = f"""    probe_set model_key sampling_key
 TABLES = tables(f"""
 fairpair_prompt: FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interval and test.
 by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
 key: {_KEY} prompt_id
 {_WHOSE}
     prompt_id
@@ -35,6 +37,8 @@ key: {_KEY} prompt_id
 
 fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
 by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
 key: {_KEY} subset
 {_WHOSE}
     subset: text -- the prompts: `all`, or those of one value, such as `axis = gender`
@@ -53,6 +57,8 @@ key: {_KEY} subset
 
 fairpair_convergence: B, V and F of a set from fewer samples or with other numbers of folds.
 by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
 key: {_KEY} n_samples quantity
 {_WHOSE}
     n_samples: int [samples] -- drawn from each group; with folds the largest number of a prompt
@@ -66,6 +72,8 @@ key: {_KEY} n_samples quantity
 
 fairpair_calibration: FairPair under the null: between halves of each prompt's g(p(x)) or g(x).
 by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
 key: {_KEY} split
 {_WHOSE}
     split: int -- number, from 0, of the random split of each prompt's g(p(x)) or g(x)

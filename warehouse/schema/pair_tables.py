@@ -62,6 +62,8 @@ key: benchmark / position
 
 pair_association: MaxPMI of each pair against a corpus: the largest lean among the template's words.
 by: benchmark constrain
+from: word_delta by corpus contrast;
+    benchmark_pair by benchmark pair_id of template sentence_a sentence_b
 key: corpus benchmark / contrast pair_id
     corpus contrast benchmark pair_id
     max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL without a delta that counts
@@ -89,6 +91,7 @@ key: benchmark rater / pair_id question
 
 rating_agreement: Agreement of raters: Krippendorff's alpha per question, also without each rater.
 by: benchmark import-ratings
+from: rating by benchmark
 key: benchmark / design question without_rater
     benchmark
     design: text? -- how pairs were drawn, as in `rating`

@@ -48,6 +48,7 @@ key: model /
 
 pair_score: Log-probability of both sentences of a pair under a model, one row per model and pair.
 by: score
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b baseline_a baseline_b
 key: benchmark model_key / pair_id
     model_key model benchmark pair_id
     text_id: text -- hash of both sentences, and of those of the pair's baseline, as scored
@@ -58,6 +59,7 @@ key: benchmark model_key / pair_id
 
 token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
 by: score --per-token
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b baseline_a baseline_b
 key: benchmark model_key / pair_id side position
     model_key benchmark pair_id
     text_id: text -- hash of both sentences as scored, as in `pair_score`
@@ -70,6 +72,8 @@ key: benchmark model_key / pair_id side position
 
 metric_value: Metrics in long form, each with its interval and the options that defined it.
 by: measure
+from: benchmark_pair by benchmark; pair_score by benchmark model_key;
+    pair_association by benchmark corpus contrast
 key: benchmark / metric model_key groups corpus contrast subset options
     metric: text -- `us`, `pd`, `aufc`, `gap`, `slope`, `correlation`, ...
     model_key: text -- scoring identity; empty when no model is involved
@@ -96,6 +100,7 @@ key: benchmark / metric model_key groups corpus contrast subset options
 
 model_rank: Ranks of models on a benchmark, with intervals for all models together.
 by: measure, for benchmarks that two models or more scored
+from: benchmark_pair by benchmark; pair_score by benchmark
 key: benchmark / metric groups model_key
     benchmark
     groups: text -- groups of the pairs, such as `female/male`
@@ -111,6 +116,7 @@ key: benchmark / metric groups model_key
 
 benchmark_power: The smallest effect that a benchmark detects with 80% power, given its scores.
 by: measure
+from: benchmark_pair by benchmark; pair_score by benchmark
 key: benchmark / measure groups
     benchmark
     groups: text -- groups of the pairs, such as `female/male`
@@ -127,6 +133,8 @@ key: benchmark / measure groups
 
 control: Tests of whether a predictor of a model's log ratios adds to the other predictors.
 by: measure, where a model and an n-gram of the corpus (train --preset 5gram) scored pairs of words
+from: benchmark_pair by benchmark; pair_score by benchmark;
+    pair_association by benchmark corpus contrast
 key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     subset: text -- form of the lean, as in view `fit_point`
     model_key model benchmark
@@ -147,6 +155,7 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
 
 pair_choice: Sentences that served models chose from pairs, one row per request; not part of US, PD.
 by: score choose
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
 key: benchmark model_key setting / pair_id shown_first ask
     benchmark model_key model
     setting: text -- hash of wordings, temperature and the limit of the reply

@@ -71,6 +71,11 @@ class File:
         """Number of rows of all units."""
         return sum(unit.n_rows for unit in self.units)
 
+    @property
+    def directory(self) -> str:
+        """Directory of the file's partition."""
+        return self.path.rpartition("/")[0]
+
     @classmethod
     def of(cls, table: str, values: Mapping[str, Any]) -> File:
         """A file from its entry in a manifest. Raises ``ValueError`` for an invalid entry."""
@@ -327,7 +332,11 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A warehouse as of one commit. ``tables`` maps each table with rows to its manifest's name."""
+    """A warehouse as of one commit. ``tables`` maps each table with rows to its manifest's name.
+
+    ``out_of_date``: number of rows that were deleted because what they were made from changed, by
+    the directory of their partition, until rows are written there again.
+    """
 
     place: Place
     version: int
@@ -336,6 +345,7 @@ class Snapshot:
     about: str
     tables: Mapping[str, str]
     leases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    out_of_date: Mapping[str, int] = field(default_factory=dict)
 
     def manifest(self, table: str) -> Manifest:
         """The manifest of a table; empty if the table never had rows.
@@ -419,6 +429,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         if any("/" in name for name in tables.values()):
             raise ValueError("the name of a manifest holds a slash")
         leases = {str(name): dict(lease) for name, lease in values["leases"].items()}
+        out_of_date = {str(where): int(n) for where, n in values["out_of_date"].items()}
         return Snapshot(
             place,
             number,
@@ -427,6 +438,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
             str(values["about"]),
             tables,
             leases,
+            out_of_date,
         )
 
     try:
@@ -456,6 +468,9 @@ class Draft:
     def __init__(self, base: Snapshot) -> None:
         self.base = base
         self.leases = dict(base.leases)
+        self.out_of_date = dict(base.out_of_date)
+        #: Paths of files whose rows this draft's change wrote.
+        self._new: set[str] = set()
         self._listings: dict[str, Listing] = {}
         self._replaced: set[str] = set()
 
@@ -476,9 +491,30 @@ class Draft:
         """Files of a partition that hold rows of a unit."""
         return self._listing(table).of_unit(partition_values(table, partition), unit)
 
-    def swap(self, table: str, old: Iterable[File], new: Iterable[File]) -> None:
-        """Remove files from a table, and append others."""
-        self._listing(table).swap(old, new)
+    def old_files(self, table: str) -> list[File]:
+        """Files with rows that earlier commits wrote."""
+        return [file for file in self.files(table) if file.path not in self._new]
+
+    def changes(self, table: str) -> tuple[list[File], list[File]]:
+        """Files of a table that the draft removes, and files that it adds."""
+        if table not in self._listings:
+            return [], []
+        before, after = self.base.manifest(table).files, self._listings[table].files
+        paths = {f.path for f in before}, {f.path for f in after}
+        return (
+            [file for file in before if file.path not in paths[1]],
+            [file for file in after if file.path not in paths[0]],
+        )
+
+    def swap(
+        self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
+    ) -> None:
+        """Remove files from a table, and append ``kept``, with rows of these files, and ``new``."""
+        new = list(new)
+        self._listing(table).swap(old, [*kept, *new])
+        self._new.update(file.path for file in new)
+        for file in new:
+            self.out_of_date.pop(file.directory, None)
 
     def become(self, table: str, files: Iterable[File]) -> None:
         """Replace all files of a table, even if the table's manifest can't be read."""
@@ -645,7 +681,9 @@ def _create(
     base = draft.base
     tables = {**base.tables, **names}
     time = max(datetime.now(timezone.utc), base.time)
-    state = Snapshot(place, base.version + 1, time, run_id, about, tables, draft.leases)
+    state = Snapshot(
+        place, base.version + 1, time, run_id, about, tables, draft.leases, draft.out_of_date
+    )
     if _create_commit(place, state, commit_id):
         return state
     for name in names.values():

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,6 +27,7 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import FORMAT
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
+from plumbline.warehouse.storage.out_of_date import delete_out_of_date
 from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
 
 if TYPE_CHECKING:
@@ -173,14 +174,18 @@ class Store(OpenWarehouse):
         def change(draft: Draft) -> None:
             old = draft.files_of_unit(table, partition, unit)
             rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
-            draft.swap(table, old, [*rest, file])
+            draft.swap(table, old, [file], rest)
 
         with self.place.writing():
             file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
             self._commit(change, run_id, f"publish {table}")
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
-        """Replace a whole partition by these rows; without rows it becomes empty."""
+        """Replace a whole partition by these rows; without rows it becomes empty.
+
+        As all changes of a table, this deletes rows of other tables that were made from rows that
+        are gone or changed (``Table.made_from``).
+        """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
         with self.place.writing():
@@ -301,16 +306,19 @@ class Store(OpenWarehouse):
 
     def _without(self, table: str, file: File, unit: str) -> File:
         """Write a new file with all units of ``file`` except ``unit``."""
-        whole = self.rows_of(table, file)
-        parts, units, start = [], [], 0
-        for other in file.units:
-            if other.name != unit:
-                parts.append(whole.slice(start, other.n_rows))
-                units.append(other)
-            start += other.n_rows
-        columns = TABLES[table].partitions
-        partition = dict(zip(columns, file.partition, strict=True))
-        return self.write(table, partition, pa.concat_tables(parts), units, file.written_ms)
+        is_kept = [u.name != unit for u in file.units for _ in range(u.n_rows)]
+        return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
+
+    def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
+        """Write a new file with some of the ``rows`` of ``file``, in the same units."""
+        units, start = [], 0
+        for unit in file.units:
+            n_rows = sum(is_kept[start : start + unit.n_rows])
+            start += unit.n_rows
+            if n_rows:
+                units.append(replace(unit, n_rows=n_rows))
+        partition = dict(zip(TABLES[table].partitions, file.partition, strict=True))
+        return self.write(table, partition, rows.filter(pa.array(is_kept)), units, file.written_ms)
 
     def _replace(
         self,
@@ -331,8 +339,13 @@ class Store(OpenWarehouse):
             raise UsageProblem(f"version {self._at.version}", problem)
         if self._together is not None:
             self._together.append(change)
-        else:
-            log.commit(self.place, change, run_id, about)
+            return
+
+        def change_and_delete(draft: Draft) -> None:
+            change(draft)
+            delete_out_of_date(self, draft)
+
+        log.commit(self.place, change_and_delete, run_id, about)
 
 
 def _folders(table: str, partition: Mapping[str, str]) -> list[str]:

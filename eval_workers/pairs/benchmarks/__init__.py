@@ -50,7 +50,6 @@ class Imported:
 
     Attributes:
         warnings: lines about pairs that may be mistakes.
-        n_changed, n_mended: see ``Replaced``.
         unused: a line for each category and reason of rejects.
     """
 
@@ -58,8 +57,6 @@ class Imported:
     n_pairs: int
     n_rejects: int
     warnings: tuple[str, ...] = ()
-    n_changed: int = 0
-    n_mended: int = 0
     unused: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
@@ -67,17 +64,6 @@ class Imported:
         yield from self.unused[:_REASONS_SHOWN]
         if self.n_rejects > len(self.unused[:_REASONS_SHOWN]):
             yield f"All rows: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
-        if self.n_changed:
-            yield (
-                f"Warning: earlier pairs that are gone or have other sentences: {self.n_changed:,};"
-                " their scores and all figures of the benchmark were deleted: score and measure "
-                "again"
-            )
-        elif self.n_mended:
-            yield (
-                "Warning: earlier pairs with other groups, words or other columns: "
-                f"{self.n_mended:,}; all figures of the benchmark were deleted: measure again"
-            )
         yield from self.warnings
 
 
@@ -213,12 +199,12 @@ def import_benchmark(
         for k, (fact, text) in enumerate(parsed.facts.items(), 1)
     ]
     with store.together(run_id, f"benchmark {name}"):
-        replaced = replace_pairs(store, name, pairs, run_id)
+        replace_pairs(store, name, pairs, run_id)
         if facts or store.read("benchmark_fact", benchmark=name).num_rows:
             store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     warnings = (*parsed.unexpected(), *pair_warnings(parsed.pairs))
-    return Imported(name, len(pairs), len(rejects), warnings, *replaced, (*parsed.unused(),))
+    return Imported(name, len(pairs), len(rejects), warnings, (*parsed.unused(),))
 
 
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:

@@ -1,0 +1,140 @@
+"""Deletes rows that are out of date, in the commit that changes what they were made from.
+
+What a table is made from is declared with the table (``Table.made_from``). Rows that the commit
+itself writes are up to date.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Origin, Table
+from plumbline.warehouse.storage.log import Draft, File
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.store import Store
+
+#: Columns that say where a row is from. A row that differs only in them has not changed.
+_PROVENANCE = {"run_id", "source_file", "source_row", "extra"}
+Values: TypeAlias = tuple[Any, ...]
+
+
+def delete_out_of_date(store: Store, draft: Draft) -> None:
+    """Delete all rows of a draft whose origins the draft changes, and note how many.
+
+    Tables are visited in the order data flows, so deleted rows count as changes for later tables.
+    """
+    for table in TABLES.values():
+        for origin in table.made_from:
+            gone, added = draft.changes(origin.table)
+            if not gone and not added:
+                continue
+            made = [
+                f for f in draft.old_files(table.name) if _overlap(table, f, origin, gone + added)
+            ]
+            if keys := {key for file in made for key in _keys(store, table, file, origin.by)}:
+                keys = _changed(store, origin, keys, gone, added)
+                _delete(store, draft, table, made, origin.by, keys)
+
+
+def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
+    """A line for each table whose rows were deleted, with the command that makes them again.
+
+    ``now`` and ``before`` are ``Snapshot.out_of_date``; rows that are in ``before`` don't count.
+
+    >>> to_make_again({"metric_value/benchmark=mine": 40})
+    ['deleted 40 rows of `metric_value`, made from rows that changed; again: `plumbline measure`']
+    """
+    n_rows: Counter[str] = Counter()
+    for directory, n in now.items():
+        n_rows[table_of(directory)] += n - (before or {}).get(directory, 0)
+    return [
+        f"deleted {n:,} rows of `{name}`, made from rows that changed; again: {table.how_filled}"
+        for name, table in TABLES.items()
+        if (n := n_rows[name]) > 0
+    ]
+
+
+def table_of(directory: str) -> str:
+    """The name of the table to which a partition's directory belongs."""
+    return directory.partition("/")[0]
+
+
+def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) -> bool:
+    """True if a file's partition may hold rows that are made from rows of the changed files."""
+    values = dict(zip(table.partitions, made.partition, strict=True))
+    partitions = TABLES[origin.table].partitions
+    return any(
+        all(
+            values.get(c, v) == v or c not in origin.by
+            for c, v in zip(partitions, f.partition, strict=True)
+        )
+        for f in changed
+    )
+
+
+def _keys(store: Store, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
+    """The values of the columns ``by`` in a data file."""
+    if set(by) <= set(table.partitions):  # then the file need not be read
+        values = dict(zip(table.partitions, file.partition, strict=True))
+        return {tuple(values[column] for column in by)}
+    return set(zip(*(store.rows_of(table.name, file)[c].to_pylist() for c in by), strict=True))
+
+
+def _changed(
+    store: Store, origin: Origin, keys: set[Values], gone: Sequence[File], added: Sequence[File]
+) -> set[Values]:
+    """Return the keys whose rows of ``origin`` differ between the files ``gone`` and ``added``."""
+    import duckdb
+    import pyarrow as pa
+
+    table = TABLES[origin.table]
+    columns = origin.columns or tuple(c for c in table.names if c not in _PROVENANCE)
+    by, compared = ", ".join(origin.by), ", ".join(dict.fromkeys((*origin.by, *columns)))
+    schema = pa.schema([table.arrow.field(column) for column in origin.by])
+    with duckdb.connect() as connection:
+        connection.register("before", _rows(store, origin.table, gone))
+        connection.register("after", _rows(store, origin.table, added))
+        columns_of_keys = list(zip(*keys, strict=True))
+        connection.register("made", pa.table(list(map(pa.array, columns_of_keys)), schema=schema))
+        found = connection.execute(f"""
+            WITH
+            old AS (SELECT {compared} FROM before SEMI JOIN made USING ({by})),
+            new AS (SELECT {compared} FROM after SEMI JOIN made USING ({by}))
+            SELECT DISTINCT {by}
+            FROM ((FROM old EXCEPT ALL FROM new) UNION ALL (FROM new EXCEPT ALL FROM old))
+        """)
+        return set(found.fetchall())
+
+
+def _rows(store: Store, table: str, files: Sequence[File]) -> Any:
+    """The rows of data files, which DuckDB reads batch by batch."""
+    import pyarrow.dataset as ds
+
+    schema = TABLES[table].arrow
+    paths = [str(store.path(file)) for file in files]
+    return ds.dataset(paths, schema) if paths else schema.empty_table()
+
+
+def _delete(
+    store: Store,
+    draft: Draft,
+    table: Table,
+    files: Sequence[File],
+    by: tuple[str, ...],
+    keys: set[Values],
+) -> None:
+    """Delete the rows of files whose columns ``by`` have the values of a key."""
+    for file in files:
+        rows = store.rows_of(table.name, file)
+        is_kept = [key not in keys for key in zip(*(rows[c].to_pylist() for c in by), strict=True)]
+        if all(is_kept):
+            continue
+        kept = [store.keep_rows(table.name, file, rows, is_kept)] if any(is_kept) else []
+        draft.swap(table.name, [file], [], kept)
+        draft.out_of_date[file.directory] = draft.out_of_date.get(file.directory, 0) + (
+            len(is_kept) - sum(is_kept)
+        )
