@@ -75,8 +75,7 @@ def measure(
     """Compute every metric and replace ``metric_value`` by benchmark; returns its new rows.
 
     Also replaces `model_rank` and `benchmark_power`, and `control`, of scores with an n-gram model.
-    A benchmark without new rows loses its old ones. With ``benchmarks``, only these are measured
-    and replaced, with all models.
+    With ``benchmarks``, only these are measured and replaced, with all models.
     """
     options = options or MeasureOptions()
     pinned = store.pinned()
@@ -93,17 +92,14 @@ def measure(
         "control": controls.effects_of_all(warehouse) if has_ngrams else [],
     }
     with store.together(run_id, "measure"):
-        _replace(store, "metric_value", rows, benchmarks, run_id)
+        _replace(store, "metric_value", rows, run_id)
         for name, made in others.items():
             table = cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
-            _replace(store, name, table, benchmarks, run_id)
+            _replace(store, name, table, run_id)
     return rows
 
 
-def _replace(
-    store: Store, name: str, rows: pa.Table, benchmarks: Collection[str], run_id: str
-) -> None:
-    stale = set(store.read(name)["benchmark"].unique().to_pylist())
-    for benchmark in sorted(benchmarks or stale | set(rows["benchmark"].unique().to_pylist())):
+def _replace(store: Store, name: str, rows: pa.Table, run_id: str) -> None:
+    for benchmark in sorted(rows["benchmark"].unique().to_pylist()):
         of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
         store.replace(name, of_benchmark, {"benchmark": benchmark}, run_id)
