@@ -1,7 +1,7 @@
 """Samples and greedy continuations beside `transformers.generate` in batches, and ours by vLLM.
 
-All load the same random weights of the Pythia shape. Prompts are as FairPair and the disclosure
-study have them: some lengths, so that batches of `generate` are padded on the left.
+All load the same random weights of the Pythia shape. Prompts are as FairPair and disclosure
+have them: some lengths, so that batches of `generate` are padded on the left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.scoring_model import write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingModel, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.warehouse.errors import MissingComponent
 
 _NAMES = ("Jane", "John", "Mary", "Robert")

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from plumbline.eval_workers.fairpair.fairpair_steps import scoring_functions
+from plumbline.eval_workers.models import one_model_kept
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
-from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
 from plumbline.eval_workers.writing.offline import CAVEAT
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.pipelines import extras, spark_submit
@@ -37,6 +37,7 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import part
+from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store

@@ -31,18 +31,17 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_s
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.scoring import continuations, pair_scores, served_samples
 from plumbline.eval_workers.scoring.choices import pair_choices
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.continuations import Continuations
+from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.eval_workers.scoring.pair_scores import PairScores
-from plumbline.eval_workers.work import claimed_chunks, continuations, runner, served_samples
-from plumbline.eval_workers.work.continuations import Continuations
-from plumbline.eval_workers.work.runner import run_steps
-from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
-from plumbline.eval_workers.work.step import Step
+from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.eval_workers.writing.build import convert_sentences, judge_pairs, write_sentences
 from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.steps import claimed_chunks, runner
 from plumbline.warehouse.storage.store import Store
 from tests import (
     test_choose,
@@ -68,14 +67,14 @@ _BESIDE = ("token_logprob", "sampling", "instruction", "attribute_pair", "model"
 class Computed:
     """A step whose chunks a model computes; ``chunk``: the constant that makes them small."""
 
-    step: Step[Any]
+    step: ModelStep[Any]
     fill: Callable[[Store], None]
     module: ModuleType
     chunk: str
     size: int
 
     def run(self, store: Store, model: str) -> None:
-        run_steps(store, model, ModelOptions(), [self.step], "run")
+        run_on_model(store, model, ModelOptions(), [self.step], "run")
 
     def rows(self, store: Store) -> dict[str, list[Row]]:
         return _rows(store, self.step.table, *_BESIDE)
@@ -276,13 +275,12 @@ ASKED: dict[str, Asked] = {
 CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
 
 
-def step_classes() -> set[type[Step[Any]]]:
-    """Every step of the product that says so itself."""
+def step_classes() -> set[type[ModelStep[Any]]]:
+    """Every step of the product."""
     for path in _sources():
-        if re.search(r"^class \w+\(Step\b", path.read_text("utf-8"), re.M):
+        if re.search(r"^class \w+\(ModelStep\b", path.read_text("utf-8"), re.M):
             import_module(_module(path))
-    ours = [kind for kind in Step.__subclasses__() if kind.__module__.startswith("plumbline.")]
-    return {kind for kind in ours if not kind.__abstractmethods__}
+    return {kind for kind in ModelStep.__subclasses__() if kind.__module__.startswith("plumbline.")}
 
 
 def askers() -> set[str]:

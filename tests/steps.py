@@ -14,8 +14,8 @@ from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, Prob
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
-from plumbline.eval_workers.work.runner import run_steps
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
@@ -23,7 +23,7 @@ from plumbline.warehouse.storage.store import Store
 def sample_set(
     store: Store, name: str, model: str, options: ModelOptions, sampling: SamplingOptions, n: int
 ) -> SampleCounts:
-    return run_steps(store, model, options, [Continuations(name, sampling, n)], "run")[0]
+    return run_on_model(store, model, options, [Continuations(name, sampling, n)], "run")[0]
 
 
 def probe_set(
@@ -35,7 +35,7 @@ def probe_set(
     instruction: Instruction = NONE,
 ) -> ProbedSet:
     step = ProbeStep(name, load_words(store, word_list), instruction)
-    return run_steps(store, model, options, [step], "run")[0]
+    return run_on_model(store, model, options, [step], "run")[0]
 
 
 def shown(

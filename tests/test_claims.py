@@ -20,9 +20,9 @@ import pytest
 from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.work import claimed_chunks as chunks
-from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.steps import claimed_chunks as chunks
+from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
 from plumbline.warehouse.storage.locks import claimed, holder, sole, temporary_directory
 from tests.conftest import REPOSITORY
 

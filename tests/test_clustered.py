@@ -22,8 +22,8 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
 )
 from plumbline.eval_workers.scoring.statistics.scored import cells
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of, sql
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
 

@@ -15,10 +15,11 @@ from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import open_ledger
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.choices.pair_choices import PairChoices
-from plumbline.eval_workers.work import runner
-from plumbline.eval_workers.work.claimed_chunks import write_results
-from plumbline.eval_workers.work.helpers import Job
+from plumbline.eval_workers.scoring.model_step import ModelOpener
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.steps import runner
+from plumbline.warehouse.steps.claimed_chunks import write_results
+from plumbline.warehouse.steps.helper_processes import HelperJob
 from plumbline.warehouse.storage.store import Store
 from tests import step_cases as cases
 from tests.chat_server import ChatServer, Say, serving
@@ -30,7 +31,7 @@ _ASKED_ONLY = {PairChoices}
 
 
 def test_every_step_has_a_case() -> None:
-    """Found in the code, so that a new one has to have one."""
+    """Steps are found in the code."""
     assert {type(case.step) for case in COMPUTED.values()} == cases.step_classes() - _ASKED_ONLY
     assert {case.asks for case in ASKED.values()} == cases.askers()
 
@@ -149,7 +150,7 @@ def test_damaged_chunks_alone_are_computed_again(
     cut, emptied, other = files[:3]
     cut.write_bytes(cut.read_bytes()[:-20])
     emptied.write_bytes(b"")
-    write_results(other, [], case.step.kind)
+    write_results(other, [], case.step.result_type)
     case.run(store, model)
     assert len(computed) == 3 and case.rows(store) == whole.rows and nothing_is_left(store)
 
@@ -198,9 +199,9 @@ def test_a_full_disk_is_one_line_and_loses_nothing(
 
 
 def test_a_helper_gets_the_same_step(case: Computed) -> None:
-    job = Job("w", "m", ModelOptions(device="cpu"), (case.step,))
+    job = HelperJob("w", ModelOpener("m", ModelOptions(device="cpu")), (case.step,))
     line = job.to_json()
-    assert b"\n" not in line and Job.from_json(line) == job
+    assert b"\n" not in line and HelperJob.from_json(line) == job
 
 
 # ---- asked from a server

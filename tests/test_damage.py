@@ -16,10 +16,10 @@ import pytest
 
 import plumbline
 from plumbline.eval_workers.models.sampling_contract import Sample
-from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan, write_results
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan, write_results
 from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check, moment
 from plumbline.warehouse.storage.compaction import compact

@@ -18,8 +18,8 @@ from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOpt
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.jobs.evidence.occurrences import ratio
 from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict
 from plumbline.warehouse.query.connection import connect, rows_of
-from plumbline.warehouse.query.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import delta, fill, pair, score, scored_by

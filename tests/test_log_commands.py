@@ -14,10 +14,10 @@ import pytest
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
-from plumbline.eval_workers.work.runner import run_opened
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
 from tests.test_log import Death, n_operations, watched
@@ -43,7 +43,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Act
     return store.root, {
         "count": lambda store: count_corpus(store, CountRequest("c", tuple(shards))),
         "associate": lambda store: associate(store, "c"),
-        "score": lambda store: run_opened(store, backend, [PairScores("b", "")], "r"),
+        "score": lambda store: run_steps(store, backend, [PairScores("b", "")], "r"),
     }
 
 

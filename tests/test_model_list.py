@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.models import model_lists
+from plumbline.eval_workers.models import model_lists, one_model_kept, opened
 from plumbline.eval_workers.models.local import weights as _weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
-from plumbline.eval_workers.work.runner import one_model_kept, opened
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline

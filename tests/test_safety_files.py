@@ -33,7 +33,6 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own import file_rows
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
-from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.counting.partials import _read
 from plumbline.jobs.seed_words.english import load_model as load_language
@@ -43,6 +42,7 @@ from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.paths import content, json_object
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
 from plumbline.warehouse.storage.compaction import plan
 from plumbline.warehouse.storage.locks import claimed, holder, lock
 from plumbline.warehouse.storage.log import Unit, commit

@@ -11,8 +11,8 @@ import pytest
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.work import runner
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.steps import runner
 from plumbline.warehouse.storage.store import Store
 from tests.steps import sample_set, shown
 from tests.tiny_models import save

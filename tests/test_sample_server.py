@@ -12,7 +12,7 @@ from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
 from plumbline.eval_workers.models.scoring_contract import texts_hash
-from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
+from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving

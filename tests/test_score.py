@@ -19,9 +19,9 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.work import runner
-from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.steps import runner
+from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained

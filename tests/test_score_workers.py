@@ -17,9 +17,8 @@ from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
-from plumbline.eval_workers.work import helpers
-from plumbline.eval_workers.work.helpers import Job
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.steps import helper_processes as helpers
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.test_score import _pairs, _rows, _score
@@ -34,7 +33,7 @@ TEMPLATES = [
 _HELPER = """
 import os, pathlib, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.work import worker_process
+from plumbline.warehouse.steps import helper_processes as helpers
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 pair_scores.CHUNK_TEXTS = 8
@@ -51,7 +50,7 @@ def logged(self, texts):
     return compute(self, texts)
 
 TransformersBackend.score = logged
-sys.exit(worker_process.main())
+sys.exit(helpers.main())
 """
 
 
@@ -151,27 +150,23 @@ def test_files_of_the_working_directory_are_not_imported(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     ran = subprocess.run(helpers._HELPER, input="", capture_output=True, text=True, check=False)
-    assert "worker_process.py" in ran.stderr and not (tmp_path / "imported").exists()
+    assert "helper_processes.py" in ran.stderr and not (tmp_path / "imported").exists()
 
 
 def test_devices_are_shared_by_workers_that_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "visible", lambda: ["0"])
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-    def environments(backend: str) -> list[dict[str, str]]:
-        return helpers._environments(Job("w", "m", ModelOptions(backend=backend), ()), 2)
-
-    assert len(environments("server")) == 2
+    assert len(devices.worker_environments(ModelOptions(backend="server"), 2)) == 2
     for backend in ("transformers", "vllm"):
         with pytest.raises(UsageProblem, match="needs 2 CUDA devices"):
-            environments(backend)
+            devices.worker_environments(ModelOptions(backend=backend), 2)
 
 
 _COMMAND = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # not as a background job inherits it
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.work import helpers
+from plumbline.warehouse.steps import helper_processes as helpers
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.pipelines.command.main import main
 
@@ -230,17 +225,17 @@ def test_each_worker_has_its_devices_and_threads(monkeypatch: pytest.MonkeyPatch
     set_threads: list[int] = []
     monkeypatch.setattr(devices, "limit_threads", set_threads.append)
     monkeypatch.setattr(devices, "visible", lambda: ["4", "5", "6", "7"])
-    monkeypatch.setattr(helpers, "n_cores", lambda: 9)
+    monkeypatch.setattr(devices, "n_cores", lambda: 9)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    job = Job("w", "m", ModelOptions(backend="vllm", tensor_parallel=2), ())
-    found = helpers._environments(job, 2)
+    options = ModelOptions(backend="vllm", tensor_parallel=2)
+    found = devices.worker_environments(options, 2)
     assert [e["CUDA_VISIBLE_DEVICES"] for e in found] == ["4,5", "6,7"]
     assert [e["OMP_NUM_THREADS"] for e in found] == ["4", "4"] and set_threads == [4]
     with pytest.raises(UsageProblem, match=r"--workers 3: needs 6 CUDA devices, 2 for each, 4 vis"):
-        helpers._environments(job, 3)
+        devices.worker_environments(options, 3)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the user's own choice stays
-    on_cpu = helpers._environments(Job("w", "m", ModelOptions(device="cpu"), ()), 8)
+    on_cpu = devices.worker_environments(ModelOptions(device="cpu"), 8)
     assert len(on_cpu) == 8 and {e["OMP_NUM_THREADS"] for e in on_cpu} == {"1"}
     assert all("CUDA_VISIBLE_DEVICES" not in e for e in on_cpu)
 
@@ -260,15 +255,12 @@ def test_visible_devices(
 
 
 def test_memory_that_runs_out_is_one_line() -> None:
-    from plumbline.warehouse.errors import BadInput
-
     for error in (
         MemoryError(),
         devices.torch.OutOfMemoryError("CUDA out of memory"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     ):
-        with pytest.raises(BadInput, match="model m: takes more memory than there is"):  # noqa: SIM117
-            with devices.memory_problems("m"):
-                raise error
+        with pytest.raises(BadInput, match="model m: takes more"), devices.memory_problems("m"):
+            raise error
     with pytest.raises(RuntimeError, match="shapes"), devices.memory_problems("m"):
         raise RuntimeError("shapes do not match")

@@ -23,7 +23,7 @@ from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.browser import browser, program

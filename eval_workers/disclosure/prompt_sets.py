@@ -41,9 +41,9 @@ from plumbline.eval_workers.disclosure.neutral import (
     gendered_problem,
 )
 from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
-from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Text, Texts, load
 
@@ -119,16 +119,9 @@ class PromptRows:
 
     def reject(self, number: int, reason: str, excerpt: str) -> None:
         """Add a reject for a source row that gives no prompt."""
-        self.rejects.append(
-            reject_row(
-                stage="prompts",
-                subject=self.probe_set,
-                source_file=self.source_file,
-                source_row=number,
-                reason=reason,
-                excerpt=excerpt,
-            )
-        )
+        source = {"source_file": self.source_file, "source_row": number}
+        where = {"stage": "prompts", "subject": self.probe_set}
+        self.rejects.append(rejected(source, reason, excerpt, **where))
 
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
         """Replace the set of this name in the warehouse.

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
+from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.sampling_contract import SamplingModel, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
-from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
@@ -36,7 +37,7 @@ class Disclosed:
     n_empty: int
 
 
-@releases_memory
+@memory_released()
 def measure_sets(
     store: Store,
     names: Sequence[str],
@@ -77,8 +78,8 @@ def measure_opened(
 ) -> Disclosed:
     """Measure one set under one instruction with an open model."""
     probe, continuations = steps_of(name, words, instruction, max_new_tokens)
-    (probed,) = run_opened(store, backend, [probe], run_id)
-    (sampled,) = run_opened(store, backend, [continuations], run_id)
+    (probed,) = run_steps(store, backend, [probe], run_id)
+    (sampled,) = run_steps(store, backend, [continuations], run_id)
     return Disclosed(instruction, probed, sampled, n_empty(store, sampled))
 
 

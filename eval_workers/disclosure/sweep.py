@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import publish_words
 from plumbline.eval_workers.models.sampling_contract import SamplingModel, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, check_n
-from plumbline.eval_workers.work.runner import run_opened
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
@@ -71,4 +71,4 @@ def sweep_decoding(
     """
     publish_words(store, words, run_id)
     steps = [Continuations(name, d, 1 if d.greedy else grid.n) for d in grid.decodings()]
-    return run_opened(store, backend, steps, run_id)
+    return run_steps(store, backend, steps, run_id)

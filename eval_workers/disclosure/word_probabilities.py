@@ -19,19 +19,19 @@ from plumbline.eval_workers.disclosure.attributes import (
     words_of,
 )
 from plumbline.eval_workers.models.instruction import NONE, Instruction, publish_instruction
-from plumbline.eval_workers.models.scoring_contract import texts_hash
-from plumbline.eval_workers.work.claimed_chunks import Chunk
-from plumbline.eval_workers.work.continuations import check_prompts
-from plumbline.eval_workers.work.rejects import rejected
-from plumbline.eval_workers.work.runner import subject
-from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
+from plumbline.eval_workers.models.scoring_contract import TextScore, texts_hash
+from plumbline.eval_workers.scoring.continuations import check_prompts
+from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
+    from plumbline.eval_workers.models.scoring_contract import Backend
 
 #: Prompts per chunk; with the list `disclosure` each prompt has 17 texts.
 CHUNK_PROMPTS = 32
@@ -58,7 +58,7 @@ class ProbedSet:
 
 
 @dataclass(frozen=True)
-class ProbeStep(Step[ProbedSet]):
+class ProbeStep(ModelStep[ProbedSet]):
     """Compute P(word | prompt) of the words of a list, for all prompts that have none yet.
 
     An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
@@ -80,6 +80,7 @@ class ProbeStep(Step[ProbedSet]):
     stage = "probe"
     verb = "probe"
     unit = "prompts"
+    result_type = TextScore
 
     @property
     def label(self) -> str:
@@ -91,10 +92,10 @@ class ProbeStep(Step[ProbedSet]):
             raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
         check_prompts(store, self.probe_set)
 
-    def partition(self, identity: Identity) -> dict[str, str]:
+    def partition(self, model: Backend) -> dict[str, str]:
         return {
             "probe_set": self.probe_set,
-            "model_key": identity.key,
+            "model_key": model.identity.key,
             "word_list": self.words.name,
             "instruction_key": self.instruction.key,
         }
@@ -108,12 +109,11 @@ class ProbeStep(Step[ProbedSet]):
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
         prompts = [{**row, "text_id": texts_hash(self.texts(row))} for row in prompts]
-        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        rows = store.read(self.table, **self.partition(model)).to_pylist()
         state = state_of(prompts, rows, "prompt_id")
         if not state.kept:
             return state
-        where = {"stage": self.stage, "subject": subject(self, model.identity)}
-        rejects = store.read("reject", **where).to_pylist()
+        rejects = store.read("reject", **self.reject_partition(model)).to_pylist()
         return replace(state, rejects=[row for row in rejects if self._is_of_word(row)])
 
     def texts(self, prompt: Row) -> list[str]:
@@ -132,7 +132,7 @@ class ProbeStep(Step[ProbedSet]):
     def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
         return model.score(items)
 
-    def made(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> Made:
+    def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
         """Rows of prompts, rejected prompts, and a reject for each word that can't be spelled."""
         genders = words_of(self.words.pairs, f"word list {self.words.name}")
         rows, rejects, hopeless = list[Row](), list[Row](), ""
@@ -157,6 +157,7 @@ class ProbeStep(Step[ProbedSet]):
             rows += [
                 {
                     "prompt_id": prompt["prompt_id"],
+                    "model": model.identity.model,
                     "word": word,
                     "gender": genders[word],
                     "probability": by_word[word].probability,
@@ -177,24 +178,25 @@ class ProbeStep(Step[ProbedSet]):
             reason = f"{problem} (after {n} of {len(state.missing)} prompts)"
             rejects.append(rejected(source, reason, word))
         word_rejects = [row for row in state.rejects if row["excerpt"] not in problems]
-        return Made(rows, [*rejects, *word_rejects])
+        return NewRows(rows, [*rejects, *word_rejects])
 
     def _is_of_word(self, reject: Row) -> bool:
         return bool(reject["source_file"] == self.words.name)
 
     def publish_before(self, done: ComputedStep) -> None:
+        super().publish_before(done)
         publish_words(done.store, self.words, done.run_id)
         publish_instruction(done.store, self.instruction, done.run_id)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> ProbedSet:
-        identity, n_prompts = done.model.identity, len(done.state.wanted)
-        of_words = [row for row in done.made.rejects if self._is_of_word(row)]
-        n_rejected = len(done.made.rejects) - len(of_words)
+        identity, n_prompts = done.resource.identity, len(done.state.wanted)
+        of_words = [row for row in done.new.rejects if self._is_of_word(row)]
+        n_rejected = len(done.new.rejects) - len(of_words)
         return ProbedSet(
             *(self.probe_set, identity.model, identity.key),
             *(self.words.name, self.instruction.key),
             *(n_prompts, n_prompts - n_rejected),
-            *(len({row["prompt_id"] for row in done.made.rows}), n_rejected),
+            *(len({row["prompt_id"] for row in done.new.rows}), n_rejected),
             tuple(str(row["excerpt"]) for row in of_words),
         )
 

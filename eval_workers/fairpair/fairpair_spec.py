@@ -17,7 +17,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.work.served_samples import ServedModel
+from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT

@@ -24,8 +24,8 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     try_prompts,
 )
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
-from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
-from plumbline.eval_workers.work.runner import run_steps
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
@@ -126,7 +126,7 @@ def draw(
 
     Raises ``BadInput`` if no prompt could be continued, and as the sampler.
     """
-    from plumbline.eval_workers.work.served_samples import sample_from_server
+    from plumbline.eval_workers.scoring.served_samples import sample_from_server
 
     sampling = spec.sampling()
     if target.served is not None:
@@ -138,7 +138,7 @@ def draw(
     else:
         assert target.options is not None, "a target is loaded here or served"
         step = Continuations(probe_set, sampling, spec.n)
-        (done,) = run_steps(store, target.model, target.options, [step], run_id)
+        (done,) = run_on_model(store, target.model, target.options, [step], run_id)
     if not done.n_samples:
         subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()

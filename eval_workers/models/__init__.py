@@ -6,16 +6,21 @@ entry points of the group ``plumbline.backends``: see ``docs/extend.md``.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from plumbline.eval_workers.models.local.source import check_directory, is_ngram
+from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.continuer import Continuer
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.warehouse.storage.store import Store
 
 
 class BackendModule(Protocol):
@@ -48,3 +53,67 @@ def open_backend(model: str, options: ModelOptions) -> Continuer:
         check_directory(model)
     module: BackendModule = BACKENDS.load(options.backend)
     return module.open_model(model, options)
+
+
+@contextmanager
+def memory_released() -> Iterator[None]:
+    """As a decorator: free the memory of the model that a function opened, after it returns.
+
+    Until then the function's variables hold the model.
+    """
+    try:
+        yield
+    finally:
+        _release()
+
+
+def _release() -> None:
+    if "torch" in sys.modules:
+        from plumbline.eval_workers.models.devices import release
+
+        release()
+
+
+#: The open model by its name and options; ``None`` outside ``one_model_kept``.
+_kept: dict[tuple[str, ModelOptions], Any] | None = None
+
+
+@contextmanager
+def one_model_kept() -> Iterator[None]:
+    """Within the block, keep the last opened model loaded for the next step that needs it."""
+    global _kept
+    _kept = {}
+    try:
+        yield
+    finally:
+        _kept = None
+        _release()
+
+
+@contextmanager
+def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
+    """A model for several steps; a full disk or memory within the block raises ``BadInput``.
+
+    Unless the model is open already, another open model and servers started here are closed first,
+    to free their memory.
+    """
+    from plumbline.eval_workers.vllm import vllm_server
+
+    kept = {} if _kept is None else _kept
+    if (model, options) not in kept:
+        vllm_server.stop()
+        if kept:
+            kept.clear()
+            _release()
+        kept[model, options] = open_backend(model, options)
+    memory: AbstractContextManager[None] = nullcontext()
+    with suppress(ModuleNotFoundError):  # the backend may need no torch
+        from plumbline.eval_workers.models.devices import memory_problems
+
+        memory = memory_problems(model)
+    try:
+        with disk_problems(store.root), memory:
+            yield kept[model, options]
+    except BaseException:
+        kept.clear()  # the model itself may have failed
+        raise

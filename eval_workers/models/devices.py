@@ -12,11 +12,13 @@ import torch
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Tokens per forward pass. More aren't faster on a CPU: there a causal model reads a pass as one
 #: tree of texts, and attention is quadratic in the length of the tree.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
+#: Backends whose workers need devices of their own.
+_OF_DEVICES = ("transformers", "vllm")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
@@ -35,6 +37,30 @@ def visible() -> list[str]:
     if named is None:
         return [str(i) for i in range(n_devices)]
     return [name.strip() for name in named.split(",")][:n_devices]
+
+
+def worker_environments(options: ModelOptions, n_workers: int) -> list[dict[str, str]]:
+    """The environment of each of several processes with a model: its devices and threads.
+
+    Without ``OMP_NUM_THREADS`` this process, the first, gets its share of the threads, too. Raises
+    ``UsageProblem`` for too few devices.
+    """
+    environment = dict(os.environ)
+    if "OMP_NUM_THREADS" not in environment:
+        n_each = max(1, n_cores() // n_workers)
+        limit_threads(n_each)
+        environment["OMP_NUM_THREADS"] = str(n_each)
+    uses_devices = options.backend in _OF_DEVICES and options.device != "cpu"
+    if not (names := visible() if uses_devices else []):
+        return [environment] * n_workers
+    n_each = options.tensor_parallel
+    n_needed = n_each * n_workers
+    if n_needed > len(names):
+        each = f", {n_each} for each" if n_each > 1 else ""
+        problem = f"needs {n_needed} CUDA devices{each}, {len(names)} visible"
+        raise UsageProblem(f"--workers {n_workers}", problem, "give fewer workers")
+    shares = (names[i : i + n_each] for i in range(0, n_needed, n_each))
+    return [{**environment, "CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares]
 
 
 def n_threads() -> int:

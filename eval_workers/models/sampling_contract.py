@@ -13,7 +13,9 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
+
+import pyarrow as pa
 
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.scoring_contract import Model, texts_hash
@@ -157,6 +159,10 @@ class Sample:
     finish: Finish = "stop"
     n_tokens: int | None = None
     problem: str | None = None
+
+    SCHEMA: ClassVar[pa.Schema] = pa.schema(
+        {"text": pa.string(), "finish": pa.string(), "n_tokens": pa.int64(), "problem": pa.string()}
+    )
 
 
 class SamplingModel(Model, Protocol):

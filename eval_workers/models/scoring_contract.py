@@ -18,7 +18,9 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.instruction import Instruction
@@ -105,6 +107,15 @@ class TextScore:
     token_ids: Tokens = ()
     token_logprobs_nats: tuple[float, ...] = ()
     problem: str | None = None
+
+    SCHEMA: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("logprob_nats", pa.float64()),
+            ("token_ids", pa.list_(pa.int64())),
+            ("token_logprobs_nats", pa.list_(pa.float32())),
+            ("problem", pa.string()),
+        ]
+    )
 
     @property
     def n_tokens(self) -> int:

@@ -1,1 +1,1 @@
-"""Log-probabilities of sentence pairs, forced choice, and statistics."""
+"""Scores of sentence pairs, forced choices, continuations, and statistics."""

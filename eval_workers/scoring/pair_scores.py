@@ -13,19 +13,20 @@ from plumbline.eval_workers.models.local.text_form import pair_in_form
 from plumbline.eval_workers.models.scoring_contract import (
     LOG_LIKELIHOOD,
     SAME_TOKENS,
+    TextScore,
     texts_hash,
 )
-from plumbline.eval_workers.work.claimed_chunks import Chunk
-from plumbline.eval_workers.work.rejects import rejected
-from plumbline.eval_workers.work.runner import run_steps
-from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
+from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store, cast
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
+    from plumbline.eval_workers.models.scoring_contract import Backend
 
 #: Texts per chunk. On a CPU a chunk takes a model of 70 million parameters some seconds, one of a
 #: billion a minute or two. Its overhead (claim, file, part-filled last pass) is milliseconds.
@@ -69,10 +70,10 @@ def score_benchmarks(
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With ``options.per_token`` also
     writes ``token_logprob``, and scores pairs without stored tokens again. Raises
-    ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_steps`` raises.
+    ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_on_model`` raises.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
-    return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
+    return run_on_model(store, model, options, steps, run_id, n_workers=n_workers, say=say)
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
@@ -105,7 +106,7 @@ def sides(pair: Row) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class PairScores(Step[ScoredBenchmark]):
+class PairScores(ModelStep[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
     ``beside``: a sentence is scored given its pair's other sentence, see ``PairScorer``. A pair
@@ -123,6 +124,8 @@ class PairScores(Step[ScoredBenchmark]):
     stage = "score"
     verb = "score"
     unit = "pairs"
+    result_type = TextScore
+    measures = ()
 
     @classmethod
     def of(cls, benchmark: str, options: ModelOptions) -> PairScores:
@@ -132,9 +135,6 @@ class PairScores(Step[ScoredBenchmark]):
     @property
     def label(self) -> str:
         return self.benchmark
-
-    def check_measure(self, identity: Identity) -> None:
-        """Accept every measure."""
 
     def item(self, pair: Row, side: str) -> Item:
         """A sentence of a pair; with ``beside``, the sentence and the pair's other one."""
@@ -146,15 +146,15 @@ class PairScores(Step[ScoredBenchmark]):
     def check(self, store: Store, options: ModelOptions) -> None:
         check_imported(store, [self.benchmark])
 
-    def partition(self, identity: Identity) -> dict[str, str]:
-        return {"model_key": identity.key, "benchmark": self.benchmark}
+    def partition(self, model: Any) -> dict[str, str]:
+        return {"model_key": model.identity.key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
         """Pairs in the model's text form, and their rows; only the model's ``identity`` is used."""
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
         wanted = [{**p, "text_id": texts_hash([p[side] for side in sides(p)])} for p in pairs]
-        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        rows = store.read(self.table, **self.partition(model)).to_pylist()
         state = state_of(wanted, rows, "pair_id")
         if self.beside:  # earlier versions scored equal tokens; other pairs' scores hardly agree
             valid = [r for r in state.kept if r["logprob_a_nats"] != r["logprob_b_nats"]]
@@ -189,7 +189,7 @@ class PairScores(Step[ScoredBenchmark]):
         scores: list[TextScore] = model.score_beside(items) if self.beside else model.score(items)
         return scores
 
-    def made(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> Made:
+    def new_rows(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> NewRows:
         """Rows of ``pair_score``, and of ``reject`` for pairs with a sentence without a score."""
         rows, rejects = [], []
         for pair in state.missing:
@@ -201,6 +201,7 @@ class PairScores(Step[ScoredBenchmark]):
             rows.append(
                 {
                     **{name: pair[name] for name in ("pair_id", "text_id")},
+                    "model": model.identity.model,
                     "logprob_a_nats": a.logprob_nats,
                     "logprob_b_nats": b.logprob_nats,
                     "n_tokens_a": a.n_tokens,
@@ -212,7 +213,7 @@ class PairScores(Step[ScoredBenchmark]):
                 if not (a.problem or b.problem):
                     rows[-1]["baseline_logprob_a_nats"] = a.logprob_nats
                     rows[-1]["baseline_logprob_b_nats"] = b.logprob_nats
-        return Made(rows, rejects)
+        return NewRows(rows, rejects)
 
     def _told_apart(self, model: Backend, a: TextScore, b: TextScore) -> TextScore:
         """The first sentence's score; with a problem if both have the same tokens."""
@@ -222,8 +223,9 @@ class PairScores(Step[ScoredBenchmark]):
         return replace(a, problem=SAME_TOKENS) if same and not (a.problem or b.problem) else a
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the tokens of newly scored pairs, and remove tokens of removed rows."""
-        state, new = done.state, {row["pair_id"] for row in done.made.rows}
+        """Also publish the tokens of newly scored pairs, and remove tokens of removed rows."""
+        super().publish_before(done)
+        state, new = done.state, {row["pair_id"] for row in done.new.rows}
         if not new and len(state.kept) == len(state.found):
             return
         scored = [
@@ -231,11 +233,11 @@ class PairScores(Step[ScoredBenchmark]):
             for pair in state.missing
             if self.per_token and pair["pair_id"] in new
         ]
-        publish_tokens(done.store, done.model, self.benchmark, state.kept, scored, done.run_id)
+        publish_tokens(done.store, done.resource, self.benchmark, state.kept, scored, done.run_id)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> ScoredBenchmark:
-        identity, n_new = done.model.identity, len(done.made.rows)
-        n_scored, n_rejected = len(done.state.kept) + n_new, len(done.made.rejects)
+        identity, n_new = done.resource.identity, len(done.new.rows)
+        n_scored, n_rejected = len(done.state.kept) + n_new, len(done.new.rejects)
         counts = (len(done.state.wanted), n_scored, n_new, n_rejected)
         return ScoredBenchmark(
             self.benchmark, identity.model, identity.key, *counts, rate, identity.measure

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.scoring.pair_scores import PairScores
-from plumbline.eval_workers.work.runner import plan_of, subject
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -75,9 +74,9 @@ def _look(store: Store, identity: Identity, step: PairScores) -> tuple[int, int,
     """Numbers of pairs: waiting for score or rejection; waiting in finished chunks; all pairs."""
     backend = SimpleNamespace(identity=identity)
     state = step.state(store, backend)
-    where = {"stage": step.stage, "subject": subject(step, identity)}
-    rejected = set(store.read("reject", **where)["text_id"].to_pylist())
+    rejects = store.read("reject", **step.reject_partition(backend))
+    rejected = set(rejects["text_id"].to_pylist())
     waiting = sum(pair["text_id"] not in rejected for pair in state.missing)
-    plan = plan_of(store, backend, step, state)
+    plan = step.plan(store, backend, state)
     in_chunks = plan.n_units - plan.n_left()
     return waiting, min(in_chunks, waiting), len(state.wanted)

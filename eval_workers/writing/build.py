@@ -24,7 +24,6 @@ from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, NothingKept
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
-from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import Judged, judgement
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
@@ -43,6 +42,7 @@ from plumbline.eval_workers.writing.written_sentences import (
     progress,
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
@@ -78,16 +78,14 @@ def write_sentences(build: Build, words: Sequence[str], spec: WritingSpec) -> li
     unbalanced = [p.word for p in written if not p.balances()]
     assert not unbalanced, f"sentences are lost or counted twice: {unbalanced}"
     rejects = [
-        reject_row(
+        rejected(
+            {"source_file": one.sentence.request_id, "source_row": one.sentence.position},
+            *(one.reason, one.sentence.text),
             stage="generate",
             subject=f"{build.benchmark}/write",
-            source_file=rejected.sentence.request_id,
-            source_row=rejected.sentence.position,
-            reason=rejected.reason,
-            excerpt=rejected.sentence.text,
         )
         for p in written
-        for rejected in p.rejected
+        for one in p.rejected
     ]
     publish_rejects(build, "write", rejects)
     return written
@@ -102,13 +100,11 @@ def judge_pairs(
     """
     judged = _asked(build, [partial(judgement, pair, model, prompts) for pair in pairs], "pairs")
     rejects = [
-        reject_row(
+        rejected(
+            {"source_file": str(pair["pair_id"]), "source_row": position},
+            *(verdict.reason, str(pair["sentence_a"])),
             stage="generate",
             subject=f"{build.benchmark}/judge",
-            source_file=str(pair["pair_id"]),
-            source_row=position,
-            reason=verdict.reason,
-            excerpt=str(pair["sentence_a"]),
         )
         for position, (pair, verdict) in enumerate(zip(pairs, judged, strict=True), 1)
         if verdict.reason

@@ -17,8 +17,8 @@ from plumbline.jobs.corpus_lookup import (
     corpus_row,
 )
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.finding import Finding
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
 _COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.association.lean_intervals import Bounds, lean_bounds
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Sightings
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair
 
 Floats = NDArray[np.float64]

@@ -28,7 +28,7 @@ from plumbline.jobs.evidence.sightings import (
     read_shards,
     source_index,
 )
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
 
 

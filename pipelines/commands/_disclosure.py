@@ -12,7 +12,7 @@ from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.work.step import Step
+from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Context, On, Row, planned
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -38,7 +38,7 @@ def names(text: str | None) -> tuple[str, ...] | None:
 
 
 def to_do(
-    store: Store | None, model: str, how: ModelOptions, steps: Sequence[Step[Any]]
+    store: Store | None, model: str, how: ModelOptions, steps: Sequence[ModelStep[Any]]
 ) -> Iterator[Row]:
     """Rows of a plan: units that each step lacks under a model, which is opened without weights."""
     from plumbline.eval_workers.models import open_backend
@@ -48,7 +48,7 @@ def to_do(
     backend, adapter = open_backend(model, how), f" with {how.adapter}" if how.adapter else ""
     for step in steps:
         step.check(store, how)
-        step.check_measure(backend.identity)
+        step.check_resource(backend)
         n = len(step.state(store, backend).missing)
         yield planned(model, f"{step.unit} missing", n, "", f"{step.label}{adapter}")
 

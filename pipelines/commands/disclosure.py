@@ -21,12 +21,11 @@ from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_opened, steps_of
 from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
+from plumbline.eval_workers.models import opened
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.work.continuations import Continuations
-from plumbline.eval_workers.work.rejects import reasons
-from plumbline.eval_workers.work.runner import opened
-from plumbline.eval_workers.work.step import Step
+from plumbline.eval_workers.scoring.continuations import Continuations
+from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import (
@@ -53,6 +52,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, part
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.rejects import reasons
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
@@ -343,7 +343,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Missing prompts under each setting of decoding, or under each instruction."""
-        words, steps = load_words(store, self.word_list), list[Step[Any]]()
+        words, steps = load_words(store, self.word_list), list[ModelStep[Any]]()
         if self.by == "decoding":
             for decoding in self.grid().decodings():
                 n = 1 if decoding.greedy else self.n

@@ -19,7 +19,6 @@ from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions, published_base
-from plumbline.eval_workers.work.rejects import reasons
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, ReportDirectory
 from plumbline.pipelines.commands._disclosure import (
@@ -35,6 +34,7 @@ from plumbline.pipelines.commands._disclosure import (
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.rejects import reasons
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 

@@ -19,8 +19,8 @@ from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.sampling_contract import Draw
-from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
-from plumbline.eval_workers.work.served_samples import ledger_name
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.served_samples import ledger_name
 from plumbline.eval_workers.writing.forecast import FRAME_TOKENS
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures

@@ -141,7 +141,7 @@ class Score(ModelOptions, Command):
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
     """Score a model's pairs. Raises ``BadInput`` if it can score no pair of a benchmark."""
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-    from plumbline.eval_workers.work.runner import NothingUsed
+    from plumbline.warehouse.steps.runner import NothingUsed
 
     try:
         scored = score_benchmarks(

@@ -17,7 +17,7 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
-from plumbline.warehouse.query.finding import LEAST_PAIRS
+from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.storage.run_records import stored_object
 from plumbline.warehouse.text.display import display
 

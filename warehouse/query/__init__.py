@@ -1,1 +1,1 @@
-"""DuckDB connections, the read-only guard, findings, history of runs, and the SQL reference."""
+"""DuckDB connections, the read-only guard, history of runs, and the SQL reference."""

@@ -23,7 +23,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     degrees_of_freedom,
     influences,
 )
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 #: Sums of the same distances in another order differ by less than this.
 _ROUNDING = 1e-12

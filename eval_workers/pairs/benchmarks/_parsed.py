@@ -14,8 +14,8 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     pronoun_first,
     template_problem,
 )
-from plumbline.eval_workers.work.rejects import rejected
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.text.csv_rows import Record, records
 
 Row = dict[str, object]

@@ -17,10 +17,10 @@ from plumbline.eval_workers.pairs.released.gather import finite
 from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.eval_workers.work.rejects import rejected
-from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object
+from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
 
 #: Start of the names of all our tasks; logs of other tasks are not read.

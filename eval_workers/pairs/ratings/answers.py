@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
-from plumbline.eval_workers.work.rejects import printable, rejected
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.rejects import printable, rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import Record, records
 

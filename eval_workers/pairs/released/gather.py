@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from plumbline.eval_workers.pairs.released.released_files import ReleasedFile, grouped
-from plumbline.eval_workers.work.rejects import rejected
+from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.text.csv_rows import Record, read_text, records_of, truth
 
 Row: TypeAlias = "dict[str, Any]"

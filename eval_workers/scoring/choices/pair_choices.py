@@ -16,18 +16,18 @@ from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.eval_workers.work.claimed_chunks import Chunk
-from plumbline.eval_workers.work.runner import run_asked
-from plumbline.eval_workers.work.served_samples import ServedModel
-from plumbline.eval_workers.work.step import ComputedStep, Made, State, Step, state_of
+from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.runner import run_at_once
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, State, state_of
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.chat.asker import Job
     from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.work.served_samples import ServedIdentity
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
@@ -108,7 +108,7 @@ _FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
 
 
 @dataclass(frozen=True)
-class PairChoices(Step[Chosen]):
+class PairChoices(ModelStep[Chosen]):
     """Ask for the missing choices of a benchmark's pairs, except those marked unnatural.
 
     A pair whose sentences changed is asked about again, and its old rows are removed. If ``n`` is
@@ -131,15 +131,15 @@ class PairChoices(Step[Chosen]):
     def check(self, store: Store, options: ModelOptions) -> None:
         check_imported(store, [self.benchmark])
 
-    def partition(self, identity: ServedIdentity | Any) -> dict[str, str]:
+    def partition(self, model: Any) -> dict[str, str]:
         setting = self.options.key()
-        return {"benchmark": self.benchmark, "model_key": identity.key, "setting": setting}
+        return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: Choosing) -> State:
         """The natural pairs, their rows, and the asks without a row, sorted by ask, then pair."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
-        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        rows = store.read(self.table, **self.partition(model)).to_pylist()
         state = state_of(natural, rows, "pair_id")
         asked = {(row["pair_id"], row["shown_first"], row["ask"]) for row in state.kept}
         missing = [
@@ -174,12 +174,13 @@ class PairChoices(Step[Chosen]):
                 raise BadInput(f"model {model.name}", problem, _FIX)
         return replies
 
-    def made(self, model: Choosing, state: State, results: Mapping[Ask, Reply]) -> Made:
+    def new_rows(self, model: Choosing, state: State, results: Mapping[Ask, Reply]) -> NewRows:
         """A row for each ask; a reply that names neither sentence has no ``choice``."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
             {
                 "pair_id": ask.pair_id,
+                "model": model.identity.model,
                 "text_id": text_ids[ask.pair_id],
                 "shown_first": ask.shown_first,
                 "ask": ask.ask,
@@ -188,10 +189,10 @@ class PairChoices(Step[Chosen]):
             }
             for ask in state.missing
         ]
-        return Made(rows, [])
+        return NewRows(rows)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> Chosen:
-        identity, rows = done.model.identity, [*done.state.kept, *done.made.rows]
+        identity, rows = done.resource.identity, [*done.state.kept, *done.new.rows]
         pairs = done.store.read("benchmark_pair", benchmark=self.benchmark)
         n_pairs = len(done.state.wanted)
         return Chosen(
@@ -201,7 +202,7 @@ class PairChoices(Step[Chosen]):
             n_pairs=n_pairs,
             n_unnatural=pairs.num_rows - n_pairs,
             n_asks=len(rows),
-            n_new=len(done.made.rows),
+            n_new=len(done.new.rows),
             n_neither=sum(row["choice"] is None for row in rows),
         )
 
@@ -240,7 +241,7 @@ def choose(
     ledger = ledger_name(benchmark, _served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget(), options.price(), tell)
     step = PairChoices(benchmark, options)
-    outcome = step.outcome(run_asked(store, _served(options, build), step, run_id), None)
+    outcome = step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
     if outcome.n_asks and outcome.n_neither == outcome.n_asks:
         problem = f"not one of {outcome.n_asks:,} replies on {benchmark} names a sentence"
         raise BadInput(f"model {outcome.model}", problem, _FIX)

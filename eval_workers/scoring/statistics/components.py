@@ -26,7 +26,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
 )
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats as Floats
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Ints as Ints
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 CONSTANT, PAIR = "constant", "pair"
 #: Directions with eigenvalues below this share of the largest count as collinear with others.

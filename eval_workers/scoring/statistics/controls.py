@@ -22,8 +22,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats
+from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.query.connection import arrow_rows, connect
-from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 #: Column of ``control_point`` -> name of the predictor in table ``control``.

@@ -22,8 +22,8 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     variances,
 )
 from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs, cells
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 #: Chance to find an effect of the smallest size, by a two-sided test at ``LEVEL``.
 POWER, LEVEL = 0.8, 0.05

@@ -18,7 +18,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     n_clusters,
 )
 from plumbline.eval_workers.scoring.statistics.scored import ScoredPairs
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 #: Largest chance that any model's set of ranks is wrong.
 ALPHA = 0.05

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.eval_workers.disclosure.neutral import gendered_problem
-from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 
@@ -162,14 +162,7 @@ class _Neutral:
 
 def reject(row: Mapping[str, Any], reason: str, subject: str) -> Row:
     """Row of ``reject`` for a prompt that is left out."""
-    return reject_row(
-        stage="tune",
-        subject=subject,
-        source_file=row["source_file"],
-        source_row=row["source_row"],
-        reason=reason,
-        excerpt=row["prompt"],
-    )
+    return rejected(row, reason, row["prompt"], stage="tune", subject=subject)
 
 
 def _held_out(store: Store, tests: Sequence[str]) -> dict[str, str]:

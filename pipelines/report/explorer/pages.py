@@ -14,7 +14,7 @@ from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Row, with_ends
 from plumbline.pipelines.report.templates import rendered
-from plumbline.warehouse.query.finding import Finding
+from plumbline.warehouse.finding import Finding
 
 #: Words per file of ``word_files``, and pairs per file of ``pair_files``.
 _CHUNK, _PAIRS = 100, 250

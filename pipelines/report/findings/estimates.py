@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from plumbline.pipelines.report.rows import Row, sides
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
+from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:

@@ -14,8 +14,8 @@ from plumbline.pipelines.report.findings.models_by_text import RELATIONS, Traini
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
+from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
 from plumbline.warehouse.languages import HOMOGRAPHS
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
 #: Words for a preference without a clear side.
 UNTOLD = "no clear direction"

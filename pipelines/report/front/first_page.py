@@ -14,7 +14,7 @@ from plumbline.pipelines.report.front.headline import headline, headline_figure,
 from plumbline.pipelines.report.front.parts import Part, models, robustness, text
 from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of, shown
 from plumbline.pipelines.report.rows import Rows, set_name, sets
-from plumbline.warehouse.query.finding import Verdict
+from plumbline.warehouse.finding import Verdict
 
 #: Most benchmarks, models and corpora that are named above the title; the others are counted.
 _NAMED = 3

@@ -22,7 +22,7 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.query.finding import ALPHA
+from plumbline.warehouse.finding import ALPHA
 
 #: Prompts drawn with the largest and with the smallest F, if there are more than both.
 TOP, BOTTOM = 20, 10

@@ -25,7 +25,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.query.finding import ALPHA
+from plumbline.warehouse.finding import ALPHA
 from plumbline.warehouse.storage.run_records import stored_object
 
 PLACE = 500

@@ -28,7 +28,7 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
-from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 PLACE = 710
 NAMES = ("size", "deduplication")

@@ -23,7 +23,7 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.query.finding import ALPHA
+from plumbline.warehouse.finding import ALPHA
 from plumbline.warehouse.wordlists import side_names
 
 PLACE = 1010

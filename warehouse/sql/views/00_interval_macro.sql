@@ -29,7 +29,7 @@ CREATE OR REPLACE MACRO t975(df) AS
     + 0.92 / df ** 5 + 0.4860872 / df ** 7;
 
 -- Are n_of clusters (words, documents, prompts, models) enough for an interval? Five are: fewer tell
--- too little. `LEAST_CLUSTERS` in warehouse/query/finding.py is the same number.
+-- too little. `LEAST_CLUSTERS` in warehouse/finding.py is the same number.
 CREATE OR REPLACE MACRO is_enough(n_of) AS n_of >= 5;
 -- Student's point of an error over n_of clusters; NULL if they aren't enough.
 CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN is_enough(n_of) THEN t975(df) END;

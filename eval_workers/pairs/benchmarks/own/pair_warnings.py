@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Row
 from plumbline.eval_workers.pairs.benchmarks.own.baseline import baseline_warning
-from plumbline.warehouse.query.finding import LEAST_PAIRS
+from plumbline.warehouse.finding import LEAST_PAIRS
 
 #: Most entries such as `x/y (1)` in the warning about too few pairs.
 _NAMED = 6

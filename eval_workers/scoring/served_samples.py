@@ -21,9 +21,9 @@ from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, Token
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, alike
-from plumbline.eval_workers.work.runner import run_asked
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, alike
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update
 
@@ -137,7 +137,7 @@ def sample_from_server(
     ledger = ledger_name(probe_set, model.identity.key)
     served = _AskedModel(model, progress)
     served.build = Build(store, ledger, run_id, server, budget or Budget(), price, served.tell)
-    done = run_asked(store, served, step, run_id)
+    done = run_at_once(store, served, step, run_id)
     return step.outcome(done, served.rate())
 
 

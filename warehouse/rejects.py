@@ -1,4 +1,4 @@
-"""Rows of the ``reject`` table: unused input with the reason."""
+"""Rows of table ``reject``: input that could not be used, with the reason."""
 
 from __future__ import annotations
 
@@ -21,30 +21,19 @@ def printable(text: str) -> str:
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 
-def reject_row(
-    *, stage: str, subject: str, source_file: str, source_row: int, reason: str, excerpt: str
+def rejected(
+    row: Mapping[str, object], reason: str, excerpt: str, **partition: str
 ) -> dict[str, object]:
-    """One row of ``reject`` without its ``run_id``; the excerpt is shortened and made printable.
+    """A row of ``reject`` for an input row with its source; the excerpt is made printable.
 
-    >>> row = reject_row(stage="benchmark", subject="demo", source_file="a.csv", source_row=1,
-    ...                  reason="the template is empty", excerpt="")
-    >>> row["source_row"], row["reason"]
-    (1, 'the template is empty')
+    ``partition``: stage and subject, unless whoever publishes the row adds them.
+
+    >>> row = rejected({"source_file": "a.csv", "source_row": 1}, "is empty", "", stage="benchmark")
+    >>> row["source_row"], row["reason"], row["stage"]
+    (1, 'is empty', 'benchmark')
     """
-    return {
-        "stage": stage,
-        "subject": subject,
-        "source_file": source_file,
-        "source_row": source_row,
-        "reason": reason,
-        "excerpt": printable(excerpt),
-    }
-
-
-def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, object]:
-    """Columns of ``reject`` for a row with source file and row; the step adds the other columns."""
     source = {name: row[name] for name in ("source_file", "source_row")}
-    return {**source, "reason": reason, "excerpt": printable(excerpt)}
+    return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
 
 
 def reasons(rejects: Sequence[Mapping[str, object]]) -> str:

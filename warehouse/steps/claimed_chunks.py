@@ -14,33 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.eval_workers.models.sampling_contract import Sample
-from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.warehouse.paths import opened
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import write_file
 
 _WAIT_S = 0.2
-
-#: The columns of a chunk's file, by the type of the results in it.
-SCHEMAS: dict[type, pa.Schema] = {
-    TextScore: pa.schema(
-        [
-            ("logprob_nats", pa.float64()),
-            ("token_ids", pa.list_(pa.int64())),
-            ("token_logprobs_nats", pa.list_(pa.float32())),
-            ("problem", pa.string()),
-        ]
-    ),
-    Sample: pa.schema(
-        [
-            ("text", pa.string()),
-            ("finish", pa.string()),
-            ("n_tokens", pa.int64()),
-            ("problem", pa.string()),
-        ]
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -66,16 +44,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the file for their results; ``kind``: the results' type, a key of ``SCHEMAS``."""
+    """Chunks by the file for their results; ``result_type``: see ``Step``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
-    kind: type
+    result_type: type[Any]
 
     @classmethod
-    def of(cls, chunks: Iterable[Chunk], directory: Path, kind: type) -> ChunkPlan:
+    def of(cls, chunks: Iterable[Chunk], directory: Path, result_type: type[Any]) -> ChunkPlan:
         """The plan for some chunks with their files in ``directory``."""
-        return cls(directory, {directory / f"{c.name}.parquet": c for c in chunks}, kind)
+        return cls(directory, {directory / f"{c.name}.parquet": c for c in chunks}, result_type)
 
     @property
     def n_units(self) -> int:
@@ -104,7 +82,7 @@ class ChunkPlan:
             for path in todo:
                 with claimed(self._claim(path)) as is_claimed:
                     if is_claimed and self.directory.is_dir() and not path.exists():
-                        write_results(path, compute(self.chunks[path].items), self.kind)
+                        write_results(path, compute(self.chunks[path].items), self.result_type)
                         n_done += 1
                 tell(self.n_left())
             if not n_done:
@@ -118,7 +96,7 @@ class ChunkPlan:
         by_item: dict[Any, Any] = {}
         is_complete = True
         for path, chunk in self.chunks.items():
-            results = _read(path, self.kind)
+            results = _read(path, self.result_type)
             if results is None or len(results) != len(chunk.items):
                 path.unlink(missing_ok=True)
                 is_complete = False
@@ -136,18 +114,19 @@ class ChunkPlan:
         return self.directory.with_name(f"{name}.claim")
 
 
-def write_results(path: Path, results: Sequence[object], kind: type) -> None:
+def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:
     """Write the results of a chunk to a file that appears only when complete."""
-    schema = SCHEMAS[kind]
+    schema = result_type.SCHEMA
     columns = {name: [getattr(result, name) for result in results] for name in schema.names}
     write_file(path, pa.table(columns, schema=schema))
 
 
-def _read(path: Path, kind: type) -> list[Any] | None:
+def _read(path: Path, result_type: type[Any]) -> list[Any] | None:
     try:
         with opened(path) as file:
-            table = pq.read_table(file, schema=SCHEMAS[kind], page_checksum_verification=True)
-            rows = table.to_pylist()
+            rows = pq.read_table(
+                file, schema=result_type.SCHEMA, page_checksum_verification=True
+            ).to_pylist()
     except (OSError, pa.ArrowException):
         return None
-    return [kind(**row) for row in rows]
+    return [result_type(**row) for row in rows]

@@ -1,7 +1,7 @@
-"""The contract of a resumable step: missing rows, computing chunks, rows to publish.
+"""The contract of a resumable step: which rows are missing, computing chunks, rows to publish.
 
-A step is data: a few plain fields that can be sent to another process. Steps score pairs, sample
-continuations, request choices, or measure disclosure. ``work.runner`` runs them.
+A step is data: a few plain fields that can be sent to another process. It computes with a
+resource, such as an opened model, about which only the step knows more. ``runner`` runs steps.
 """
 
 from __future__ import annotations
@@ -11,13 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD, TextScore
-from plumbline.eval_workers.work.claimed_chunks import Chunk
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.models.scoring_contract import Identity
     from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
@@ -63,19 +59,19 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 
 
 @dataclass(frozen=True)
-class Made:
-    """Rows made from the results.
+class NewRows:
+    """What a step computed, as rows to publish.
 
-    ``rows`` are new rows of the step's table without partition, model and run; ``rejects`` are
-    rows of ``reject`` without stage, subject and run.
+    ``rows``: of the step's table, without partition and run; ``rejects``: of ``reject``, without
+    stage, subject and run.
     """
 
     rows: Sequence[Row]
-    rejects: Sequence[Row]
+    rejects: Sequence[Row] = ()
 
 
 class Step(ABC, Generic[Outcome]):
-    """One step on one model; ``model`` is the opened backend, ``identity`` its identity."""
+    """One step; ``resource`` is what it computes with."""
 
     #: The table of the step's rows, the columns that sort them, and the step's stage in ``reject``.
     table: ClassVar[str]
@@ -84,49 +80,55 @@ class Step(ABC, Generic[Outcome]):
     #: The step's verb and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
-    #: The type of a result, see ``claimed_chunks.SCHEMAS``.
-    kind: ClassVar[type] = TextScore
-    #: Measures of the models that can run the step: most steps need log p of next tokens.
-    measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
+    #: The class of the results in chunk files: a dataclass with the files' ``SCHEMA``.
+    result_type: ClassVar[type[Any]]
 
     @property
     @abstractmethod
     def label(self) -> str:
         """Name of the step's input, for the progress bar."""
 
-    def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for invalid input; called before a model is opened."""
-
-    def check_measure(self, identity: Identity) -> None:
-        """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
-        if identity.measure not in self.measures:
-            problem = f"gives a sentence's {identity.measure}, and {self.stage} needs a model that "
-            also = " and `plumbline fairpair run`" if identity.measure == GIVEN_EMPTY else ""
-            fix = f"give a causal model; what this one can do is `plumbline score`{also}"
-            raise UsageProblem(f"model {identity.model}", f"{problem}predicts next tokens", fix)
+    def check_resource(self, resource: Any) -> None:
+        """Raise ``UsageProblem`` for a resource that can't compute the step."""
 
     @abstractmethod
-    def partition(self, identity: Identity) -> dict[str, str]:
+    def name(self, resource: Any) -> str:
+        """The resource's name in errors, such as `model gpt2`."""
+
+    @abstractmethod
+    def partition(self, resource: Any) -> dict[str, str]:
         """The partition of ``table`` in which the step's rows are published, by column."""
 
-    def place(self, model: Any) -> tuple[str, ...]:
-        """Directory of the step's chunks under ``_work``, until they are published."""
-        return (self.stage, *self.partition(model.identity).values())
+    def reject_partition(self, resource: Any) -> dict[str, str]:
+        """The partition of ``reject`` in which the step's rejects are published."""
+        return {"stage": self.stage, "subject": "/".join(self.partition(resource).values())}
 
     @abstractmethod
-    def state(self, store: Store, model: Any) -> State:
+    def state(self, store: Store, resource: Any) -> State:
         """The step's rows in the warehouse now, and the items without a row."""
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
         """Chunks of the missing items; they depend only on these items."""
 
-    @abstractmethod
-    def compute(self, model: Any, items: Sequence[Any]) -> Sequence[Any]:
-        """The results of a chunk's items, in their order (loads the weights)."""
+    def place(self, resource: Any) -> tuple[str, ...]:
+        """Directory of the step's chunks under ``_work``, until they are published."""
+        return (self.stage, *self.partition(resource).values())
+
+    def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:
+        """The chunks of the items that a state lacks; writes nothing."""
+        directory = store.work_directory(*self.place(resource), create=False)
+        return ChunkPlan.of(self.chunks(state.missing), directory, self.result_type)
+
+    def load(self, resource: Any) -> None:
+        """Load what computing needs; called before the time of computing is measured."""
 
     @abstractmethod
-    def made(self, model: Any, state: State, results: Mapping[Any, Any]) -> Made:
+    def compute(self, resource: Any, items: Sequence[Any]) -> Sequence[Any]:
+        """The results of a chunk's items, in their order."""
+
+    @abstractmethod
+    def new_rows(self, resource: Any, state: State, results: Mapping[Any, Any]) -> NewRows:
         """Rows from the results of all missing items.
 
         Raises ``BadInput`` if there is no row at all and the step needs one.
@@ -145,8 +147,8 @@ class ComputedStep:
     """A step whose chunks are all computed, about to be published."""
 
     store: Store
-    model: Any
+    resource: Any
     state: State
     results: Mapping[Any, Any]
-    made: Made
+    new: NewRows
     run_id: str

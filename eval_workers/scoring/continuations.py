@@ -16,10 +16,11 @@ from plumbline.eval_workers.models.sampling_contract import (
     SamplingOptions,
 )
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
-from plumbline.eval_workers.work.claimed_chunks import Chunk
-from plumbline.eval_workers.work.rejects import rejected
-from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step
+from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
@@ -55,7 +56,7 @@ class SampleCounts:
 
 
 @dataclass(frozen=True)
-class Continuations(Step[SampleCounts]):
+class Continuations(ModelStep[SampleCounts]):
     """Draw missing samples of a set's prompts, up to ``n`` for each side of a prompt.
 
     Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A changed
@@ -72,7 +73,7 @@ class Continuations(Step[SampleCounts]):
     stage = "sample"
     verb = "sample"
     unit = "samples"
-    kind = Sample
+    result_type = Sample
     measures = (LOG_LIKELIHOOD, GIVEN_EMPTY)
 
     @property
@@ -85,10 +86,10 @@ class Continuations(Step[SampleCounts]):
         check_n(self.n, self.sampling)
         check_prompts(store, self.probe_set)
 
-    def partition(self, identity: Any) -> dict[str, str]:
+    def partition(self, model: Any) -> dict[str, str]:
         """By model, set and sampling options."""
         return {
-            "model_key": identity.key,
+            "model_key": model.identity.key,
             "probe_set": self.probe_set,
             "sampling_key": self.sampling.key,
         }
@@ -96,7 +97,7 @@ class Continuations(Step[SampleCounts]):
     def state(self, store: Store, model: Any) -> State:
         """The prompts' sides as sent, their rows, and the distinct draws without a row."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
-        existing = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        existing = store.read(self.table, **self.partition(model)).to_pylist()
         return self.state_of(prompts, existing, model.lead(self.sampling.full_instruction))
 
     def state_of(
@@ -137,11 +138,8 @@ class Continuations(Step[SampleCounts]):
         """A sample for each draw."""
         return model.continue_(items, self.sampling)
 
-    def made(self, model: Any, state: State, results: Mapping[Draw, Sample]) -> Made:
-        """New rows of ``continuation``, and one row of ``reject`` for each side and reason.
-
-        A draw without an entry in ``results`` is left out.
-        """
+    def new_rows(self, model: Any, state: State, results: Mapping[Draw, Sample]) -> NewRows:
+        """New rows of ``continuation``, and one row of ``reject`` for each side and reason."""
         drawn = {(*_side(row), row["sample"]) for row in state.kept}
         by_text: dict[str, list[Draw]] = {}
         for draw in state.missing:
@@ -150,34 +148,35 @@ class Continuations(Step[SampleCounts]):
         for side in state.wanted:
             problems: Counter[str] = Counter()
             for draw in by_text.get(side["text"], ()):
-                sample = results.get(draw)
-                if sample is None or (*_side(side), draw.sample) in drawn:
+                if (*_side(side), draw.sample) in drawn:
                     continue
+                sample = results[draw]
                 if sample.problem:
                     problems[sample.problem] += 1
                 else:
-                    rows.append(_columns(side, draw, sample))
+                    rows.append(_columns(model.identity.model, side, draw, sample))
             for problem, n in problems.items():
                 samples = "1 sample" if n == 1 else f"{n} samples"
                 reason = f"prompt {side['prompt_id']}, {side['side']}, {samples}: {problem}"
                 rejects.append(rejected(side, reason, side["text"]))
-        return Made(rows, rejects)
+        return NewRows(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the sampling options and their instruction."""
+        """Also publish the sampling options and their instruction."""
+        super().publish_before(done)
         sampling = self.sampling
-        if done.made.rows and sampling.key not in done.store.units("sampling"):
+        if done.new.rows and sampling.key not in done.store.units("sampling"):
             publish_instruction(done.store, sampling.full_instruction, done.run_id)
             row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> SampleCounts:
         """Counts of texts and rows after publishing."""
-        identity, texts = done.model.identity, dict[tuple[str, str], list[str]]()
-        rows = (*done.state.kept, *done.made.rows)
+        identity, texts = done.resource.identity, dict[tuple[str, str], list[str]]()
+        rows = (*done.state.kept, *done.new.rows)
         for row in rows:
             texts.setdefault(_side(row), []).append(row["continuation"])
-        n_texts, n_new = len(done.state.wanted), len(done.made.rows)
+        n_texts, n_new = len(done.state.wanted), len(done.new.rows)
         return SampleCounts(
             probe_set=self.probe_set,
             model=identity.model,
@@ -243,8 +242,9 @@ def _side(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["prompt_id"], row["side"]
 
 
-def _columns(side: Row, draw: Draw, sample: Sample) -> Row:
+def _columns(model: str, side: Row, draw: Draw, sample: Sample) -> Row:
     return {
+        "model": model,
         "prompt_id": side["prompt_id"],
         "side": side["side"],
         "sample": draw.sample,

@@ -1,0 +1,127 @@
+"""Steps that compute with a model: running them, and recording the model in table ``model``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.models import memory_released, opened
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.model_texts import described
+from plumbline.eval_workers.models.scoring_contract import (
+    GIVEN_EMPTY,
+    LOG_LIKELIHOOD,
+    Identity,
+    Model,
+)
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.steps.helper_processes import HelperJob, helpers
+from plumbline.warehouse.steps.runner import run_steps
+from plumbline.warehouse.steps.step import ComputedStep, Outcome, Step
+from plumbline.warehouse.storage.store import Store
+
+
+class ModelStep(Step[Outcome]):
+    """A step on one model, whose ``identity`` is known before its weights are loaded."""
+
+    #: Measures of the models that can run the step, or none for all measures: most steps need
+    #: log p of next tokens.
+    measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
+
+    def check(self, store: Store, options: ModelOptions) -> None:
+        """Raise ``UsageProblem`` for invalid input; called before a model is opened."""
+
+    def check_resource(self, model: Model) -> None:
+        """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
+        identity = model.identity
+        if self.measures and identity.measure not in self.measures:
+            problem = f"gives a sentence's {identity.measure}, and {self.stage} needs a model that "
+            also = " and `plumbline fairpair run`" if identity.measure == GIVEN_EMPTY else ""
+            fix = f"give a causal model; what this one can do is `plumbline score`{also}"
+            raise UsageProblem(self.name(model), f"{problem}predicts next tokens", fix)
+
+    def name(self, model: Model) -> str:
+        return f"model {model.identity.model}"
+
+    def load(self, model: Model) -> None:
+        _ = model.n_parameters
+
+    def publish_before(self, done: ComputedStep) -> None:
+        """Record the model's identity, unless an earlier run did or nothing was computed."""
+        store, model, key = done.store, done.resource, done.resource.identity.key
+        if done.state.missing and key not in store.units("model"):
+            row = {"model_key": key, **asdict(model.identity), "run_id": done.run_id}
+            row |= {"n_parameters": model.n_parameters, **_published(store, model.identity.model)}
+            store.publish("model", [row], unit=key, run_id=done.run_id)
+
+
+@dataclass(frozen=True)
+class ModelOpener:
+    """Opens a model in any process."""
+
+    model: str
+    options: ModelOptions
+
+    def opened(self, store: Store) -> AbstractContextManager[Any]:
+        """The model, see ``models.opened``."""
+        return opened(store, self.model, self.options)
+
+
+@memory_released()
+def run_on_model(
+    store: Store,
+    model: str,
+    options: ModelOptions,
+    steps: Sequence[ModelStep[Outcome]],
+    run_id: str,
+    *,
+    n_workers: int = 1,
+    say: Callable[[str], None] = print,
+) -> list[Outcome]:
+    """Run steps on a model that is loaded once, and only if something is missing.
+
+    Publishes each step's rows, ``model`` and ``reject``. If ``n_workers`` exceeds 1, further
+    processes on this machine compute a part of the chunks; ``say`` gets a line when one dies.
+
+    Raises the errors of the steps' ``check``, of loading the model and of ``run_steps``,
+    ``UsageProblem`` for too few CUDA devices, and ``BadInput`` for a disk that can't be written or
+    too little memory.
+    """
+    for step in steps:
+        step.check(store, options)
+
+    def helped(n_chunks: int) -> AbstractContextManager[None]:
+        n = min(n_workers, n_chunks)
+        if n <= 1:
+            return nullcontext()
+        from plumbline.eval_workers.models.devices import worker_environments
+
+        job = HelperJob(str(store.root), ModelOpener(model, options), tuple(steps))
+        return helpers(job, worker_environments(options, n), store.work_directory("logs"), say)
+
+    with opened(store, model, options) as backend:
+        try:
+            return run_steps(store, backend, steps, run_id, helped)
+        finally:
+            _name_family(store, backend.identity, options.family, run_id)
+
+
+def _published(store: Store, name: str) -> dict[str, str | None]:
+    """Family and training text of the published model of this name; none if trained here."""
+    return {} if store.units("trained_model", model=name) else described(name)
+
+
+def _name_family(store: Store, identity: Identity, family: str | None, run_id: str) -> None:
+    """Record the family that the user named, also for a model that was scored before.
+
+    Without one, a recorded model that has no family gets that of the published model.
+    """
+    for row in store.read("model", pc.field("model_key") == identity.key).to_pylist():
+        published = _published(store, identity.model) if row["family"] is None else {}
+        named = {**row, **published, **({"family": family} if family else {})}
+        if named != row:
+            store.publish("model", [named], unit=identity.key, run_id=run_id)

@@ -1,0 +1,162 @@
+"""Runs steps: plans, computes, publishes, and shows progress.
+
+A step's missing items are cut into chunks by their content alone. A chunk's results are stored
+under ``_work`` at once. When all chunks are computed, their rows are published together. So running
+the same command again resumes, and ends with the rows of an undisturbed run. Any number of workers
+may share the chunks, because one worker claims each chunk: helpers of one command or several
+commands, on one machine or on several machines that see the same warehouse.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.steps.claimed_chunks import ChunkPlan
+from plumbline.warehouse.steps.step import ComputedStep, Outcome, Row, Step
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+
+class NothingUsed(BadInput):
+    """The error for a finished step without rows: all its input was rejected.
+
+    Attributes:
+        outcomes: the outcomes of all steps of the run.
+    """
+
+    outcomes: Sequence[Any] = ()
+
+    @classmethod
+    def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
+        """The error, with the commonest reason; ``None`` if the step has rows or no rejects."""
+        reasons = [str(row["reason"]) for row in done.new.rejects]
+        if done.state.kept or done.new.rows or not reasons:
+            return None
+        # A reason begins with its subject, up to a colon.
+        ((commonest, n),) = Counter(r.partition(": ")[2] or r for r in reasons).most_common(1)
+        count_text = "" if n == len(reasons) else f" ({n:,} times)"
+        problem = f"could {step.verb} nothing of {step.label}: {commonest}{count_text}"
+        fix = f"table `reject` has all {len(reasons):,} reasons"
+        return cls(step.name(done.resource), problem, fix)
+
+
+def run_steps(
+    store: Store,
+    resource: Any,
+    steps: Sequence[Step[Outcome]],
+    run_id: str,
+    helped: Callable[[int], AbstractContextManager[object]] = nullcontext,
+) -> list[Outcome]:
+    """Compute what steps of one kind lack, with an opened resource, and publish their rows.
+
+    ``helped``: from the number of chunks, a block during which other processes compute a part of
+    them; by default none does.
+
+    Raises the errors of ``Step.check_resource`` before anything is computed, and ``NothingUsed``
+    for a step without rows after all steps.
+    """
+    for step in steps:
+        step.check_resource(resource)
+    plans = [_plan(store, resource, step) for step in steps]
+    outcomes: list[Outcome] = []
+    unused: list[NothingUsed] = []
+    n_all, left = sum(plan.n_units for plan in plans), [plan.n_left() for plan in plans]
+    with (
+        helped(sum(len(plan.todo()) for plan in plans)),
+        progress(steps[0].verb, steps[0].unit) as update,
+    ):
+        for k, (step, plan) in enumerate(zip(steps, plans, strict=True)):
+
+            def tell(n_left: int, k: int = k, label: str = step.label) -> None:
+                left[k] = n_left
+                update(n_all - sum(left), n_all, note=label)
+
+            tell(left[k])
+            done, rate = _run(store, resource, step, plan, run_id, tell)
+            outcomes.append(step.outcome(done, rate))
+            if error := NothingUsed.of(step, done):
+                unused.append(error)
+            tell(0)  # another worker may have computed the last chunks
+    if unused:
+        unused[0].outcomes = outcomes
+        raise unused[0]
+    return outcomes
+
+
+def run_at_once(store: Store, resource: Any, step: Step[Any], run_id: str) -> ComputedStep:
+    """Compute and publish a step without chunk files, with a resource that keeps its results.
+
+    Such a resource asks a server, and a ledger has each reply that was paid for: a later run
+    resumes from it. Raises the errors of ``step.compute``, and ``BadInput`` for a disk that can't
+    be written.
+    """
+    state = step.state(store, resource)
+    items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
+    results = dict(zip(items, step.compute(resource, items), strict=True)) if items else {}
+    new = step.new_rows(resource, state, results)
+    done = ComputedStep(store, resource, state, results, new, run_id)
+    with disk_problems(store.root):
+        publish(step, done)
+    return done
+
+
+def _plan(store: Store, resource: Any, step: Step[Any]) -> ChunkPlan:
+    """The chunks to compute now; makes their directory."""
+    store.work_directory(*step.place(resource))
+    return step.plan(store, resource, step.state(store, resource))
+
+
+def _run(
+    store: Store,
+    resource: Any,
+    step: Step[Any],
+    plan: ChunkPlan,
+    run_id: str,
+    tell: Callable[[int], None],
+) -> tuple[ComputedStep, float | None]:
+    """The published step, and units computed per second; ``None`` if all existed before."""
+    n_new = plan.n_left()
+    if n_new:
+        step.load(resource)
+    start = time.monotonic()
+    while True:
+        plan.work(partial(step.compute, resource), tell)
+        with plan.published_in_turn():
+            state = step.state(store, resource)
+            results = step.plan(store, resource, state).results()
+            if results is not None:
+                rate = n_new / (time.monotonic() - start) if n_new else None
+                try:
+                    new = step.new_rows(resource, state, results)
+                except BadInput:  # no row at all: the chunks are useless
+                    shutil.rmtree(plan.directory, ignore_errors=True)
+                    raise
+                done = ComputedStep(store, resource, state, results, new, run_id)
+                publish(step, done)
+                shutil.rmtree(plan.directory, ignore_errors=True)
+                return done, rate
+        # A file was damaged, or another command has published meanwhile: compute the rest.
+        plan = _plan(store, resource, step)
+
+
+def publish(step: Step[Any], done: ComputedStep) -> None:
+    """Publish a step in one commit: new and still valid rows, rejects, rows of other tables."""
+    store, state, new, run_id = done.store, done.state, done.new, done.run_id
+    partition = step.partition(done.resource)
+    where = step.reject_partition(done.resource)
+    with store.together(run_id, " ".join(where.values())):
+        step.publish_before(done)
+        if new.rows or len(state.kept) < len(state.found):
+            shared = {**partition, "run_id": run_id}
+            rows: list[Row] = [*state.kept, *({**shared, **row} for row in new.rows)]
+            rows.sort(key=lambda row: tuple(row[name] for name in step.order))
+            store.replace(step.table, rows, partition, run_id)
+        rejects = [{**where, "run_id": run_id, **row} for row in new.rejects]
+        store.replace("reject", rejects, where, run_id)
