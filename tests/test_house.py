@@ -224,7 +224,7 @@ def test_every_table_has_a_key_among_its_columns() -> None:
     for table in TABLES.values():
         names = set(table.arrow.names)
         assert set(table.key) <= names and set(table.partitions) <= names, table.name
-        assert set(table.partitions) <= set(table.key) or table.name == "metric_value"
+        assert set(table.partitions) <= set(table.key)
         assert all(c.description for c in table.columns), table.name
 
 

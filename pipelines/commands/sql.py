@@ -27,7 +27,7 @@ from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import UnknownName, last_statement, lock, one_line
 from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
-from plumbline.warehouse.text.escape import sql_text
+from plumbline.warehouse.text.escape import say, sql_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -115,6 +115,8 @@ class Sql(Command):
         """Answer the query, or open the shell, on the views that ``text`` names (None: all)."""
         connection, console = connect(store, text), Console(highlight=False)
         lock(connection)
+        for line in store.snapshot().kept if text is None else ():
+            say(line, err=True)
         if self.form() != "table":
             return self._written(connection)
         if self.query:

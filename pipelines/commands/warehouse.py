@@ -50,11 +50,12 @@ class Check(Command):
             faults = check.check(context.store, since=after, update=update)
         rows: list[Row] = [{**asdict(fault), "path": str(fault.path)} for fault in faults]
         rows += _ledger_problems(context.store)
+        kept = context.store.snapshot().kept
         if not rows:
-            return Done(said=[f"{self.warehouse}: no problems"])
+            return Done(said=[*kept, f"{self.warehouse}: no problems"])
         n = f"{len(rows)} problem{'' if len(rows) == 1 else 's'}"
         failed = BadInput(f"warehouse {self.warehouse}", f"has {n}", "see the fix of each")
-        return Done(rows=rows, failed=failed)
+        return Done(rows=rows, said=kept, failed=failed)
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:
@@ -111,7 +112,7 @@ class Compact(Command):
         why = "so nothing unfinished was removed"
         others = others_running(context.store)
         said = [f"Run {one['run_id']} ({one['command']}): {one['error']}; {why}" for one in others]
-        return Done(rows=[row], said=said, next=_CHECK)
+        return Done(rows=[row], said=[*context.store.snapshot().kept, *said], next=_CHECK)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -137,9 +138,8 @@ class History(Command):
             | {"author": runs.get(s.run_id, {}).get("author")}
             for s in snapshots
         ]
-        return Done(
-            rows=rows, next="plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
-        )
+        further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
+        return Done(rows=rows, said=context.store.snapshot().kept, next=further)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -162,4 +162,5 @@ class Restore(Command):
     def run(self, context: Context) -> Done:
         number = version_of(context.store, self.version)
         versions.restore(context.store, number, context.run_id)
-        return Done(said=[f"{self.warehouse}: as of version {number} again"], next=_CHECK)
+        again = f"{self.warehouse}: as of version {number} again"
+        return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)
