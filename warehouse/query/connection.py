@@ -31,6 +31,7 @@ _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(r'\b(?:from|join)\s+"?(?:main\.)?(\w+)')
 _COMMENT = re.compile(r"--.*")
+_RUNS = "$tables_with_a_run_id"
 #: All views and tables -> the bytes of a DuckDB file in which this process made the views.
 _BOUND: dict[object, bytes] = {}
 #: Most tables that ``unfilled`` names.
@@ -108,8 +109,8 @@ def _needed(
     latest = (package_view(name) for name in reversed(theirs.added) if name in names)
     for view in chain(latest, reversed(own_views())):  # a view uses only earlier views
         if names.intersection(_CREATED.findall(view)):
-            views.append(view)
-            names |= words(view)
+            views.append(_with_tables(view))
+            names |= words(views[-1])
     return views[::-1], _tables(name for name in TABLES if name in names)
 
 
@@ -125,7 +126,17 @@ def _tables(names: Iterable[str]) -> list[Table]:
 
 def _views() -> list[str]:
     """Texts that make all views: Plumbline's in the order of their numbers, then packages'."""
-    return own_views() + [package_view(name) for name in package_views().added]
+    theirs = package_views().added
+    return [_with_tables(view) for view in (*own_views(), *map(package_view, theirs))]
+
+
+def _with_tables(view: str) -> str:
+    """A view with its mark replaced by the runs of the rows of all tables, as `run_written` has."""
+    if _RUNS not in view:
+        return view
+    names = (name for name in TABLES if name != "run" and "run_id" in TABLES[name].names)
+    runs = (f"SELECT '{name}' AS table_name, run_id FROM {name}" for name in names)
+    return view.replace(_RUNS, "\nUNION ALL ".join(runs))
 
 
 @cache

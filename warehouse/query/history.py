@@ -76,18 +76,15 @@ def find(store: Store, prefix: str) -> Row:
 def written(store: Store, run_id: str) -> dict[str, int]:
     """Number of rows that a run wrote and that still exist, by table, without table `run`.
 
-    Rows are found by the column ``run_id`` where a table has one, otherwise by the units of the
-    table's files.
+    Rows are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
+    units of the table's files.
     """
-    counts = [
-        f'(SELECT count(*) FROM "{name}" WHERE run_id = $run) AS "{name}"'
-        for name, table in TABLES.items()
-        if "run_id" in table.names and name != "run"
-    ]
-    (n_rows,) = rows_of(store.root, f"SELECT {', '.join(counts)}", {"run": run_id})
+    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
+    rows, snapshot = rows_of(store.root, query, {"run": run_id}), store.snapshot()
+    n_rows = {row["table_name"]: row["n_rows"] for row in rows}
     for name, table in TABLES.items():
         if "run_id" not in table.names:
-            units = (unit for file in store.snapshot().files(name) for unit in file.units)
+            units = (unit for file in snapshot.files(name) for unit in file.units)
             n_rows[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
     return {name: n_rows[name] for name in TABLES if n_rows.get(name)}
 
