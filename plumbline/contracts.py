@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,10 +40,13 @@ from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import render
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.query.connection import sql
+from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.store import Store
 
+#: Rows of tables, by column.
+_Rows: TypeAlias = Sequence[Mapping[str, object]]
 _TEXTS = ("Jane is good.", "Jane is a bad nurse!", "")
 _LOG_RATIOS = (0.0, 1.5, -0.4, 7.0, math.nan, math.inf, -2.0)
 _MAX_PMIS = (0.1, -0.6, None, 2.0, 0.3, 0.2, 0.0)
@@ -201,6 +204,26 @@ def check_report_section(
                 assert query, f"{caption!r} does not show its query"
                 assert facts.query(query), f"the query of {caption!r} has no rows"
     return parts
+
+
+def check_table(name: str) -> Table:
+    """Its name, its key and what it says of itself are usable; returns the table."""
+    assert name.isidentifier() and name.islower() and name[0] != "_", f"{name!r} is no such name"
+    table = TABLES[name]
+    assert table.description and table.filled_by, "it says what it holds, and what writes it"
+    assert set(table.key) <= set(table.names), "its key is among its columns"
+    return table
+
+
+def check_view(name: str, rows: Mapping[str, _Rows]) -> list[dict[str, Any]]:
+    """It is a view also of an empty warehouse; returns its rows over ``rows``, by table."""
+    with TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "warehouse")
+        assert not rows_of(store, f"FROM {name}"), "an empty warehouse gives it rows"
+        for table, given in rows.items():
+            for n, row in enumerate(given):
+                store.publish(table, [row], unit=f"row-{n}", run_id="contract")
+        return rows_of(store, f"FROM {name} ORDER BY ALL")
 
 
 def _score_pairs(

@@ -61,7 +61,23 @@ def sections(facts):
     tables = [table("Pairs", rows, ["pair_id"])]
     yield Section("mine", "Mine", tables=tables) if rows else Missing("Mine", "plumbline score")
 """
+_TABLE = """
+from plumbline.warehouse.schema.columns import tables
+TABLES = tables('''
+mine: One.
+by: mine
+key: word /
+    word
+    n_word: int [tokens] -- n
+''')
+"""
+_VIEW = """CREATE OR REPLACE VIEW mine AS
+SELECT corpus, sum(n_word) AS n FROM word_count GROUP BY ALL;
+"""
+_WORDS = {"word_count": [{"corpus": "c", "word": w, "n_word": 1} for w in ("rum", "tea")]}
 GROUPS = {
+    "tables": (_TABLE, ".py", contracts.check_table),
+    "views": (_VIEW, ".sql", lambda name: contracts.check_view(name, _WORDS)),
     "scoring_functions": (_NUMBERS, ".py", contracts.check_scoring_function),
     "backends": (_UNIFORM, ".py", lambda name: contracts.check_backend(name, "m", ["a b", "c"])),
     "benchmarks": (_WEATHER, ".py", contracts.check_benchmark),
@@ -136,6 +152,12 @@ def test_a_part_of_another_package_passes(
         ("benchmarks", '("mine",)', '("mine", "yours")', "yours"),
         ("benchmarks", '"weather"', '""', "DESCRIPTION is one line"),
         ("metrics", "-- grain: ", "-- ", "says the grain"),
+        ("tables", "-- n", "", "'mine' of parts 1.2: .*KeyError: 'n_word:'"),
+        ("tables", "key: word", "key: corpus word", "its key is among its columns"),
+        ("tables", "mine: One", "yours: One", r"'mine' of parts 1.2: its module declares yours"),
+        ("views", "corpus, ", "", "an empty warehouse gives it rows"),
+        ("views", "n_word", "n_wrd", r"'mine' of parts 1.2: .*BinderException"),
+        ("views", "VIEW mine", "VIEW word_lean", "it makes word_lean .expected CREATE OR REPLACE"),
         ("report_sections", "plumbline score", "score", "names no command"),
         ("report_sections", "rows, [", "type(rows)(rows), [", "does not show its query"),
         ("report_sections", "tables=tables) if rows", "tables=tables) if facts", "has no rows"),

@@ -21,7 +21,19 @@ from tests.conftest import REPOSITORY
 pytestmark = pytest.mark.slow
 
 PAGE = (REPOSITORY / "docs" / "extend.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S))
+#: The first half of the page is a whole package.
+FIRST = PAGE.partition("\n## Parts of other kinds\n")[0]
+
+
+def files_of(page: str) -> dict[str, str]:
+    """The files on a page by name; a file that has several blocks is all of them."""
+    files: dict[str, str] = {}
+    for name, text in re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", page, re.M | re.S):
+        files[name] = files.get(name, "") + text
+    return files
+
+
+FILES = files_of(PAGE)
 #: Two lines can be scored, the third has a word that the text lacks, the fourth is no pair.
 LINES = "{pronoun} ran.\n{pronoun} saw {pronoun2}.\n{pronoun} knit.\nRain fell.\n"
 TEXT = "she she she he ran saw her her him"
@@ -79,23 +91,25 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ran(installed: Path) -> tuple[Path, str]:
     """Where the page's commands and tests ran, and what they said."""
     (installed / "weather.txt").write_text(LINES)
+    (installed / "topics.txt").write_text("tools: saw hammer\n")
     (installed / "novel.txt").write_text(TEXT)
     (installed / "novels").mkdir()
     lines = (json.dumps({"text": text}) + "\n" for text in NOVEL)
     (installed / "novels" / "a.jsonl").write_text("".join(lines))
-    order = ["benchmark", "score", "measure", "report", "sql", "corpus", "disclosure", "fairpair"]
+    order = ["topics", "benchmark", "score", "measure", "report", "sql", "corpus"]
+    order += ["disclosure", "fairpair"]
     steps = sorted(commands(), key=lambda command: (order.index(command[0]), command[1:2]))
     return installed, run(installed, "-c", RUN, json.dumps(steps))
 
 
 def test_the_page_has_a_file_of_each_kind() -> None:
-    kinds = re.findall(r'^"plumbline\.(\w+)" = \{ (\w+) =', FILES["pyproject.toml"], re.M)
+    kinds = re.findall(r'^"plumbline\.(\w+)" = \{ "?([a-z_]+)', FILES["pyproject.toml"], re.M)
     assert {Path(name).stem for name in FILES if name.startswith("my_parts/")} == {
         name for _, name in kinds
     }
     assert {kind for kind, _ in kinds} == {
-        *("metrics", "benchmarks", "backends", "word_lists", "scoring_functions"),
-        *("fairpair_prompts", "disclosure_prompts", "report_sections"),
+        *("tables", "views", "commands", "metrics", "report_sections", "benchmarks", "backends"),
+        *("word_lists", "scoring_functions", "fairpair_prompts", "disclosure_prompts"),
     }
 
 
@@ -159,4 +173,4 @@ def test_prompts_and_the_scoring_function_are_used(ran: tuple[Path, str]) -> Non
 
 
 def test_its_own_tests_pass(ran: tuple[Path, str]) -> None:
-    assert re.search(r"\b6 passed", ran[1]), ran[1]
+    assert re.search(r"\b7 passed", ran[1]), ran[1]

@@ -1,4 +1,4 @@
-"""Registries of parts (backends, metrics, ...): Plumbline's own and other packages' entry points.
+"""Registries of parts (backends, tables, ...): Plumbline's own and other packages' entry points.
 
 A name that several packages register can't be used: so installing a package never changes the
 meaning of a name. See docs/extend.md.
@@ -27,7 +27,8 @@ class Registry:
 
     Args:
         noun: name of a part in messages, such as ``benchmark``.
-        package: Plumbline's package with one file per part; files named ``_...`` are not parts.
+        package: Plumbline's package with one file per part; files named ``_...`` are not parts. If
+            empty, Plumbline has only the parts in ``made``.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
         group: group of entry points; if empty, other packages can't add parts.
         contract: protocol; a part of another package must have all its public members.
@@ -44,7 +45,7 @@ class Registry:
     """
 
     noun: str
-    package: str
+    package: str = ""
     suffix: str = ".py"
     group: str = ""
     contract: type = object
@@ -53,7 +54,16 @@ class Registry:
 
     def names(self) -> list[str]:
         """Names of all parts, sorted; no part is imported."""
-        return sorted({*self._own_names, *(entry.name for entry in self._other_entries())})
+        return sorted({*self._own_names, *self.added})
+
+    @property
+    def added(self) -> list[str]:
+        """Names of other packages' parts, sorted; no part is imported."""
+        return sorted({entry.name for entry in self._other_entries()})
+
+    def source(self, name: str) -> str:
+        """Name and version of the package that adds a part; empty for one of Plumbline's."""
+        return next((_package(e) for e in self._other_entries() if e.name == name), "")
 
     def find(self, name: str) -> EntryPoint | None:
         """The entry point of the part ``name``; ``None`` if the part is one of Plumbline's.
@@ -80,7 +90,7 @@ class Registry:
             return import_module(f"{self.package}.{name}{self.suffix.removesuffix('.py')}")
         members = {*vars(self.contract), *getattr(self.contract, "__annotations__", ())}
         expected = sorted(member for member in members if not member.startswith("_"))
-        with self._one_line(entry, f"expected {', '.join(expected)} there"):
+        with self.one_line(name, f"expected {', '.join(expected)} there"):
             part = entry.load()
             if lacking := [member for member in expected if not hasattr(part, member)]:
                 raise AttributeError(f"it has no {', '.join(lacking)}")
@@ -91,7 +101,7 @@ class Registry:
         file = f"{name}{self.suffix}"
         if (entry := self.find(name)) is None:
             return (self._folder() / file).read_text("utf-8")
-        with self._one_line(entry, f"expected a package that holds {file}"):
+        with self.one_line(name, f"expected a package that holds {file}"):
             package = import_module(entry.module).__package__ or entry.module
             return (resources.files(package) / file).read_text("utf-8")
 
@@ -100,7 +110,8 @@ class Registry:
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
-        names = (file.name for file in self._folder().iterdir() if file.name[0] != "_")
+        files = self._folder().iterdir() if self.package else ()
+        names = (file.name for file in files if file.name[0] != "_")
         stems = (name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix))
         return frozenset((*stems, *self.made))
 
@@ -108,24 +119,31 @@ class Registry:
         return _entry_points(self.group, tuple(sys.path)) if self.group else ()
 
     @contextmanager
-    def _one_line(self, entry: EntryPoint, expected: str) -> Iterator[None]:
-        """Turn an error of another package's part inside the block into ``BadInput``."""
+    def one_line(self, name: str, expected: str) -> Iterator[None]:
+        """Turn an error inside the block into ``BadInput`` if the part is another package's."""
         try:
             yield
         except PlumblineError:
             raise
         except Exception as e:
-            what = f"{self.noun} {entry.name!r} of {_package(entry)}"
-            problem = f"{entry.value} can't be loaded: {type(e).__name__}: {e}"
-            raise BadInput(what, problem, expected) from e
+            if (entry := self.find(name)) is None:
+                raise
+            what = f"{self.noun} {name!r} of {_package(entry)}"
+            reason = " ".join(f"{type(e).__name__}: {e}".split())
+            raise BadInput(what, f"{entry.value} can't be loaded: {reason}", expected) from e
 
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Entry points of a group; ``path`` is ``sys.path``, whose change invalidates the cache."""
+    """Entry points of a group; ``path`` is ``sys.path``, whose change empties the cache."""
+    return tuple(_all_entry_points(path).select(group=group))
+
+
+@cache
+def _all_entry_points(path: tuple[str, ...]) -> Any:
     from importlib.metadata import entry_points  # slower to import than all else here
 
-    return tuple(entry_points(group=group))
+    return entry_points()
 
 
 def _package(entry: EntryPoint) -> str:

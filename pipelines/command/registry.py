@@ -28,7 +28,6 @@ ORDER = (
 _ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)
 #: Help of a group whose commands all come from other packages.
 _OTHERS = "Commands of other packages."
-_THEIRS = Registry("command", _PACKAGE, " ", "plumbline.commands")
 
 
 def name_of(kind: type) -> str:
@@ -66,7 +65,8 @@ def targets() -> dict[str, str]:
         for stem, source in _sources().items()
         for kind, _ in _CLASS.findall(source)
     }
-    theirs = {name: _THEIRS.find(name) for name in _THEIRS.names()}
+    others = Registry("command", group="plumbline.commands", made=tuple(ours))
+    theirs = {name: others.find(name) for name in others.added}
     commands = ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
     place = {name: rank for rank, name in enumerate(ORDER)}
     return dict(sorted(commands.items(), key=lambda one: place.get(one[0].split()[0], len(ORDER))))

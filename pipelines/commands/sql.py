@@ -121,6 +121,8 @@ class Sql(Command):
             stale = {k: n for k, n in store.snapshot().out_of_date.items() if table_of(k) in names}
             for line in to_make_again(stale):
                 say(f"{WARNING}{line}", err=True)
+        for line in store.snapshot().kept if text is None else ():
+            say(line, err=True)
         if self.form() != "table":
             return self._written(connection)
         if self.query:

@@ -51,12 +51,13 @@ class Check(Command):
             faults = check.check(context.store, since=after, update=update)
         rows: list[Row] = [{**asdict(fault), "path": str(fault.path)} for fault in faults]
         rows += _ledger_problems(context.store)
-        stale = to_make_again(context.store.snapshot().out_of_date)
+        state = context.store.snapshot()
+        noted = [*state.kept, *to_make_again(state.out_of_date)]
         if not rows:
-            return Done(said=[f"{self.warehouse}: no problems", *stale])
+            return Done(said=[f"{self.warehouse}: no problems", *noted])
         n = f"{len(rows)} problem{'' if len(rows) == 1 else 's'}"
         failed = BadInput(f"warehouse {self.warehouse}", f"has {n}", "see the fix of each")
-        return Done(rows=rows, said=stale, failed=failed)
+        return Done(rows=rows, said=noted, failed=failed)
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:
@@ -113,7 +114,7 @@ class Compact(Command):
         why = "so nothing unfinished was removed"
         others = others_running(context.store)
         said = [f"Run {one['run_id']} ({one['command']}): {one['error']}; {why}" for one in others]
-        return Done(rows=[row], said=said, next=_CHECK)
+        return Done(rows=[row], said=[*context.store.snapshot().kept, *said], next=_CHECK)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -139,9 +140,8 @@ class History(Command):
             | {"author": runs.get(s.run_id, {}).get("author")}
             for s in snapshots
         ]
-        return Done(
-            rows=rows, next="plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
-        )
+        further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
+        return Done(rows=rows, said=context.store.snapshot().kept, next=further)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -164,4 +164,5 @@ class Restore(Command):
     def run(self, context: Context) -> Done:
         number = version_of(context.store, self.version)
         versions.restore(context.store, number, context.run_id)
-        return Done(said=[f"{self.warehouse}: as of version {number} again"], next=_CHECK)
+        again = f"{self.warehouse}: as of version {number} again"
+        return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)

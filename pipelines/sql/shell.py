@@ -14,9 +14,10 @@ from rich.text import Text
 
 from plumbline.pipelines.sql.result_output import show
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import unfilled
+from plumbline.warehouse.query.connection import package_of, unfilled
 from plumbline.warehouse.query.guard import last_statement, one_line
 from plumbline.warehouse.query.reference import WorkedQuestion, questions
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
@@ -49,13 +50,18 @@ def run_query(
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]:
-    """Headings and rows: name, number of rows, number of columns of each table and view."""
+    """Headings and rows: name, number of rows, number of columns of each table and view.
+
+    If other packages add some, a further column names their package.
+    """
     rows = []
     with one_line():
         for (name,) in connection.execute("SHOW TABLES").fetchall():
             relation = connection.table(name)
-            rows.append((name, len(relation), len(relation.columns)))
-    return ["table or view", "rows", "columns"], rows
+            rows.append((name, len(relation), len(relation.columns), package_of(name)))
+    names = ["table or view", "rows", "columns", "package"]
+    n_columns = len(names) if any(row[-1] for row in rows) else len(names) - 1
+    return names[:n_columns], [row[:n_columns] for row in rows]
 
 
 def shell(
@@ -123,14 +129,26 @@ def _dot_command(
     if name == ".tables":
         show(console, *tables(connection))
     elif name == ".schema" and len(rest) == 1:
-        quoted = '"' + rest[0].replace('"', '""') + '"'
-        query = f"SELECT column_name, column_type FROM (DESCRIBE {quoted})"
-        show(console, *run_query(connection, query))
+        _schema(connection, console, rest[0])
     elif name == ".examples":
         _examples(connection, console, rest)
     else:
         console.print(Text(_HELP))
     return True
+
+
+def _schema(connection: duckdb.DuckDBPyConnection, console: Console, name: str) -> None:
+    """Show the columns of a table as it is declared, or of a view."""
+    if name in TABLES:
+        table, package = TABLES[name], package_of(name)
+        about = f"{table.description} Written by {table.how_filled}{package and f' of {package}'}."
+        console.print(Text(about), soft_wrap=True)
+        rows = [(c.name, c.sql_type, c.unit, c.description) for c in table.columns]
+        show(console, ["column", "type", "unit", "meaning"], rows)
+    else:
+        quoted = '"' + name.replace('"', '""') + '"'
+        query = f"SELECT column_name, column_type FROM (DESCRIBE {quoted})"
+        show(console, *run_query(connection, query))
 
 
 def _examples(

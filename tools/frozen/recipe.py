@@ -18,6 +18,8 @@ from typing import Any
 from unittest.mock import patch
 
 from plumbline.eval_workers.pairs.closed_world_corpus import truth
+from plumbline.pipelines.command import registry
+from plumbline.warehouse import plugins
 
 INPUTS = Path(__file__).resolve().parents[2] / "tests/frozen/inputs"
 
@@ -158,17 +160,22 @@ _SET = {
 
 @contextmanager
 def place(directory: Path) -> Iterator[None]:
-    """Inside, the working directory is this one, and the environment is the same everywhere."""
+    """Inside, the working directory is this one, and the environment is the same everywhere.
+
+    Parts of other installed packages are hidden.
+    """
     before, here = dict(os.environ), Path.cwd()
     for name in list(os.environ):
         if _UNSET.fullmatch(name):
             del os.environ[name]
     os.environ.update(_SET)
     os.chdir(directory)
+    registry.targets.cache_clear()
     try:
-        with _small_world():
+        with _small_world(), patch.object(plugins, "_entry_points", lambda *_: ()):
             yield
     finally:
+        registry.targets.cache_clear()
         os.chdir(here)
         os.environ.clear()
         os.environ.update(before)

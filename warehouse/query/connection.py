@@ -6,14 +6,16 @@ import os
 import re
 import resource
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
@@ -29,8 +31,9 @@ _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(r'\b(?:from|join)\s+"?(?:main\.)?(\w+)')
 _COMMENT = re.compile(r"--.*")
-#: The bytes of a DuckDB file with all views; empty until a connection of this process makes them.
-_BOUND: list[bytes] = []
+_RUNS = "$tables_with_a_run_id"
+#: All views and tables -> the bytes of a DuckDB file in which this process made the views.
+_BOUND: dict[object, bytes] = {}
 #: Most tables that ``unfilled`` names.
 _UNFILLED = 3
 
@@ -61,8 +64,9 @@ def connect(
     if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
-    if len(views) < len(_views()) or not _made_all(connection):
-        connection.execute(_on_empty_tables(views, tables))
+    n_views = len(own_views()) + len(package_views().added)
+    if len(views) < n_views or not _made_all(connection, views, tables):
+        _make_views(connection, views, tables)
     for table in tables:
         files = snapshot.files(table.name)
         paths = [store.path(file) for file in files]
@@ -100,17 +104,44 @@ def _needed(
     ``words`` finds the possible names of tables and views in a text: by default, all words.
     """
     if text is None or _LISTS.search(text):
-        return _views(), list(TABLES.values())
-    views, names = [], words(text)
-    for view in reversed(_views()):  # a view uses only earlier views
+        return _views(), _tables(TABLES)
+    views, names, theirs = [], words(text), package_views()
+    latest = (package_view(name) for name in reversed(theirs.added) if name in names)
+    for view in chain(latest, reversed(own_views())):  # a view uses only earlier views
         if names.intersection(_CREATED.findall(view)):
-            views.append(view)
-            names |= words(view)
-    return views[::-1], [table for name, table in TABLES.items() if name in names]
+            views.append(_with_tables(view))
+            names |= words(views[-1])
+    return views[::-1], _tables(name for name in TABLES if name in names)
+
+
+def _tables(names: Iterable[str]) -> list[Table]:
+    """The tables of these names. ``UsageProblem`` for a package's table with a name of a view."""
+    tables = [TABLES[name] for name in names]
+    for table in tables:
+        if table.name not in TABLES.data and table.name in package_views().made:
+            what = f"table {table.name!r} of {package_of(table.name)}"
+            raise UsageProblem(what, "plumbline has a view of this name", "rename or uninstall it")
+    return tables
+
+
+def _views() -> list[str]:
+    """Texts that make all views: Plumbline's in the order of their numbers, then packages'."""
+    theirs = package_views().added
+    return [_with_tables(view) for view in (*own_views(), *map(package_view, theirs))]
+
+
+def _with_tables(view: str) -> str:
+    """A view with its mark replaced by the runs of the rows of all tables, as `run_written` has."""
+    if _RUNS not in view:
+        return view
+    names = (name for name in TABLES if name != "run" and "run_id" in TABLES[name].names)
+    runs = (f"SELECT '{name}' AS table_name, run_id FROM {name}" for name in names)
+    return view.replace(_RUNS, "\nUNION ALL ".join(runs))
 
 
 @cache
-def _views() -> list[str]:
+def own_views() -> list[str]:
+    """Texts of Plumbline's files in ``sql/views``, each making one or more views or functions."""
     return [sql(name).strip() for name in sql_names("views")]
 
 
@@ -121,6 +152,27 @@ def tables_of(text: str) -> list[Table]:
     ['word_bound']
     """
     return _needed(text, _read)[1]
+
+
+@cache
+def package_views() -> Registry:
+    """Views of other packages. Tables, views and functions of Plumbline have other names."""
+    ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
+    return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
+
+
+def package_of(name: str) -> str:
+    """Name and version of the package of a table or view; empty for Plumbline's and others."""
+    return TABLES.parts.source(name) or package_views().source(name)
+
+
+def package_view(name: str) -> str:
+    """The text that makes another package's view. Raises as ``Registry.text``."""
+    text, create = package_views().text(name).strip(), f"CREATE OR REPLACE VIEW {name}"
+    with package_views().one_line(name, f"expected {create} AS, and no more in the file"):
+        if _CREATED.findall(text) != [name]:
+            raise ValueError(f"it makes {', '.join(_CREATED.findall(text)) or 'no view'}")
+    return text
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
@@ -141,39 +193,44 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
     return f"No rows yet in {'; '.join(empty[:_UNFILLED])}" if empty else ""
 
 
-def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
+def _made_all(connection: duckdb.DuckDBPyConnection, views: list[str], tables: list[Table]) -> bool:
     """Make all views; returns false if no temporary file can be written.
 
     The first call in a process binds the views (0.7 s); later calls copy the result (0.07 s).
     """
+    key = tuple(views), tuple(tables)
     try:
         with TemporaryDirectory(prefix="plumbline-") as directory:
             file, direction = Path(directory, "views.duckdb"), "bound TO memory"
-            if _BOUND:
-                file.write_bytes(_BOUND[0])
+            if key in _BOUND:
+                file.write_bytes(_BOUND[key])
             else:
-                connection.execute(_on_empty_tables(_views(), list(TABLES.values())))
+                _make_views(connection, views, tables)
                 direction = "memory TO bound"
             connection.execute(f"ATTACH {sql_text(str(file))} AS bound")
             connection.execute(f"COPY FROM DATABASE {direction}; DETACH bound")
-            if not _BOUND:
-                _BOUND.append(file.read_bytes())
+            _BOUND[key] = file.read_bytes()
     except (OSError, duckdb.Error):
         return False
     return True
 
 
-def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
-    """Statements that make views on empty tables, then drop the tables.
+def _make_views(
+    connection: duckdb.DuckDBPyConnection, views: list[str], tables: list[Table]
+) -> None:
+    """Make views on empty tables, then drop the tables.
 
     DuckDB makes a view only if its tables exist. Views over files replace the tables later.
     """
-    creates, drops = [], []
     for table in tables:
         columns = ", ".join(f'"{c.name}" {c.sql_type}' for c in table.columns)
-        creates.append(f'CREATE TABLE "{table.name}" ({columns})')
-        drops.append(f'DROP TABLE "{table.name}"')
-    return ";\n".join([*creates, *views, *drops])
+        connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
+    for view in views:
+        (name, *_) = _CREATED.findall(view)
+        with package_views().one_line(name, "expected a query over tables and views"):
+            connection.execute(view)
+    for table in tables:
+        connection.execute(f'DROP TABLE "{table.name}"')
 
 
 def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
@@ -219,7 +276,7 @@ def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None
         f"-- Start DuckDB {where}: duckdb -init FILE\n"
         "SET TimeZone = 'UTC';"
     ]
-    for table in TABLES.values():
+    for table in _tables(TABLES):
         files = snapshot.files(table.name)
         parts.append(f"{_view(table, files, list(map(named, files)))};")
     parts += _views()
@@ -264,7 +321,7 @@ def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 @cache
 def _files(folder: str) -> Registry:
-    """The SQL files of a folder; other packages can add metrics."""
+    """The SQL files of a folder; other packages can add metrics, and ``package_views``."""
     group = "plumbline.metrics" if folder == "metrics" else ""
     return Registry(f"SQL of {folder}", f"plumbline.warehouse.sql.{folder}", ".sql", group)
 

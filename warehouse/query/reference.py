@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.warehouse.query.connection import sql, sql_names
+from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.query.connection import (
+    own_views,
+    package_view,
+    package_views,
+    sql,
+    sql_names,
+)
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.text.escape import markdown_row
@@ -20,6 +27,12 @@ _GRAIN = "-- grain: "
 _COLUMN_HEADER = [markdown_row("column", "type", "unit", "meaning"), "|---|---|---|---|"]
 _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
+)
+
+#: A mark's begin, its kind, its package if it is of one, and its end.
+_MARKED = re.compile(
+    r"(<!-- (graph|tables|reference|questions)(?: of (\S+))?: begin -->).*?(<!-- \2[^:]*: end -->)",
+    re.DOTALL,
 )
 
 
@@ -61,15 +74,15 @@ def questions() -> list[WorkedQuestion]:
     return worked
 
 
-def entries() -> list[Entry]:
-    """Every view and macro of ``sql/views``, with the comment of its paragraph.
+def entries(package: str = "") -> list[Entry]:
+    """Every view and macro of ``sql/views``, or of a package, with the comment of its paragraph.
 
     >>> [e.kind for e in entries() if e.signature.startswith("us(")]
     ['function']
     """
     listed = []
-    for name in sql_names("views"):
-        text = sql(name)
+    theirs = map(package_view, _of(package, package_views()))
+    for text in theirs if package else own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
         for paragraph in text.split("\n\n"):
             comment, code = _comment(paragraph)
@@ -108,7 +121,7 @@ def names(columns: Iterable[str]) -> str:
     return ", ".join(f"`{column}`" for column in columns)
 
 
-def _graph_markdown() -> str:
+def _graph_markdown(package: str = "") -> str:
     made: dict[str, list[str]] = {}
     for table in TABLES.values():
         for origin in table.made_from:
@@ -116,9 +129,14 @@ def _graph_markdown() -> str:
     return "\n".join(f"- `{name}` -> {names(tables)}" for name, tables in made.items())
 
 
-def _tables_markdown() -> str:
+def _of(package: str, registry: Registry) -> list[str]:
+    """Names of the parts that a package adds."""
+    return [n for n in registry.added if registry.source(n).startswith(f"{package} ")]
+
+
+def _tables_markdown(package: str = "") -> str:
     lines: list[str] = []
-    for table in TABLES.values():
+    for table in map(TABLES.__getitem__, _of(package, TABLES.parts) if package else TABLES.data):
         parts, keys = names(table.partitions) or "none", names(table.key)
         lines += [f"## `{table.name}`", "", table.description, ""]
         about = f"Key: {keys}. Partitions: {parts}. Written by {table.how_filled}."
@@ -130,23 +148,23 @@ def _tables_markdown() -> str:
     return "\n".join(lines).rstrip()
 
 
-def _reference_markdown() -> str:
+def _reference_markdown(package: str = "") -> str:
     titles = {"view": "Views", "table macro": "Table macros", "function": "Functions"}
     parts = []
     for kind, title in titles.items():
         lines = [f"### {title}", ""]
         last = ""
-        for entry in (e for e in entries() if e.kind == kind):
+        for entry in (e for e in entries(package) if e.kind == kind):
             grain = f" One row per {entry.grain}." if entry.grain else ""
             # Functions of one paragraph share a comment, which is printed once.
             about = "" if entry.description == last else f" {entry.description}"
             last = entry.description
             lines.append(f"- `{entry.signature}`{':' if grain or about else ''}{grain}{about}")
-        parts.append("\n".join(lines))
+        parts += ["\n".join(lines)] if lines[2:] else []
     return "\n\n".join(parts)
 
 
-def _questions_markdown() -> str:
+def _questions_markdown(package: str = "") -> str:
     return "\n\n".join(
         f"### {q.number}. {q.question}\n\n{q.meaning}\n\n```sql\n{q.query}\n```"
         for q in questions()
@@ -155,6 +173,8 @@ def _questions_markdown() -> str:
 
 def filled(document: str) -> str:
     """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled anew.
+
+    Marks ``tables of PACKAGE`` and ``reference of PACKAGE`` are about another installed package.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     13
@@ -165,12 +185,11 @@ def filled(document: str) -> str:
         "reference": _reference_markdown,
         "questions": _questions_markdown,
     }
-    for name, generate in generators.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        if begin in document:
-            head, rest = document.split(begin)
-            document = f"{head}{begin}\n\n{generate()}\n\n{end}{rest.split(end)[1]}"
-    return document
+
+    def anew(mark: re.Match[str]) -> str:
+        return f"{mark[1]}\n\n{generators[mark[2]](mark[3] or '')}\n\n{mark[4]}"
+
+    return _MARKED.sub(anew, document)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,13 @@
-"""All tables; each is declared once, in the module of its subject."""
+"""All tables: Plumbline's, each declared in the module of its subject, and other packages'."""
 
 from __future__ import annotations
 
+from collections import UserDict
+from collections.abc import Iterator
+from typing import Protocol
+
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema import (
     corpus_tables,
     disclosure_tables,
@@ -13,25 +19,65 @@ from plumbline.warehouse.schema import (
 )
 from plumbline.warehouse.schema.columns import Table
 
-_SUBJECTS = (
+
+class TableModule(Protocol):
+    """A module that declares tables."""
+
+    TABLES: tuple[Table, ...]
+
+
+_SUBJECTS: tuple[TableModule, ...] = (
     *(corpus_tables, evidence_tables, pair_tables, score_tables),
     *(sampling_tables, fairpair_tables, disclosure_tables),
 )
+_OURS = {table.name: table for subject in _SUBJECTS for table in subject.TABLES}
 
-#: Name -> table, in the order data flows.
-TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table in subject.TABLES}
+
+class Catalog(UserDict[str, Table]):
+    """Name -> table: Plumbline's (``data``), in the order data flows, then those of packages.
+
+    A package's module is imported when one of its tables is looked up, and not to list names. A
+    lookup raises as ``Registry.load``, and ``KeyError`` for a name that nobody declares.
+    """
+
+    parts = Registry("table", group="plumbline.tables", contract=TableModule, made=tuple(_OURS))
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self.parts.added:
+            return self.data[name]
+        declared: dict[str, Table] = {t.name: t for t in self.parts.load(name).TABLES}
+        if name not in declared:
+            what = f"table {name!r} of {self.parts.source(name)}"
+            raise BadInput(what, f"its module declares {', '.join(declared)}", "rename one")
+        return declared[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data or name in self.parts.added
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.data, *self.parts.added)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+TABLES = Catalog(_OURS)
 
 
 def units_of_columns() -> dict[str, str]:
     """Unit by column name, for names that have the same unit in all tables.
 
+    The unit of a name in Plumbline's tables doesn't depend on other packages.
+
     >>> units_of_columns()["delta_nats"]
     'nats'
     """
+    ours = {column.name for table in TABLES.data.values() for column in table.columns}
     units_of: dict[str, set[str]] = {}
     for table in TABLES.values():
         for column in table.columns:
-            units_of.setdefault(column.name, set()).add(column.unit)
+            if table.name in TABLES.data or column.name not in ours:
+                units_of.setdefault(column.name, set()).add(column.unit)
     return {
         name: next(iter(units))
         for name, units in units_of.items()

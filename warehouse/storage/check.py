@@ -62,8 +62,8 @@ def check(
     """
     snapshot = store.snapshot()
     files = _Files()
-    faults = [*_foreign_files(store), *_logged(store, snapshot, files)]
-    good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
+    faults = [*_foreign_files(store, snapshot), *_logged(store, snapshot, files)]
+    good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.declared}
     data_files = [files.by_path[path] for path in sorted(files.by_path)]
     todo = [f for f in data_files if hashed_at(store.root / f.file.path, f.file.sha256) < since]
     for done, data_file in enumerate(todo):
@@ -72,7 +72,7 @@ def check(
         try:
             with reading(store.place, where):
                 path = store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
-            if not data_file.is_newest:
+            if not data_file.is_newest or data_file.table not in good:
                 continue
             problems = _rows_problems(TABLES[data_file.table], file, path)
         except BadInput as e:
@@ -183,12 +183,12 @@ def _restore_fix(store: Store, state: Snapshot, table: str) -> str:
     return log.GET_COPY
 
 
-def _foreign_files(store: Store) -> Iterator[WarehouseProblem]:
-    expected = {"_log", MARKER, README}
+def _foreign_files(store: Store, newest: Snapshot) -> Iterator[WarehouseProblem]:
+    expected, tables = {"_log", MARKER, README}, {*TABLES, *newest.tables}
     for name in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
-        if top not in expected and not (top in TABLES and is_of_table):
+        if top not in expected and not (top in tables and is_of_table):
             fix = "move it out of the warehouse"
             yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 

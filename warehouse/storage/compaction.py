@@ -83,7 +83,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
             with store.place.writing():
                 _merge(store, merge, run_id)
         now = store.snapshot()
-        for table in now.tables:
+        for table in now.declared:
             log.write_delta_log(store.place, now.manifest(table))
         candidates = leftovers(store, keep_days)
         now = store.snapshot()  # meanwhile `restore` may have taken up files of old versions
@@ -120,7 +120,7 @@ def clear_killed(store: Store, command: str) -> None:
 
 def _merges(store: Store, run_id: str) -> Iterator[Merge]:
     now = store.snapshot()
-    for table in now.tables:
+    for table in now.declared:
         small = defaultdict(list)
         for file in now.files(table):
             # The row of this run is written again at its end.

@@ -364,25 +364,37 @@ class Snapshot:
                 ) from e
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
-        if unknown := set(manifest.columns) - set(TABLES[table].names):
-            raise newer(self.place, f"a newer Plumbline wrote {table}.{min(unknown)}")
+        if table in TABLES and (unknown := set(manifest.columns) - set(TABLES[table].names)):
+            writer = TABLES.parts.source(table).partition(" ")[0] or "Plumbline"
+            raise newer(self.place, f"a newer {writer} wrote {table}.{min(unknown)}", writer)
         return manifest
+
+    @property
+    def declared(self) -> list[str]:
+        """The tables that Plumbline or an installed package declares."""
+        return [table for table in self.tables if table in TABLES]
+
+    @property
+    def kept(self) -> list[str]:
+        """A line for each table of a package that isn't installed: no command changes its files."""
+        why = "no installed package declares it; kept as it is"
+        return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
         """Data files of a table, or of its partitions with these values of leading columns."""
         return _of_partition(self.manifest(table).files, table, partition)
 
 
-def newer(place: Place, problem: str) -> BadInput:
-    """The error for a warehouse that a newer Plumbline wrote to."""
-    fix = "upgrade Plumbline, or use another --warehouse directory"
+def newer(place: Place, problem: str, writer: str = "Plumbline") -> BadInput:
+    """The error for a warehouse that a newer Plumbline, or a newer package, wrote to."""
+    fix = f"upgrade {writer}, or use another --warehouse directory"
     return BadInput(f"warehouse {place}", problem, fix)
 
 
 def _of_partition(
     files: Sequence[File], table: str, partition: Mapping[str, str] | None
 ) -> list[File]:
-    values = partition_values(table, partition or {})
+    values = partition_values(table, partition) if partition else ()
     return [file for file in files if file.partition[: len(values)] == values]
 
 
@@ -442,7 +454,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         )
 
     try:
-        state = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
+        return _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
     except FileNotFoundError:
         existing = versions(place)
         if version is None and number not in existing:  # compacted meanwhile
@@ -452,10 +464,6 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {version}", problem, fix) from None
         raise
-    for table in state.tables:
-        if table not in TABLES:
-            raise newer(place, f"a newer Plumbline wrote table {table}")
-    return state
 
 
 def _digest(values: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ def delete_out_of_date(store: Store, draft: Draft) -> None:
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
     """
-    for table in TABLES.values():
+    for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
             gone, added = draft.changes(origin.table)
             if not gone and not added:

@@ -10,7 +10,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 def restore(store: Store, version: int, run_id: str) -> None:
-    """Bring every table, except ``run``, back to its state at a version.
+    """Bring every declared table, except ``run``, back to its state at a version.
 
     Raises as ``pinned``, and ``BadInput`` for a file that is unreadable or not as published; then
     nothing is changed.
@@ -18,11 +18,11 @@ def restore(store: Store, version: int, run_id: str) -> None:
     state = store.pinned(version).snapshot()
 
     def change(draft: Draft) -> None:
-        for table in {*draft.base.tables, *state.tables} - {"run"}:
+        for table in {*draft.base.declared, *state.declared} - {"run"}:
             draft.become(table, state.files(table))
 
     with store.place.writing():  # meanwhile `compact` removes none of these files
-        for table in state.tables.keys() - {"run"}:
+        for table in {*state.declared} - {"run"}:
             for file in state.files(table):
                 with reading(store.place, store.root / file.path):
                     store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
