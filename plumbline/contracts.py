@@ -220,9 +220,10 @@ def check_view(name: str, rows: Mapping[str, _Rows]) -> list[dict[str, Any]]:
     with TemporaryDirectory() as directory:
         store = Store.open(Path(directory) / "warehouse")
         assert not rows_of(store, f"FROM {name}"), "an empty warehouse gives it rows"
-        for table, given in rows.items():
-            for n, row in enumerate(given):
-                store.publish(table, [row], unit=f"row-{n}", run_id="contract")
+        with store.together("contract"):
+            for table, given in rows.items():
+                for n, row in enumerate(given):
+                    store.publish(table, [row], unit=f"row-{n}", run_id="contract")
         return rows_of(store, f"FROM {name} ORDER BY ALL")
 
 
@@ -257,8 +258,9 @@ def _score_pairs(
         "pair_association": associations,
         "word_delta": deltas,
     }
-    for table, rows in tables.items():
-        store.publish(table, rows, unit="made", run_id="r")
+    with store.together("contract"):
+        for table, rows in tables.items():
+            store.publish(table, rows, unit="made", run_id="r")
 
 
 def _score_items(store: Store, log_ratios: Sequence[float]) -> None:
