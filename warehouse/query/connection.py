@@ -6,9 +6,8 @@ import os
 import re
 import resource
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -99,35 +98,35 @@ def _read(text: str) -> set[str]:
 def _needed(
     text: str | None, words: Callable[[str], set[str]] = _words
 ) -> tuple[list[str], list[Table]]:
-    """Texts of the ``sql/views`` that a query uses, and the tables that it needs; all for ``None``.
+    """Texts of the views that a query uses, and the tables that it needs; all for ``None``.
 
+    Raises ``UsageProblem`` for a package's table that has the name of a view of Plumbline.
     ``words`` finds the possible names of tables and views in a text: by default, all words.
     """
-    if text is None or _LISTS.search(text):
-        return _views(), _tables(TABLES)
-    views, names, theirs = [], words(text), package_views()
-    latest = (package_view(name) for name in reversed(theirs.added) if name in names)
-    for view in chain(latest, reversed(own_views())):  # a view uses only earlier views
-        if names.intersection(_CREATED.findall(view)):
+    views: list[str] = []
+    names = None if text is None or _LISTS.search(text) else words(text)
+    for view in _views(names):  # a view uses only earlier views
+        if names is None or names.intersection(_CREATED.findall(view)):
             views.append(_with_tables(view))
-            names |= words(views[-1])
-    return views[::-1], _tables(name for name in TABLES if name in names)
-
-
-def _tables(names: Iterable[str]) -> list[Table]:
-    """The tables of these names. ``UsageProblem`` for a package's table with a name of a view."""
-    tables = [TABLES[name] for name in names]
+            if names:
+                names |= words(views[-1])
+    tables = [TABLES[name] for name in TABLES if names is None or name in names]
     for table in tables:
         if table.name not in TABLES.data and table.name in package_views().made:
             what = f"table {table.name!r} of {package_of(table.name)}"
             raise UsageProblem(what, "plumbline has a view of this name", "rename or uninstall it")
-    return tables
+    return views[::-1], tables
 
 
-def _views() -> list[str]:
-    """Texts that make all views: Plumbline's in the order of their numbers, then packages'."""
-    theirs = package_views().added
-    return [_with_tables(view) for view in (*own_views(), *map(package_view, theirs))]
+def _views(names: set[str] | None) -> Iterator[str]:
+    """Texts that make views, the latest first: those of packages, of these names or all, and ours.
+
+    ``names`` may grow meanwhile.
+    """
+    for name in reversed(package_views().added):
+        if names is None or name in names:
+            yield package_view(name)
+    yield from reversed(own_views())
 
 
 def _with_tables(view: str) -> str:
@@ -276,11 +275,11 @@ def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None
         f"-- Start DuckDB {where}: duckdb -init FILE\n"
         "SET TimeZone = 'UTC';"
     ]
-    for table in _tables(TABLES):
+    views, tables = _needed(None)
+    for table in tables:
         files = snapshot.files(table.name)
         parts.append(f"{_view(table, files, list(map(named, files)))};")
-    parts += _views()
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *views]) + "\n"
 
 
 def rows_of(

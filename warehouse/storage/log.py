@@ -366,7 +366,7 @@ class Snapshot:
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
         if table in TABLES and (unknown := set(manifest.columns) - set(TABLES[table].names)):
             writer = TABLES.parts.source(table).partition(" ")[0] or "Plumbline"
-            raise newer(self.place, f"a newer {writer} wrote {table}.{min(unknown)}", writer)
+            raise newer(self.place, f"a newer {writer} wrote {table}.{min(unknown)}")
         return manifest
 
     @property
@@ -385,9 +385,9 @@ class Snapshot:
         return _of_partition(self.manifest(table).files, table, partition)
 
 
-def newer(place: Place, problem: str, writer: str = "Plumbline") -> BadInput:
-    """The error for a warehouse that a newer Plumbline, or a newer package, wrote to."""
-    fix = f"upgrade {writer}, or use another --warehouse directory"
+def newer(place: Place, problem: str) -> BadInput:
+    """The error for a warehouse that a newer Plumbline or package wrote to."""
+    fix = "upgrade it, or use another --warehouse directory"
     return BadInput(f"warehouse {place}", problem, fix)
 
 
