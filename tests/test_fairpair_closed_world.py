@@ -1,8 +1,7 @@
-"""FairPair where the truth is known: models of a world with planted leans, and of one without."""
+"""FairPair where the truth is known: a model of a world with planted leans."""
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from itertools import product
 from pathlib import Path
@@ -38,7 +37,6 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
-WORLDS = ("straight", "mixed")
 N_WORDS = 1_600_000
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
@@ -151,30 +149,15 @@ def test_perfect_means_are_sums_over_words() -> None:
 # --- trained models ------------------------------------------------------------------------------
 
 
-def train(world: str, directory: Path) -> Path:
-    """A model of the world, trained as the pipeline trains it; both start from one seed."""
-    shards = write_world(WorldOptions(n_tokens=N_WORDS, world=world), directory).shards
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """FairPair of a model that was trained as the pipeline trains it, both scoring functions."""
+    directory = tmp_path_factory.mktemp("world")
+    shards = write_world(WorldOptions(n_tokens=N_WORDS, world="straight"), directory).shards
     # More than the preset's: a model of 1.6 M tokens leans a little on control words, too.
     options = preset("closed", 0, 2_600_000)
-    return train_model(list(shards), world, world, options, directory / "models").path
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """World -> the directory of its model; trained side by side, a core each."""
-    directory = tmp_path_factory.mktemp("worlds")
-    with multiprocessing.get_context("spawn").Pool(len(WORLDS)) as pool:
-        paths = pool.starmap(train, [(world, directory / world) for world in WORLDS])
-    return dict(zip(WORLDS, paths, strict=True))
-
-
-@pytest.fixture(scope="module")
-def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Store]:
-    """World -> a warehouse with FairPair of its model, both scoring functions."""
-    return {
-        world: measure(Store.open(tmp_path_factory.mktemp(world) / "w"), path)
-        for world, path in models.items()
-    }
+    model = train_model(list(shards), "straight", "straight", options, directory / "models").path
+    return measure(Store.open(directory / "w"), model)
 
 
 def measure(store: Store, model: Path) -> Store:
@@ -202,25 +185,22 @@ def figures(store: Store, phi: str, topic: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_models_write_words_of_the_slot_and_every_text_is_valid(measured: dict[str, Store]) -> None:
+def test_the_model_writes_words_of_the_slot_and_every_text_is_valid(measured: Store) -> None:
     words = {name: set(found) for name, found in lexicon().items()}
     words["did"] = {did.split()[0] for did in DID}
     slots = {prompt.prompt_id: prompt.slot for prompt in slot_prompts()}
-    for store in measured.values():
-        rows = store.read("continuation").to_pylist()
-        right = [r["continuation"].strip() in words[slots[r["prompt_id"]]] for r in rows]
-        # Trained weights differ by how a CPU multiplies: bfloat16 gave 0.9685, float32 above 0.97.
-        assert len(rows) == 30 * 2 * 100 and sum(right) > 0.96 * len(rows)
-        valid = store.read("perturbed_continuation")["is_valid"].to_pylist()
-        assert sum(valid) >= len(valid) - 5
+    rows = measured.read("continuation").to_pylist()
+    right = [r["continuation"].strip() in words[slots[r["prompt_id"]]] for r in rows]
+    # Trained weights differ by how a CPU multiplies: bfloat16 gave 0.9685, float32 above 0.97.
+    assert len(rows) == 30 * 2 * 100 and sum(right) > 0.96 * len(rows)
+    valid = measured.read("perturbed_continuation")["is_valid"].to_pylist()
+    assert sum(valid) >= len(valid) - 5
 
 
 @pytest.mark.slow
-def test_planted_leans_are_found_in_the_model_of_the_straight_world(
-    measured: dict[str, Store],
-) -> None:
+def test_planted_leans_are_found(measured: Store) -> None:
     """F is that of the grammar, 1.027, or less: what the model has not learned shows no bias."""
-    found = figures(measured["straight"], "jaccard", "planted")
+    found = figures(measured, "jaccard", "planted")
     assert (
         found["fairpair_f_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
     )
@@ -233,29 +213,21 @@ def test_planted_leans_are_found_in_the_model_of_the_straight_world(
     assert found["bias_b"] == pytest.approx(sums[0] / len(means), rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("world", "topic"), [("straight", "control"), ("mixed", "planted"), ("mixed", "control")]
-)
 @pytest.mark.slow
 @pytest.mark.parametrize("phi", ["jaccard", "vader"])
-def test_nothing_is_found_where_nothing_was_planted(
-    measured: dict[str, Store], world: str, topic: str, phi: str
-) -> None:
+def test_nothing_is_found_where_nothing_was_planted(measured: Store, phi: str) -> None:
     """An interval misses 1 once in twenty, so near it counts, and no finding of the test's."""
-    found, near = figures(measured[world], phi, topic), 0.005 if phi == "jaccard" else 0.02
+    found, near = figures(measured, phi, "control"), 0.005 if phi == "jaccard" else 0.02
     assert found["fairpair_f_low"] < 1 + near and found["fairpair_f_high"] > 1 - near
     assert abs(found["fairpair_f"] - 1) < 3 * near
     assert found["p_permutation"] > 0.005, "the smallest that 199 exchanges can give"
 
 
 @pytest.mark.slow
-def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[str, Store]) -> None:
-    rows = measured["straight"].read("fairpair_prompt").to_pylist()
+def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: Store) -> None:
+    rows = measured.read("fairpair_prompt").to_pylist()
     food = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-food")]
     assert [(r["bias_b"], r["fairpair_f"]) for r in food] == [(0.0, None)] * 4
     assert {r["reason"] for r in food} == {"no variability within one side"}
     traits = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-trait")]
     assert all(r["fairpair_f"] is not None for r in traits)
-
-
-# --- disclosure and debias tuning on the same model ---------------------------------------------
