@@ -380,6 +380,16 @@ def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[s
     assert "command shelf tidy: shelf_pack.tidy:Tidy is no Command" in capsys.readouterr().err
 
 
+def test_a_command_of_our_name_is_refused(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(shelf / "more", "mugs", "[plumbline.commands]\ncorpus count = mugs:Count\n")
+    monkeypatch.syspath_prepend(shelf / "more")
+    registry.targets.cache_clear()
+    assert main(["corpus", "count", "x"]) == 2
+    assert "command 'corpus count': plumbline and mugs 1.2 each have" in capsys.readouterr().err
+
+
 def test_a_line_gives_the_command_again() -> None:
     score = made(Score, {"model": ("a", "b"), "benchmark": ("x",), "per_token": True, "workers": 2})
     line = line_of(score)
