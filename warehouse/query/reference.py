@@ -138,9 +138,9 @@ def _tables_markdown(package: str = "") -> str:
     lines: list[str] = []
     for table in map(TABLES.__getitem__, _of(package, TABLES.parts) if package else TABLES.data):
         parts, keys = names(table.partitions) or "none", names(table.key)
-        lines += [f"## `{table.name}`", "", table.description, ""]
         about = f"Key: {keys}. Partitions: {parts}. Written by {table.how_filled}."
-        lines += [about + _made_from(table), "", *_COLUMN_HEADER]
+        about = f"{table.description} {about}{_made_from(table)}"
+        lines += [f"## `{table.name}`", "", about, "", *_COLUMN_HEADER]
         for c in table.columns:
             kind = f"{c.type}{', may be NULL' if c.nullable else ''}"
             lines.append(markdown_row(f"`{c.name}`", kind, c.unit, c.description))
