@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.options import words
-from plumbline.warehouse.storage.run_records import STEPS, stored_object
+from plumbline.warehouse.storage.run_records import STEPS
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard for which the corpus is counted again; a failed one is repaired before.
@@ -112,7 +113,7 @@ def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     """Options that the user gave to the corpus's run; the row of ``corpus`` lacks paths."""
     listed = store.read("run").select(["run_id", "config"])  # converting times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
-    config = _with_count(stored_object(runs[0], "config"), row) if runs else row
+    config = _with_count(json.loads(runs[0]["config"]), row) if runs else row
     language = str(config.get("language") or "en")
     return {"targets": str(config.get("targets", row["targets"])), "language": language}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
 from plumbline.warehouse.finding import LEAST_PAIRS
-from plumbline.warehouse.storage.run_records import stored_object
 from plumbline.warehouse.text.display import display
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_ke
 
 def _options(row: Row) -> list[str]:
     """Options for a heading: AuFC's base unless it is e; all of metrics outside ``_FIRST``."""
-    metric, options = row["metric"], stored_object(row, "options")
+    metric, options = row["metric"], json.loads(row["options"])
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
         return [] if base == "e" else [f"base {base}"]

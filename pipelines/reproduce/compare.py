@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from plumbline.pipelines.reproduce.printed_figures import (
     convention,
     known,
 )
-from plumbline.warehouse.storage.run_records import stored_object
 
 #: Outcomes of a comparison.
 OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
@@ -99,7 +99,7 @@ def _by_key(metrics: Sequence[Mapping[str, Any]]) -> dict[_Key, Mapping[str, Any
     for row in metrics:
         if row["subset"] != "all" and row["eta_nats"] is None:
             continue
-        base = stored_object(row, "options").get("log_base", "e")
+        base = json.loads(row["options"]).get("log_base", "e")
         base_value = math.e if base == "e" else float(base)
         where = (row["metric"], row["benchmark"])
         rows[(*where, row["model"], row["eta_nats"], base_value)] = row

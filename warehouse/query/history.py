@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -12,7 +13,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives
-from plumbline.warehouse.storage.run_records import recorded_versions, stored_object
+from plumbline.warehouse.storage.run_records import recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
@@ -95,7 +96,7 @@ def details(store: Store, prefix: str) -> Row:
     ``written`` counts by table, ``rejects`` by reason. Raises as ``find``.
     """
     row = find(store, prefix)
-    options = stored_object(row, "config")
+    options = json.loads(row["config"])
     rejects = Counter(
         reject["reason"]
         for reject in store.read("reject").to_pylist()

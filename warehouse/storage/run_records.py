@@ -18,7 +18,6 @@ from typing import Any
 
 from plumbline.warehouse.distribution import NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
@@ -193,7 +192,8 @@ def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
     >>> recorded_versions({"packages": '{"plumbline-lm": "1.0.0", "numpy": "2.1"}'})
     {'plumbline-lm': '1.0.0', 'numpy': '2.1'}
     """
-    return stored_object(row, "packages")
+    versions: dict[str, Any] = json.loads(row["packages"])
+    return versions
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:
@@ -215,18 +215,3 @@ def _git_commit(file: Path = Path(__file__)) -> str | None:
         if process.returncode != 0:
             return None
     return process.stdout.strip()
-
-
-def stored_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """The JSON object in a column of a table's row.
-
-    Raises ``BadInput`` with the row's run for anything else.
-
-    >>> stored_object({"run_id": "r", "options": '{"log_base": "e"}'}, "options")
-    {'log_base': 'e'}
-    """
-    try:
-        return json_object(row[column])
-    except (ValueError, TypeError) as e:  # TypeError: NULL
-        what, fix = f"column {column} of run {row.get('run_id')}", "was it written by Plumbline?"
-        raise BadInput(what, str(e), fix) from e

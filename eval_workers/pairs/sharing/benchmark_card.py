@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -20,7 +21,6 @@ from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.run_records import stored_object
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
@@ -215,7 +215,7 @@ def laid_out(pairs: pa.Table) -> pa.Table:
 
 def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
     """Constraint of the build that made the pairs; ``None`` without a corpus and eta."""
-    config = stored_object(run, "config") if run else {}
+    config = json.loads(run["config"]) if run else {}
     if config.get("corpus") and "eta" in config:
         return Constraint(config["corpus"], config["contrast"], config["eta"])
     return None

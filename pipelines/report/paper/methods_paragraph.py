@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib import resources
 
@@ -11,7 +12,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.history import flat
-from plumbline.warehouse.storage.run_records import STEPS, recorded_versions, stored_object
+from plumbline.warehouse.storage.run_records import STEPS, recorded_versions
 
 _CORPORA = """
 SELECT c.*, l.hash
@@ -121,7 +122,7 @@ def _seeds(runs: Rows) -> Iterator[str]:
     """Each command with the seeds in the settings of its runs, as text; none without seeds."""
     seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
-        options = stored_object(row, "config")
+        options = json.loads(row["config"])
         further = options.get(STEPS)
         steps = further if isinstance(further, list) else []
         for step in (options, *steps):

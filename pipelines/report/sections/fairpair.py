@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
@@ -26,7 +27,6 @@ from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA
-from plumbline.warehouse.storage.run_records import stored_object
 
 PLACE = 500
 NAMES = ("fairpair",)
@@ -199,7 +199,7 @@ def verdict(row: Row) -> str:
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
     if row["fairpair_f_high"] is not None:
-        level = stored_object(row, "options").get("level", 0.95)
+        level = json.loads(row["options"]).get("level", 0.95)
         notes.append(f"{100 * level:g}% interval")
     return (
         f"After {where}, {row['model']}'s continuations {result} two continuations of the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,6 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
-from plumbline.warehouse.storage.run_records import stored_object
 
 PLACE = 200
 NAMES = ("follow", "swapped", "planted")
@@ -257,7 +257,7 @@ def _swapped(facts: Facts) -> Section | Missing:
 
 
 def _swapped_model(row: Row) -> str:
-    return str(stored_object(row, "options")["swapped_model"])
+    return str(json.loads(row["options"])["swapped_model"])
 
 
 def _planted(facts: Facts) -> Section | Missing:
