@@ -187,7 +187,7 @@ def package_versions() -> dict[str, str]:
 
 
 def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Versions of packages in a row of ``run``. Raises ``BadInput`` if they aren't a JSON object.
+    """Versions of packages in a row of ``run``.
 
     >>> recorded_versions({"packages": '{"plumbline-lm": "1.0.0", "numpy": "2.1"}'})
     {'plumbline-lm': '1.0.0', 'numpy': '2.1'}
