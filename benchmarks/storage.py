@@ -91,7 +91,8 @@ def many_commits(directory: Path) -> tuple[Commits, Commits, dict[str, float]]:
 
     def delta(number: int) -> None:
         rows = pa.table({"corpus": ["c"], "word": [str(number)], "n_word": [1]})
-        deltalake.write_deltalake(_open(path), rows, mode="append", partition_by=["corpus"])
+        where = _now(path) if number else path
+        deltalake.write_deltalake(where, rows, mode="append", partition_by=["corpus"])
 
     times = [
         (_seconds(partial(ours, number)), _seconds(partial(delta, number)))
@@ -153,20 +154,17 @@ def _delta(root: str, model: str) -> float:
 
 def _delta_write(path: str, rows: pa.Table, predicate: str | None) -> None:
     columns, mode = list(TABLES[Path(path).name].partitions), "overwrite"
-    deltalake.write_deltalake(
-        _open(path), rows, mode=mode, predicate=predicate, partition_by=columns
-    )
+    where = _now(path) if Path(path).exists() else path
+    deltalake.write_deltalake(where, rows, mode=mode, predicate=predicate, partition_by=columns)
 
 
 @cache
 def _handle(path: str) -> deltalake.DeltaTable:
+    """A table that stays open in this process."""
     return deltalake.DeltaTable(path)
 
 
-def _open(path: str) -> deltalake.DeltaTable | str:
-    """The table of a path as of now, opened once by each process; the path if there is none yet."""
-    if not Path(path).exists():
-        return path
+def _now(path: str) -> deltalake.DeltaTable:
     _handle(path).update_incremental()
     return _handle(path)
 
@@ -179,7 +177,7 @@ def _open_ours(root: str) -> None:
 
 def _open_delta(root: str) -> None:
     for table in TABLES:
-        deltalake.DeltaTable(f"{root}/{table}").file_uris()
+        _now(f"{root}/{table}").file_uris()
 
 
 def _writers(write: Callable[[str, str], float], root: str) -> float:

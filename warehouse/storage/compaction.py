@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import json_object
@@ -95,10 +94,14 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
 
 
 def _drop_old(draft: Draft, keep_days: float) -> None:
-    """Drop versions that ``_kept`` leaves out; without ``keep_days``, all before this commit."""
-    *_, oldest = _kept(draft.base.place, keep_days)
-    is_only = oldest.version == draft.base.oldest
-    draft.oldest = oldest.version if keep_days or is_only else oldest.version + 1
+    """Drop all versions but those to keep; without ``keep_days``, all before this commit."""
+    base, now = draft.base, datetime.now(timezone.utc)
+    if not keep_days and base.oldest < base.version:
+        draft.oldest = base.version + 1
+    for version in log.versions(base.place) if keep_days else ():
+        draft.oldest = version
+        if now - log.snapshot(base.place, version).time <= timedelta(days=keep_days):
+            return
 
 
 def clear_killed(store: Store, command: str) -> None:
@@ -158,17 +161,17 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
-    """True if two tables of one schema hold the same rows in order; NaN equals NaN."""
-    if one.num_rows != other.num_rows:
-        return False
-    for a, b in zip(one.columns, other.columns, strict=True):
-        if pa.types.is_floating(a.type):
-            if not pc.is_nan(a).equals(pc.is_nan(b)):
-                return False
-            a, b = (pc.if_else(pc.is_nan(c), pa.scalar(0, c.type), c) for c in (a, b))
-        if not a.equals(b):
-            return False
-    return True
+    """True if two tables hold the same rows in order; NaN equals NaN."""
+    return bool(_bits(one).equals(_bits(other)))
+
+
+def _bits(table: pa.Table) -> pa.Table:
+    """A table with the bits of its floating-point numbers as integers."""
+    columns, kinds = [], {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+    for column in table.columns:
+        kind = kinds.get(column.type, column.type)
+        columns.append(pa.chunked_array([c.view(kind) for c in column.chunks], kind))
+    return pa.table(columns, table.column_names)
 
 
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
@@ -187,7 +190,7 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     is_busy, is_quiet = bool(others_running(store)), store.place.is_quiet()
     removable = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
-        kept = list(_kept(store.place, keep_days))
+        kept = list(_versions_to_keep(store.place, keep_days))
         to_keep = {log.commit_name(state.version) for state in kept}
         for state in kept:
             to_keep.update(f.path for listing in state.tables.values() for f in listing.files)
@@ -202,7 +205,7 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     return sorted(removable, key=lambda leftover: leftover.path)
 
 
-def _kept(place: Place, keep_days: float) -> Iterator[Snapshot]:
+def _versions_to_keep(place: Place, keep_days: float) -> Iterator[Snapshot]:
     """The newest version and those of the last ``keep_days``, newest first.
 
     Raises ``BadInput`` if the commit of such a version is damaged or gone.

@@ -16,7 +16,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -372,7 +372,7 @@ def signed(text: bytes) -> bytes:
 
 
 def _entry(file: File) -> dict[str, Any]:
-    return {**vars(file), "units": [astuple(unit) for unit in file.units]}
+    return {**vars(file), "units": [[*vars(unit).values()] for unit in file.units]}
 
 
 def begin(place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -249,19 +249,14 @@ def version_of(store: OpenWarehouse, text: str) -> int:
         if int(text) in numbers:
             return int(text)
         raise UsageProblem(f"version {text}", f"there are {numbers[0]} to {numbers[-1]}", _HISTORY)
-    try:
-        time = utc_time(text) if text[4:5] == "-" else None
-    except ValueError:
-        time = None
+    time = None
+    if text[4:5] == "-":
+        with suppress(ValueError):
+            time = datetime.fromisoformat(text)
+            time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
     for version in reversed(numbers):
         state = log.snapshot(store.place, version)
         if state.time <= time if time else state.run_id.startswith(text):
             return version
     problem = "no version is that old" if time else "no run of that id made a version"
     raise UsageProblem(f"version {text!r}", problem, _HISTORY)
-
-
-def utc_time(text: str) -> datetime:
-    """An ISO 8601 time, in UTC unless it names a zone. Raises ``ValueError`` for another text."""
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
