@@ -55,7 +55,7 @@ class Place(Protocol):
         """Create a file unless its name is taken; true if created. It survives a power cut."""
 
     def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to an unused name; it survives a power cut."""
+        """Move a complete local file to a name; it survives a power cut."""
 
     def names(self, directory: str) -> list[str]:
         """Sorted names of a directory's files; empty if it's missing."""
