@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,10 +17,10 @@ import plumbline
 from plumbline.eval_workers.models.sampling_contract import Sample
 from plumbline.eval_workers.work.claimed_chunks import Chunk, ChunkPlan, write_results
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.storage import log, place
-from plumbline.warehouse.storage.check import check, moment
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.run_records import publish as publish_run
 from plumbline.warehouse.storage.run_records import recorded
@@ -99,15 +98,6 @@ def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
     assert differences(Store.open(store.root), Store.open(tmp_path / "sound")) == []
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of the user's own in which no file was hashed yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    place._hashed.cache_clear()
-    yield tmp_path / "cache"
-    place._hashed.cache_clear()
-
-
 def in_python(root: Path) -> int:
     try:
         plumbline.open(root, "arrow").sql("FROM word_count")
@@ -117,8 +107,8 @@ def in_python(root: Path) -> int:
 
 
 @pytest.mark.parametrize("of", ["sql", "Python"])
-def test_sql_and_python_hash_again_what_was_seen_a_day_ago_or_before_the_machine_started(
-    of: str, tmp_path: Path, cache: Path
+def test_sql_and_python_name_a_file_that_decayed_after_they_read_it(
+    of: str, tmp_path: Path
 ) -> None:
     store = filled(Store.open(tmp_path / "w"))
     path = plain(store, "word_count")
@@ -131,47 +121,7 @@ def test_sql_and_python_hash_again_what_was_seen_a_day_ago_or_before_the_machine
 
     assert status() == 0
     decayed(path, partial(differs, path, before))
-    assert status() == 0
-    notes = cache / "plumbline/hashed.txt"
-    lines = [line.split(" ", 2) for line in notes.read_text().splitlines()]
-    for change in (
-        lambda seconds, boot, rest: (str(int(seconds) - 90_000), boot, rest),
-        lambda seconds, boot, rest: (seconds, "another", rest),
-    ):
-        notes.write_text("".join(" ".join(change(*line)) + "\n" for line in lines))
-        place._hashed.cache_clear()
-        assert status() == 3
-
-
-@pytest.mark.slow
-def test_check_since_reads_what_was_hashed_before_and_what_was_never(
-    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = filled(Store.open(tmp_path / "w"))
-    paths = [plain(store, table) for table in ("word_count", "pair_score")]
-    for path in paths:
-        before = pq.read_table(path)
-        if path == paths[0]:
-            assert main(["sql", "FROM word_count", "--warehouse", str(store.root)]) == 0
-        decayed(path, partial(differs, path, before))
-
-    def named(*since: str) -> list[bool]:
-        found = problems(capsys, store.root, *since)
-        return [
-            str(path) in found and "is damaged" in found[str(path)]["problem"] for path in paths
-        ]
-
-    now = datetime.now(timezone.utc)
-    assert named("--since", "1d") == named("--since", "1970-01-01") == [False, True]
-    assert named("--since", (now + timedelta(days=1)).isoformat()) == [True, True]
-    notes = cache / "plumbline/hashed.txt"
-    lines = [line.partition(" ") for line in notes.read_text().splitlines()]
-    notes.write_text("".join(f"{int(s) - 3 * 86_400} {rest}\n" for s, _, rest in lines))
-    place._hashed.cache_clear()
-    assert (named("--since", "4d"), named("--since", "2d")) == ([False, True], [True, True])
-    assert named() == [True, True]
-    with pytest.raises(UsageProblem, match="give 7d"):
-        moment("last week")
+    assert status() == 3
 
 
 def publish(store: Store, unit: str) -> None:
@@ -179,7 +129,7 @@ def publish(store: Store, unit: str) -> None:
     store.replace("word_count", rows, {"corpus": "c"}, "r")
 
 
-@pytest.mark.parametrize("kind", ["data", "manifest", "commit"])
+@pytest.mark.parametrize("kind", ["data", "commit"])
 @pytest.mark.parametrize("damage", ["flipped", "empty", "gone"])
 def test_check_and_restore_read_the_versions_that_are_kept(
     store: Store, kind: str, damage: str, capsys: pytest.CaptureFixture[str]
@@ -189,14 +139,11 @@ def test_check_and_restore_read_the_versions_that_are_kept(
     assert {p.problem for p in check(store)} == {"its run r is not in `run`"}
     state = log.snapshot(store.place, 1)
     (file,) = state.files("word_count")
-    manifest = f"{log.MANIFESTS}/{state.tables['word_count']}"
-    name = {"data": file.path, "manifest": manifest, "commit": f"{log.COMMITS}/{1:020}.json"}[kind]
-    path = store.root / name
+    path = store.root / (file.path if kind == "data" else log.commit_name(1))
     whole = path.read_bytes()
     path.write_bytes(whole[:9] + bytes([whole[9] ^ 1]) + whole[10:] if damage == "flipped" else b"")
     if damage == "gone":
         path.unlink()
-    log._read_manifest.cache_clear()
     named = {p.path: p for p in check(store) if "its run" not in p.problem}
     if damage == "gone" and kind != "data":
         ((lost, problem),) = named.items()
@@ -241,19 +188,14 @@ def test_a_damaged_delta_log_is_named_and_written_again(
     assert read["word"].to_pylist() == ["d"]
 
 
-def test_a_flipped_bit_anywhere_in_a_commit_or_manifest_is_noticed(store: Store) -> None:
+def test_a_flipped_bit_anywhere_in_a_commit_is_noticed(store: Store) -> None:
     publish(store, "a")
-    state = store.snapshot()
-    for name in (f"{log.COMMITS}/{1:020}.json", f"{log.MANIFESTS}/{state.tables['word_count']}"):
-        path = store.root / name
-        whole = path.read_bytes()
-        for at in range(len(whole)):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-            log._read_manifest.cache_clear()
-            with pytest.raises(BadInput):
-                store.snapshot().files("word_count")
-        path.write_bytes(whole)
-    log._read_manifest.cache_clear()
+    path = store.root / log.commit_name(1)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(BadInput, match="is damaged"):
+            store.snapshot()
 
 
 def test_decayed_counts_of_a_shard_are_not_merged(
@@ -293,44 +235,33 @@ def test_a_decayed_chunk_is_computed_again(tmp_path: Path) -> None:
     assert plan.results() is None and plan.todo() == [path]
 
 
-@pytest.mark.parametrize("is_gone", [True, False])
-def test_a_newest_manifest_that_is_lost_is_named_and_restore_leads_back(
-    store: Store, is_gone: bool, capsys: pytest.CaptureFixture[str]
+def test_without_a_damaged_newest_commit_the_version_before_it_counts(
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """As docs/warehouse.md says: also for what reads the Delta log, once there is a next commit."""
     for unit in "ab":
         publish(store, unit)
-    name = store.snapshot().tables["word_count"]
-    path = store.root / log.MANIFESTS / name
-    whole = path.read_bytes()
-    if is_gone:
-        path.unlink()
-    else:
-        path.write_bytes(whole[:-9])
-    log._read_manifest.cache_clear()
+    name = log.commit_name(store.snapshot().version)
+    path = store.root / name
+    path.write_bytes(path.read_bytes()[:-9])
     where = ["--warehouse", str(store.root)]
-    assert main(["sql", "FROM word_count", *where]) == 3
-    assert name in capsys.readouterr().err
-    found = problems(capsys, store.root).values()
-    fix = next(row["fix"] for row in found if name in row["path"] + row["problem"])
-    command = fix.partition("go back by plumbline ")[2]
-    assert main(command.split()) == 0
+    for command in (["sql", "FROM word_count"], ["warehouse", "check"]):
+        assert main([*command, *where]) == 3
+        assert name in capsys.readouterr().err
+    path.rename(store.root.parent / "aside")
     assert store.read("word_count")["word"].to_pylist() == ["a"]
+    publish(store, "c")
     read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()
-    assert read["word"].to_pylist() == ["a"]
+    assert read["word"].to_pylist() == store.read("word_count")["word"].to_pylist() == ["c"]
 
 
-@pytest.mark.parametrize("lost", ["commit", "manifest"])
-def test_compact_removes_nothing_where_a_kept_version_lacks_its_log(
-    store: Store, lost: str, capsys: pytest.CaptureFixture[str]
+def test_compact_removes_nothing_where_a_kept_version_is_lost(
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for unit in "abc":
         publish(store, unit)
-    state = log.snapshot(store.place, 2)
-    name = state.tables["word_count"]
-    path = f"{log.MANIFESTS}/{name}" if lost == "manifest" else f"{log.COMMITS}/{2:020}.json"
-    (file,) = state.files("word_count")
-    (store.root / path).unlink()
-    log._read_manifest.cache_clear()
+    (file,) = log.snapshot(store.place, 2).files("word_count")
+    (store.root / log.commit_name(2)).unlink()
     where = ["--warehouse", str(store.root)]
     assert main(["warehouse", "compact", *where]) == 3
     err = capsys.readouterr().err

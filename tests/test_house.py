@@ -176,6 +176,18 @@ def test_the_command_line_loads_no_command() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def test_opening_a_warehouse_loads_no_large_library() -> None:
+    code = (
+        "import sys, tempfile\n"
+        "from plumbline.warehouse.storage.opening import OpenWarehouse\n"
+        "OpenWarehouse.open(tempfile.mkdtemp() + '/w').units('word_count')\n"
+        "loaded = {'pyarrow', 'numpy', 'duckdb', 'obstore'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_the_warehouse_is_a_leaf() -> None:
     allowed = set(sys.stdlib_module_names) | {
         "pyarrow",

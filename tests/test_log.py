@@ -7,21 +7,26 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import deltalake
+import duckdb
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import compaction, log, place, versions
+from plumbline.warehouse.storage import delta as delta_log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.run_records import recorded
@@ -413,7 +418,7 @@ def test_restore_empties_tables_that_came_later(store: Store) -> None:
     assert not store.read("word_delta").num_rows
 
 
-def test_compact_keeps_what_a_restore_names_again_meanwhile(
+def test_a_version_whose_files_compact_is_about_to_remove_is_not_restored(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.publish("word_count", rows("a"), unit="a", run_id="r")
@@ -423,12 +428,13 @@ def test_compact_keeps_what_a_restore_names_again_meanwhile(
 
     def restored(*arguments: Any) -> Any:
         found = listed(*arguments)
-        versions.restore(Store.open(store.root), version, "r")
+        with pytest.raises(UsageProblem, match="is not kept"):
+            versions.restore(Store.open(store.root), version, "r")
         return found
 
     monkeypatch.setattr(compaction, "leftovers", restored)
     compact(store, "r", 0)
-    assert words(store) == {row["word"]: 1 for row in rows("a")}
+    assert words(store) == {}
 
 
 def test_nothing_is_removed_from_a_restore_s_first_look_on(
@@ -439,9 +445,9 @@ def test_nothing_is_removed_from_a_restore_s_first_look_on(
     store.drop("word_count", {"corpus": "c"}, "r")
     look, other = place.Disk.local, Store.open(store.root)
 
-    def compacted(*arguments: Any) -> Path:
+    def compacted(*arguments: Any, **named: Any) -> Path:
         monkeypatch.setattr(place.Disk, "local", look)
-        found = look(*arguments)
+        found = look(*arguments, **named)
         compact(other, "r", 0)
         return found
 
@@ -521,35 +527,27 @@ def test_a_damaged_file_is_named_and_an_earlier_version_restored(
     [
         b"",
         b"\xff\xfe",
-        b"null",
-        b"[]",
-        b"{}",
-        b"[" * 100_000,
-        b'{"tables": {"word_count": "../../x"}, "leases": {}}',
-        b'{"format": 1' + b"0" * 5000 + b"}",
-        b'{"word_count": "' + b"9" * 300 + b'"}',
+        b"{}\n\xff",
+        sha256().hexdigest().encode(),
+        *map(log.signed, (b"", b"\xff", b"null", b"[]", b"{}", b"[" * 100_000)),
+        log.signed(b'{"tables": {"word_count": "../../x"}, "leases": {}}'),
+        log.signed(b'{"format": 1' + b"0" * 5000 + b"}"),
     ],
 )
 def test_a_log_of_somebody_else_is_refused_in_one_line(store: Store, content: bytes) -> None:
     store.publish("word_count", rows("a"), unit="a", run_id="r")
-    whole = json.loads((store.root / log.COMMITS / f"{1:020}.json").read_text())
-    if b"999" in content:  # a whole commit whose manifest has a name that no file can have
-        content = json.dumps(whole | {"tables": json.loads(content)}).encode()
-    (store.root / log.COMMITS / f"{2:020}.json").write_bytes(content)
-    with pytest.raises(BadInput, match=r"is damaged|can't be read"):
+    (store.root / log.commit_name(2)).write_bytes(content)
+    with pytest.raises(BadInput, match="is damaged"):
         connect(store.root)
 
 
 @pytest.mark.parametrize("name", ["../secret.parquet", "/etc/passwd", "run/x.parquet"])
-def test_a_manifest_names_only_files_of_its_table(
-    store: Store, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_names_only_files_of_its_tables(store: Store, name: str) -> None:
     store.publish("word_count", rows("a"), unit="a", run_id="r")
-    (path,) = (store.root / log.MANIFESTS).iterdir()
-    values = json.loads(path.read_text())
-    values["files"][0]["path"] = name
-    path.write_text(json.dumps(values))
-    log._read_manifest.cache_clear()
+    path = store.root / log.commit_name(1)
+    values = json.loads(zlib.decompressobj(31).decompress(path.read_bytes()))
+    values["tables"]["word_count"]["files"][0]["path"] = name
+    path.write_bytes(log.signed(json.dumps(values).encode()))
     with pytest.raises(BadInput, match="is damaged"):
         store.read("word_count")
 
@@ -561,7 +559,7 @@ def test_a_pipe_in_the_place_of_a_file_ends_nothing(store: Store) -> None:
     os.mkfifo(store.root / file.path)
     with pytest.raises(BadInput, match="not a regular file"):
         store.read("word_count")
-    os.mkfifo(store.root / log.COMMITS / f"{9:020}.json")
+    os.mkfifo(store.root / log.commit_name(9))
     with pytest.raises(BadInput, match="not a regular file"):
         Store.open(store.root)
 
@@ -594,12 +592,75 @@ def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(log, "write_delta_log", lambda *_: None)
+        patched.setattr(delta_log, "follow", lambda *_: None)
         for unit in "ab":
             store.publish("word_count", rows(unit), unit=unit, run_id="r")
     store.publish("word_count", rows("c"), unit="c", run_id="r")
     table = deltalake.DeltaTable(store.root / "word_count")
     assert table.version() == 2 and table.to_pyarrow_table().num_rows == 3 * N_ROWS
+
+
+def in_delta(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
+    """The rows that a reader of Delta Lake finds, also by DuckDB."""
+    with duckdb.connect() as connection:
+        connection.register("found", table.to_pyarrow_dataset())
+        query = "SELECT word, n_word FROM found ORDER BY word"
+        rows = connection.sql(query).to_arrow_table()
+    assert rows.equals(table.to_pyarrow_table().select(["word", "n_word"]).sort_by("word"))
+    return rows.to_pylist()
+
+
+#: What others may try on a table of ours.
+_INTRUDERS: dict[str, Callable[[deltalake.DeltaTable], object]] = {
+    "append": lambda t: deltalake.write_deltalake(t, t.to_pyarrow_table(), mode="append"),
+    "overwrite": lambda t: deltalake.write_deltalake(t, t.to_pyarrow_table(), mode="overwrite"),
+    "delete": lambda t: t.delete(),
+    "optimize": lambda t: t.optimize.compact(),
+    "restore": lambda t: t.restore(t.version() - 1),
+    "vacuum": lambda t: t.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True),
+}
+
+
+@pytest.mark.parametrize("name", _INTRUDERS)
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted: bool) -> None:
+    for unit in "abc":
+        store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+    store.publish("word_count", rows("c", 5, 2), unit="c", run_id="r")
+    if is_compacted:
+        compact(store, "r", 0)
+        store.publish("word_count", rows("c", 6, 2), unit="c", run_id="r")
+    before = sorted(store.place.walk())
+    table = deltalake.DeltaTable(store.root / "word_count")
+    with pytest.raises(DeltaError, match="Unsupported table features required"):
+        _INTRUDERS[name](table)
+    assert {path for path in store.place.walk() if path in before} == set(before)
+    assert {p.problem for p in check(store)} <= {
+        "its run r is not in `run`",
+        "a file that no version to keep names",  # what the other program wrote before it was told
+    }
+    read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
+    assert {row["word"]: row["n_word"] for row in read} == words(store)
+
+
+def test_a_reader_that_stays_open_follows_a_delta_log_that_compact_writes_anew(
+    store: Store,
+) -> None:
+    for unit in "abc":
+        store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+    kept = deltalake.DeltaTable(store.root / "word_count")
+    for number in range(3):
+        compact(store, "r", 0)
+        entries = sorted(path.name for path in store.root.glob("word_count/_delta_log/*"))
+        version = f"{kept.version() + 1:020}"
+        assert entries == [f"{version}.checkpoint.parquet", f"{version}.json"]
+        kept.update_incremental()
+        assert len(in_delta(kept)) == 6
+        store.publish("word_count", rows("a", number, 2), unit="a", run_id="r")
+        for table in (kept, deltalake.DeltaTable(store.root / "word_count")):
+            table.update_incremental()
+            assert {row["word"]: row["n_word"] for row in in_delta(table)} == words(store)
+        assert check(store) == [p for p in check(store) if "its run" in p.problem]
 
 
 @pytest.mark.parametrize("name", TABLES)

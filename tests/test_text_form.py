@@ -157,7 +157,7 @@ def test_models_from_before_the_column_are_read(
     columns = tuple(column for column in today.columns if column.name != "text_form")
     for key in ("b", "a", "c"):
         before = replace(today, columns=columns) if key != "a" else today
-        # An older Plumbline would refuse the newer one's columns: the manifest is of both.
+        # An older Plumbline would refuse the newer one's columns: the commit is of both.
         with monkeypatch.context() as patched:
             patched.setitem(TABLES, "model", before)
             rows = cast(before, [row | {"model_key": key}])

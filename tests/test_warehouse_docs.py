@@ -46,7 +46,7 @@ class Seen:
         os.rename(old, new)
 
 
-def test_data_manifest_and_commit_are_forced_to_the_disk_in_this_order(
+def test_data_and_commit_are_forced_to_the_disk_in_this_order(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each file before it has its name, then the directory of the name."""
@@ -60,7 +60,7 @@ def test_data_manifest_and_commit_are_forced_to_the_disk_in_this_order(
             assert ("forced", old) in seen.events[:at], new
             assert seen.events[at + 1] == ("forced", str(Path(new).parent)), new
             named.append(Path(new).relative_to(store.root).parts[:2])
-    assert named == [("word_count", "corpus=c"), ("_log", "tables"), ("_log", "commits")]
+    assert named == [("word_count", "corpus=c"), ("_log", "commits")]
 
 
 def test_no_data_file_ever_changes(store: Store) -> None:

@@ -1,7 +1,7 @@
 """Damage a warehouse's files and run commands on it: no wrong row is read, and none published.
 
 A developer's tool, see docs/faults.md. Each trial copies a whole warehouse, damages one of its
-files (data, manifest, commit, entry of the Delta Lake log; of the newest version or an earlier
+files (data, commit, entry of the Delta Lake log; of the newest version or an earlier
 one; size and time kept or not) and runs one command in a child process. It may refuse in one line,
 or end as it does on the whole warehouse: with the same output, and the same rows once the file is
 mended. `plumbline warehouse check` must name the file. Status 1 when anything else happened.
@@ -29,7 +29,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from plumbline.pipelines.command.main import main as plumbline  # noqa: E402
 from plumbline.warehouse.errors import PlumblineError  # noqa: E402
-from plumbline.warehouse.storage import log, place  # noqa: E402
+from plumbline.warehouse.storage import log  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
 from tools.fuzz import mutated  # noqa: E402
 from tools.same_tables import differences  # noqa: E402
@@ -62,7 +62,7 @@ COMMANDS = (
     *("warehouse compact --keep-days 0", "warehouse restore {past}"),
     "benchmark import closed-world",
 )
-KINDS = ("data", "manifest", "commit", "delta")
+KINDS = ("data", "commit")
 #: Times, identities and durations, which differ from run to run.
 _ODD = re.compile(r"\d{8}T\d+-\w+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|[0-9a-f]{8,}|\d+(\.\d+)? s\b")
 
@@ -87,8 +87,6 @@ def run(directory: Path, command: str) -> Ended:
             for number, path in zip((1, 2), streams, strict=True):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             signal.alarm(_SECONDS)
-            log._read_manifest.cache_clear()
-            place._hashed.cache_clear()
             words = re.findall(r"(?:\\.|\S)+", command)
             status = plumbline([word.replace("\\ ", " ") for word in words])
         except BaseException as e:
@@ -109,11 +107,9 @@ def victims(store: Store) -> dict[str, list[str]]:
         state = log.snapshot(store.place, version)
         age = "newest" if version == newest.version else "earlier"
         files = [f.path for table in state.tables for f in state.files(table)]
-        manifests = [f"{log.MANIFESTS}/{name}" for name in state.tables.values()]
-        commits = [f"{log.COMMITS}/{version:020}.json"]
-        for kind, names in zip(KINDS, (files, manifests, commits), strict=False):
+        for kind, names in zip(KINDS, (files, [log.commit_name(version)]), strict=True):
             found.setdefault(f"{kind}, {age}", []).extend(n for n in names if n not in needed)
-        needed.update(files, manifests)
+        needed.update(files)
     found["delta"] = [name for name in store.place.walk() if "/_delta_log/" in name]
     return {kind: sorted(set(names)) for kind, names in found.items()}
 

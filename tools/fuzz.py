@@ -67,10 +67,8 @@ def seeds(here: Path) -> dict[str, tuple[Path, Callable[[Path], bool]]]:
     store.publish("word_count", rows, unit="u", run_id="r")
     (file,) = store.snapshot().files("word_count")
     commits = here / "w" / log.COMMITS
-    (manifest,) = (here / "w" / log.MANIFESTS).iterdir()
     found["data file"] = here / "w" / file.path, _sums
     found["commit"] = max(commits.iterdir()), _sums
-    found["manifest"] = manifest, _sums
     found["marker"] = here / "w" / "plumbline.json", _sums
     return found
 
@@ -125,7 +123,6 @@ def read_in_child(path: Path, read: Callable[[Path], bool], said: Path) -> int:
         resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_SECONDS)
-        log._read_manifest.cache_clear()
         status = _READ if read(path) else _WRONG
     except PlumblineError as e:
         status = _REFUSED if "\n" not in str(e) else 1

@@ -97,8 +97,6 @@ class Sql(Command):
     def run(self, context: Context) -> Done:
         """Answer the query, open the shell, or write the file of ``init``."""
         store = OpenWarehouse.open(self.warehouse, create=False)
-        if self.init is None:
-            store = store.looking()
         if self.at is not None:
             store = store.pinned(version_of(store, self.at))
         if self.init is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -30,24 +29,18 @@ class Check(Command):
 
     The tables of a counted corpus are compared with its ledger. Leftovers are found, too. In an
     object store the stored bytes are read, not local copies. Each problem has a fix; the status is
-    3 if there is one. With --since 7d, in a daily cron job, each file is read about once a week.
+    3 if there is one.
 
-    Example: plumbline warehouse check --since 7d
+    Example: plumbline warehouse check
     """
 
     records = False
     deployable = True
 
-    since: Annotated[
-        str,
-        Field(description="Leave out files hashed since then: 7d (ago), or 2026-05-01 (UTC)."),
-    ] = ""
-
     def run(self, context: Context) -> Done:
         """Return one row per problem, and an error if there is one."""
-        after = check.moment(self.since) if self.since else math.inf
         with progress("check", "files") as update:
-            faults = check.check(context.store, since=after, update=update)
+            faults = check.check(context.store, update=update)
         rows: list[Row] = [{**asdict(fault), "path": str(fault.path)} for fault in faults]
         rows += _ledger_problems(context.store)
         if not rows:

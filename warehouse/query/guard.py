@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect, opened
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.escape import is_unicode
 
@@ -83,7 +83,7 @@ def _rows(
     text: str,
     params: Mapping[str, object] | None,
 ) -> pa.Table:
-    with connect(opened(source).looking(), needed) as connection, one_line():
+    with connect(source, needed) as connection, one_line():
         lock(connection)
         last = last_statement(connection, text, params)
         result = connection.sql(last, params=_params_of(last, params))

@@ -22,7 +22,7 @@ import platformdirs
 
 from plumbline.warehouse.errors import Interrupted, failure
 from plumbline.warehouse.input.remote_files import RETRIES, is_plain
-from plumbline.warehouse.storage.place import Damaged, Look, verify
+from plumbline.warehouse.storage.place import Damaged, verify
 from plumbline.warehouse.text.redaction import hidden
 
 _RESUME = "finished work is kept: run the same command again to resume"
@@ -64,13 +64,9 @@ class Bucket:
             _store(str(self.root)).put(name, local_path)
         local_path.unlink()
 
-    def names(self, directory: str, after: str = "") -> list[str]:
-        store, offset = _store(str(self.root)), f"{directory}/{after}"
+    def names(self, directory: str) -> list[str]:
         with _one_line_errors(self.root):
-            if after:  # the server skips names up to it
-                objects = [item for page in store.list(directory, offset=offset) for item in page]
-            else:
-                objects = store.list_with_delimiter(directory)["objects"]
+            objects = _store(str(self.root)).list_with_delimiter(directory)["objects"]
         return sorted(item["path"].rpartition("/")[2] for item in objects)
 
     def walk(self) -> Iterator[str]:
@@ -82,11 +78,11 @@ class Bucket:
         with suppress(FileNotFoundError), _one_line_errors(self.root, name):
             _store(str(self.root)).delete(name)
 
-    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
+    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
         path = _cache() / "files" / f"{sha256}.parquet"
-        if look is not Look.STORED:
+        if not stored:
             with suppress(FileNotFoundError, Damaged):  # a damaged copy is downloaded again
-                verify(path, n_bytes, sha256, look)
+                verify(path, n_bytes, sha256)
                 return path
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -22,8 +18,8 @@ from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import ALL_DAYS, drop_earlier, leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import GO_BACK, README, reading, utc_time
-from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
+from plumbline.warehouse.storage.opening import GO_BACK, README, reading
+from plumbline.warehouse.storage.place import Damaged, command
 from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 
@@ -38,10 +34,7 @@ class WarehouseProblem:
 
 
 def check(
-    store: Store,
-    *,
-    since: float = math.inf,
-    update: Callable[[int, int], None] = lambda *_: None,
+    store: Store, *, update: Callable[[int, int], None] = lambda *_: None
 ) -> list[WarehouseProblem]:
     """All problems of a warehouse, sorted by path; writes nothing to it.
 
@@ -49,34 +42,28 @@ def check(
     compares them with their hashes. Also checks the rows of the newest version. Leftovers are not
     reported if they may be another run's unfinished work.
 
-    Args:
-        since: leave out data files that were hashed at this Unix time or later, by this user and
-            since the machine was started. Keys are then compared only among the files read.
-        update: called with the number of files read so far, and the number of all files to read.
-
+    ``update`` is called with the number of files read so far, and the number of all files to read.
     Raises ``Interrupted`` if an object store can't be reached, or fails.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
     []
     """
-    snapshot = store.snapshot()
-    files = _Files()
-    faults = [*_foreign_files(store), *_logged(store, snapshot, files)]
-    good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
-    data_files = [files.by_path[path] for path in sorted(files.by_path)]
-    todo = [f for f in data_files if hashed_at(store.root / f.file.path, f.file.sha256) < since]
-    for done, data_file in enumerate(todo):
-        update(done, len(todo))
-        file, where = data_file.file, store.root / data_file.file.path
+    newest = store.snapshot()
+    files: dict[str, _DataFile] = {}
+    faults = [*_foreign_files(store, newest), *_logged(store, newest, files)]
+    good: dict[str, list[tuple[File, Path]]] = {name: [] for name in newest.declared}
+    for done, (name, data_file) in enumerate(sorted(files.items())):
+        update(done, len(files))
+        file, where = data_file.file, store.root / name
         try:
             with reading(store.place, where):
-                path = store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
-            if not data_file.is_newest:
+                path = store.place.local(name, file.n_bytes, file.sha256, stored=True)
+            if data_file.version < newest.version or data_file.table not in good:
                 continue
             problems = _rows_problems(TABLES[data_file.table], file, path)
         except BadInput as e:
-            faults += _unread(store, data_file, e)
+            faults += _unread(store, newest, data_file, e)
         except MemoryError:
             problem = "its rows were not checked: memory ran out"
             fix = "don't read it unless you know who wrote it"
@@ -84,11 +71,10 @@ def check(
         else:
             faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
             good[data_file.table] += [] if problems else [(file, path)]
-    update(len(todo), len(todo))
+    update(len(files), len(files))
     for name, whole in good.items():
         faults += _repeated_keys(store, TABLES[name], [path for _, path in whole])
-        if name not in files.unread:
-            faults += _delta_problems(store, snapshot.manifest(name))
+        faults += _delta_problems(store, name, newest.tables[name])
     try:
         for leftover in leftovers(store, ALL_DAYS):
             path = store.place.scratch() / leftover.path
@@ -101,118 +87,41 @@ def check(
     return sorted(faults, key=lambda problem: problem.path)
 
 
-def moment(text: str) -> float:
-    """The Unix time that a text gives: ``7d`` (7 days ago), or ISO 8601, by default in UTC.
-
-    Raises ``UsageProblem`` for any other text.
-
-    >>> moment("1970-01-02")
-    86400.0
-    """
-    days = text.removesuffix("d")
-    if text != days and days.isdecimal() and len(days) < 8:
-        return time.time() - 86_400 * int(days)
-    try:
-        return utc_time(text).timestamp()
-    except ValueError as e:
-        raise UsageProblem(f"time {text!r}", "is not valid", "give 7d, or 2026-05-01") from e
-
-
 @dataclass(frozen=True)
 class _DataFile:
-    """A data file, and the newest manifest that names it."""
+    """A data file, its table, and the newest version that has it."""
 
     table: str
     file: File
-    manifest: str
-    is_newest: bool
+    version: int
 
 
-class _Files:
-    """The data files of all versions, each once."""
-
-    def __init__(self) -> None:
-        self.by_path: dict[str, _DataFile] = {}
-        self._manifests: set[str] = set()
-        self._reported: set[Path] = set()
-        #: Tables of the newest version whose manifest can't be read.
-        self.unread: set[str] = set()
-
-    def add(self, store: Store, state: Snapshot, is_newest: bool) -> Iterator[WarehouseProblem]:
-        """Add the files of a version, and yield a problem for each manifest that can't be read.
-
-        The newest version is to be added first.
-        """
-        for table, manifest in state.tables.items():
-            if manifest in self._manifests:
-                continue
-            self._manifests.add(manifest)
-            try:
-                for file in state.files(table):
-                    if file.path not in self.by_path:
-                        self.by_path[file.path] = _DataFile(table, file, manifest, is_newest)
-            except UsageProblem:
-                continue  # `compact` has dropped this version
-            except BadInput as e:
-                if is_newest:
-                    self.unread.add(table)
-                path = store.root / log.MANIFESTS / _unreadable(store, table, manifest)
-                if path in self._reported:
-                    continue
-                self._reported.add(path)
-                fix = _restore_fix(store, state, table) if is_newest else drop_earlier(store)
-                yield WarehouseProblem(path, e.args[1], fix if _is_lost(e) else e.args[2])
-
-
-def _unreadable(store: Store, table: str, manifest: str) -> str:
-    """Name of the manifest that can't be read: ``manifest``, or one in its chain of bases."""
-    names: list[str] = []
-    with suppress(BadInput, FileNotFoundError):
-        names.extend(log.chain(store.place, table, manifest))
-    return names[-1]
-
-
-def _restore_fix(store: Store, state: Snapshot, table: str) -> str:
-    """Advice for an unreadable table: restore the newest version in which it is readable."""
-    for version in reversed(log.versions(store.place)):
-        if version < state.version:
-            with suppress(BadInput, UsageProblem, FileNotFoundError):
-                log.snapshot(store.place, version).manifest(table)
-                restore = command(store.place, "restore", str(version))
-                return f"get it from a copy, or go back by {restore}"
-    return log.GET_COPY
-
-
-def _foreign_files(store: Store) -> Iterator[WarehouseProblem]:
-    expected = {"_log", MARKER, README}
+def _foreign_files(store: Store, newest: Snapshot) -> Iterator[WarehouseProblem]:
+    expected, tables = {"_log", MARKER, README}, {*TABLES, *newest.tables}
     for name in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
-        if top not in expected and not (top in TABLES and is_of_table):
+        if top not in expected and not (top in tables and is_of_table):
             fix = "move it out of the warehouse"
             yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 
 
-def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[WarehouseProblem]:
-    """Add the files of all versions; report the parts of the log that can't be read."""
-    yield from files.add(store, newest, is_newest=True)
-    for version in sorted(log.versions(store.place), reverse=True):
-        if version >= newest.version:
-            continue
+def _logged(
+    store: Store, newest: Snapshot, files: dict[str, _DataFile]
+) -> Iterator[WarehouseProblem]:
+    """Add the files of all versions to ``files``; report the commits that can't be read."""
+    for version in range(newest.version, newest.oldest - 1, -1):
         try:
-            yield from files.add(store, log.snapshot(store.place, version), is_newest=False)
-        except (FileNotFoundError, UsageProblem):  # compacted meanwhile
+            state = log.snapshot(store.place, version)
+        except UsageProblem:  # compacted meanwhile, or lost: then `leftovers` raises an error
             continue
         except BadInput as e:
-            path = store.root / log.COMMITS / f"{version:020}.json"
-            fix = drop_earlier(store) if _is_lost(e) else e.args[2]
-            yield WarehouseProblem(path, e.args[1], fix)
-
-
-def _is_lost(error: BadInput) -> bool:
-    """True if a part of the log is damaged or gone, false if a disk or server refused it."""
-    of_content = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-    return isinstance(error.__cause__, (*of_content, FileNotFoundError))
+            fix = drop_earlier(store.place) if e.args[2] == log.GET_COPY else e.args[2]
+            yield WarehouseProblem(store.root / log.commit_name(version), e.args[1], fix)
+            continue
+        for table, listing in state.tables.items():
+            for file in listing.files:
+                files.setdefault(file.path, _DataFile(table, file, version))
 
 
 def _path_of(store: Store, error: BadInput) -> Path:
@@ -222,45 +131,37 @@ def _path_of(store: Store, error: BadInput) -> Path:
     return store.root / "_log" if path.is_relative_to(store.root / "_log") else path
 
 
-def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[WarehouseProblem]:
+def _unread(
+    store: Store, newest: Snapshot, data_file: _DataFile, error: BadInput
+) -> Iterator[WarehouseProblem]:
     """The problem of an unreadable data file, if a kept version still names the file.
 
     The advice is to go back only for a damaged file of the newest version.
     """
     cause, (_, problem, fix) = error.__cause__, error.args
-    if not data_file.is_newest:
-        if data_file.manifest not in store.place.names(log.MANIFESTS):
+    if data_file.version < newest.version:
+        if data_file.version not in log.versions(store.place):
             return  # compacted meanwhile
         problem = f"{problem}; only earlier versions hold it"
-        fix = drop_earlier(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
+        if isinstance(cause, (Damaged, FileNotFoundError)):
+            fix = drop_earlier(store.place)
     elif isinstance(cause, Damaged):
         fix = GO_BACK
     yield WarehouseProblem(store.root / data_file.file.path, problem, fix)
 
 
-def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseProblem]:
-    directory = f"{manifest.table}/_delta_log"
-    where = store.root / directory
-    compact = command(store.place, "compact")
-    fix = f"remove {directory}, then {compact} writes it again"
-    expected = [delta.log_name(manifest.table, v) for v in range(manifest.version + 1)]
-    existing = {f"{directory}/{name}" for name in store.place.names(directory)}
-    names = [name for name in expected if name in existing]
-    if names != expected[: len(names)]:
-        yield WarehouseProblem(where, "lacks versions", fix)
+def _delta_problems(store: Store, table: str, listing: log.Listing) -> Iterator[WarehouseProblem]:
+    found = delta.problem(store.place, table, listing)
+    if found is None:
         return
-    listed: dict[str, int] = {}
-    for name in names:
-        try:
-            listed = log.stable(store.place, name, partial(delta.replay, files=listed))
-        except ValueError as e:
-            yield WarehouseProblem(store.root / name, f"is damaged: {e}", fix)
+    name, problem = found
+    compact = command(store.place, "compact")
+    fix = f"remove {table}/_delta_log, then {compact} writes it again"
+    if problem == delta.ENDS_BEFORE:
+        if others_running(store):
             return
-    files = {delta.quoted(manifest.table, file.path): file.n_bytes for file in manifest.files}
-    if names == expected and listed != files:
-        yield WarehouseProblem(where, "does not list the files of the table", fix)
-    elif names != expected and not others_running(store):
-        yield WarehouseProblem(where, "ends before the newest state of the table", compact)
+        fix = compact
+    yield WarehouseProblem(store.root / name, problem, fix)
 
 
 def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Draft, File
-from plumbline.warehouse.storage.place import STAGING, Disk, command
+from plumbline.warehouse.storage import delta, log
+from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.place import STAGING, Disk, Place, command
 from plumbline.warehouse.storage.run_records import may_be_running, others_running, publish
 from plumbline.warehouse.storage.store import Store
 
@@ -82,16 +82,26 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
         for merge in merges:
             with store.place.writing():
                 _merge(store, merge, run_id)
-        now = store.snapshot()
-        for table in now.tables:
-            log.write_delta_log(store.place, now.manifest(table))
-        candidates = leftovers(store, keep_days)
-        now = store.snapshot()  # meanwhile `restore` may have taken up files of old versions
-        in_use = {file.path for table in now.tables for file in now.files(table)}
-        gone = tuple(leftover for leftover in candidates if leftover.path not in in_use)
+        drop = partial(_drop_old, keep_days=keep_days)  # first: then nobody restores such a version
+        log.commit(store.place, drop, run_id, "drop old versions")
+        with store.place.writing():
+            for table, listing in store.snapshot().declared.items():
+                delta.renew(store.place, table, listing)
+        gone = leftovers(store, keep_days)
         for leftover in gone:
             _remove(store, leftover.path)
-    return CompactionPlan(merges, gone)
+    return CompactionPlan(merges, tuple(gone))
+
+
+def _drop_old(draft: Draft, keep_days: float) -> None:
+    """Drop all versions but those to keep; without ``keep_days``, all before this commit."""
+    base, now = draft.base, datetime.now(timezone.utc)
+    if not keep_days and base.oldest < base.version:
+        draft.oldest = base.version + 1
+    for version in log.versions(base.place) if keep_days else ():
+        draft.oldest = version
+        if now - log.snapshot(base.place, version).time <= timedelta(days=keep_days):
+            return
 
 
 def clear_killed(store: Store, command: str) -> None:
@@ -120,7 +130,7 @@ def clear_killed(store: Store, command: str) -> None:
 
 def _merges(store: Store, run_id: str) -> Iterator[Merge]:
     now = store.snapshot()
-    for table in now.tables:
+    for table in now.declared:
         small = defaultdict(list)
         for file in now.files(table):
             # The row of this run is written again at its end.
@@ -151,17 +161,17 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
-    """True if two tables of one schema hold the same rows in order; NaN equals NaN."""
-    if one.num_rows != other.num_rows:
-        return False
-    for a, b in zip(one.columns, other.columns, strict=True):
-        if pa.types.is_floating(a.type):
-            if not pc.is_nan(a).equals(pc.is_nan(b)):
-                return False
-            a, b = (pc.if_else(pc.is_nan(c), pa.scalar(0, c.type), c) for c in (a, b))
-        if not a.equals(b):
-            return False
-    return True
+    """True if two tables hold the same rows in order; NaN equals NaN."""
+    return bool(_bits(one).equals(_bits(other)))
+
+
+def _bits(table: pa.Table) -> pa.Table:
+    """A table with the bits of its floating-point numbers as integers."""
+    columns, kinds = [], {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+    for column in table.columns:
+        kind = kinds.get(column.type, column.type)
+        columns.append(pa.chunked_array([c.view(kind) for c in column.chunks], kind))
+    return pa.table(columns, table.column_names)
 
 
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
@@ -180,7 +190,10 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     is_busy, is_quiet = bool(others_running(store)), store.place.is_quiet()
     removable = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
-        to_keep = _files_to_keep(store, keep_days, commits_go=bool(is_quiet))
+        kept = list(_versions_to_keep(store.place, keep_days))
+        to_keep = {log.commit_name(state.version) for state in kept}
+        for state in kept:
+            to_keep.update(f.path for listing in state.tables.values() for f in listing.files)
         # While somebody may be writing, commits stay: a slow writer may still try to create one of
         # these names, which must be taken.
         commits = f"{log.COMMITS}/"
@@ -192,58 +205,33 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     return sorted(removable, key=lambda leftover: leftover.path)
 
 
-def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
-    """Names of files of the newest version and of all versions of the last ``keep_days``.
+def _versions_to_keep(place: Place, keep_days: float) -> Iterator[Snapshot]:
+    """The newest version and those of the last ``keep_days``, newest first.
 
-    ``commits_go``: commits of other versions will be removed too. Raises ``BadInput`` if a version
-    to keep is gone or, with ``commits_go``, a manifest of such a version.
+    Raises ``BadInput`` if the commit of such a version is damaged or gone.
     """
-    *older, newest = log.versions(store.place)
-    states = [log.snapshot(store.place, newest)]
-    now = datetime.now(timezone.utc)
-    for version in reversed(older if keep_days else []):
-        if version != states[-1].version - 1:
-            raise _lost(store, f"version {states[-1].version - 1}")
-        state = log.snapshot(store.place, version)
-        if now - state.time > timedelta(days=keep_days):
-            break
-        states.append(state)
-    manifests = {(table, name): state for state in states for table, name in state.tables.items()}
-    names = {f"{log.COMMITS}/{state.version:020}.json" for state in states}
-    for (table, name), state in manifests.items():
+    state = newest = log.snapshot(place)
+    yield newest
+    for version in range(newest.version - 1, newest.oldest - 1, -1) if keep_days else ():
         try:
-            for link in log.chain(store.place, table, name):
-                if f"{log.MANIFESTS}/{link}" in names:
-                    break
-                names.add(f"{log.MANIFESTS}/{link}")
-        except FileNotFoundError as e:
-            if commits_go:  # dropping a version removes its commit first: so this manifest was lost
-                raise _lost(store, f"{e.filename} of version {state.version}") from e
-    done: set[tuple[str, str | None]] = set()
-    for (table, name), state in reversed(manifests.items()):  # a base comes before its differences
-        with suppress(UsageProblem):  # only the commit of the version is left
-            manifest = state.manifest(table)
-            files = manifest.files
-            if manifest.difference is not None and (table, manifest.base) in done:
-                files = manifest.difference.added  # the files of its base are in ``names``
-            names.update(file.path for file in files)
-            done.add((table, name))
-    return names
+            state = log.snapshot(place, version)
+        except UsageProblem as e:
+            problem = f"version {version} is not there"
+            raise BadInput(f"warehouse {place}", problem, drop_earlier(place)) from e
+        if datetime.now(timezone.utc) - state.time > timedelta(days=keep_days):
+            return
+        yield state
 
 
-def _lost(store: Store, what: str) -> BadInput:
-    return BadInput(f"warehouse {store.root}", f"{what} is not there", drop_earlier(store))
-
-
-def drop_earlier(store: Store) -> str:
+def drop_earlier(place: Place) -> str:
     """What to tell the user when a missing file is needed only by earlier versions."""
-    drop = command(store.place, "compact", "--keep-days", "0")
+    drop = command(place, "compact", "--keep-days", "0")
     return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 def _is_data(name: str) -> bool:
-    is_of_table = name.partition("/")[0] in TABLES and name.endswith(".parquet")
-    return name.startswith(f"{log.MANIFESTS}/") or is_of_table
+    table, _, rest = name.partition("/")
+    return table in TABLES and rest.endswith(".parquet") and not rest.startswith("_delta_log/")
 
 
 def _remove(store: Store, name: str) -> None:

@@ -1,21 +1,28 @@
 """A Delta Lake log beside each table, for other readers: pandas, polars, Spark.
 
-Version k lists what manifest k adds and removes: any process may write it, even repeatedly.
-Plumbline reads it only to check and extend it. Protocol: reader version 1, writer version 2.
+Its version k lists what the table's listing k adds and removes. Plumbline reads it only to check
+it. The protocol names a writer feature that no other program has: others can read such a table
+(reader version 1), but their writers refuse to change it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.place import Place, stable, staging
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.log import File, Listing
 
 _HASH = "plumblineSha256"
+_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["plumbline"]}
 _TYPES = {
     "text": "string",
     "bool": "boolean",
@@ -25,73 +32,132 @@ _TYPES = {
     "float32": "float",
     "time": "timestamp",
 }
+#: How the name of a checkpoint ends.
+_CHECKPOINT = ".checkpoint.parquet"
+#: What ``problem`` says of a log that a killed writer didn't finish.
+ENDS_BEFORE = "ends before the newest state of the table"
+#: What a log says of each file: path, and size, time and statistics.
+_Files: TypeAlias = dict[str, tuple[object, ...]]
 
 
-def log_name(table: str, version: int) -> str:
-    """The file name of a version of a table's log.
+def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
+    """Write the version of a table's log that leads from one listing to the next.
 
-    >>> log_name("run", 3)
-    'run/_delta_log/00000000000000000003.json'
+    If a killed writer left out the version before, a checkpoint takes its place: a list of all
+    files, at which readers begin.
     """
-    return f"{table}/_delta_log/{version:020}.json"
-
-
-def entry(
-    table: str,
-    columns: Sequence[str] | None,
-    removed: Iterable[str],
-    added: Iterable[tuple[str, int, int, int]],
-) -> bytes:
-    """The content of a version of a table's log, one action per line.
-
-    Args:
-        columns: names of the table's columns if they changed, else ``None``.
-        removed: paths of data files that the table no longer has.
-        added: path, size (bytes), time of writing (Unix ms) and number of rows of each new file.
-    """
-    actions = [] if columns is None else _description(table, columns)
-    for path in removed:
+    version, names = after.version, place.names(_directory(table))
+    if version and f"{version - 1:020}.json" not in names:
+        _write_checkpoint(place, table, after)
+    actions = [] if before.columns == after.columns else _description(table, after)
+    old = {file.path: file for file in before.files}
+    new = {file.path: file for file in after.files}
+    for path in sorted(old.keys() - new.keys()):
         gone = {"path": quoted(table, path), "dataChange": True, "deletionTimestamp": 0}
         actions.append({"remove": gone})
-    for path, n_bytes, written_ms, n_rows in added:
-        file = {"path": quoted(table, path), "partitionValues": {}, "size": n_bytes}
-        file |= {"modificationTime": written_ms, "dataChange": True}
-        actions.append({"add": {**file, "stats": json.dumps({"numRecords": n_rows})}})
+    actions += [{"add": _add(table, file)} for path, file in new.items() if path not in old]
+    if not place.create(_entry_name(table, version), _content(actions)):
+        _write_checkpoint(place, table, after)  # the name was taken by a commit that was lost
+
+
+def renew(place: Place, table: str, listing: Listing) -> None:
+    """Write a table's log anew: a checkpoint of its newest version, without those before."""
+    directory, version = _directory(table), f"{listing.version:020}"
+    names = place.names(directory)
+    earlier = [name for name in names if name < version or name.startswith("_")]
+    if not earlier and f"{version}.json" in names:
+        return
+    _write_checkpoint(place, table, listing)
+    actions = [*_description(table, listing), *({"add": _add(table, f)} for f in listing.files)]
+    place.create(_entry_name(table, listing.version), _content(actions))
+    for name in reversed(earlier):
+        place.remove(f"{directory}/{name}")
+
+
+def problem(place: Place, table: str, listing: Listing) -> tuple[str, str] | None:
+    """The damaged file or directory of a table's log, and what is wrong; ``None`` for a whole log.
+
+    ``ENDS_BEFORE`` is said of a log that a killed writer didn't finish.
+    """
+    directory = _directory(table)
+    names = [name for name in place.names(directory) if name < f"{listing.version + 1:020}"]
+    checkpoint = next((name for name in reversed(names) if name.endswith(_CHECKPOINT)), "")
+    entries = [name for name in names if name > checkpoint and name.endswith(".json")]
+    begin = int(checkpoint[:20]) + 1 if checkpoint else 0
+    later = [int(name[:20]) for name in entries if int(name[:20]) >= begin]
+    if later != list(range(begin, begin + len(later))):
+        return directory, "lacks versions"
+    name, listed = checkpoint, _Files()
+    try:
+        if checkpoint:
+            listed = stable(place, f"{directory}/{checkpoint}", _of_checkpoint)
+        for name in entries:
+            actions = stable(place, f"{directory}/{name}", _actions)
+            if int(name[:20]) >= begin:
+                _apply(actions, listed)
+    except FileNotFoundError:  # compacted meanwhile
+        return None
+    except ValueError as e:
+        return f"{directory}/{name}", f"is damaged: {e}"
+    if begin + len(later) <= listing.version:
+        return directory, ENDS_BEFORE
+    files = [_add(table, file) for file in listing.files]
+    if listed != {add["path"]: _kept(add) for add in files}:
+        return directory, "does not list the files of the table"
+    return None
+
+
+def _directory(table: str) -> str:
+    return f"{table}/_delta_log"
+
+
+def _entry_name(table: str, version: int) -> str:
+    return f"{_directory(table)}/{version:020}.json"
+
+
+def _content(actions: Iterable[dict[str, Any]]) -> bytes:
+    """A version of a log: one action per line, and the hash of these lines."""
     lines = list(map(json.dumps, actions))
     lines.append(json.dumps({"commitInfo": {_HASH: _digest(lines)}}))
     return "\n".join(lines).encode()
 
 
-def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
-    """The files that a log lists after the entry ``content``, given the ``files`` before it.
-
-    Both map ``quoted`` paths to sizes in bytes. Raises ``ValueError`` if ``content`` isn't an entry
-    or doesn't match its hash.
-
-    >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
-    {'a.parquet': 7}
-    """
-    try:
-        lines = content.decode().split("\n")
-        actions = list(map(json.loads, lines))
-        hashes = [action["commitInfo"][_HASH] for action in actions if "commitInfo" in action]
-        if hashes != [_digest(lines[:-1])]:
-            raise ValueError("its hash does not match its content")
-        listed = dict(files)
-        for action in actions:
-            if "remove" in action:
-                del listed[action["remove"]["path"]]
-            elif "add" in action:
-                listed[action["add"]["path"]] = action["add"]["size"]
-            elif not {"commitInfo", "protocol", "metaData"} & action.keys():
-                raise ValueError("it holds an unknown action")
-    except (KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise ValueError("it is not an entry of such a log") from e
-    return listed
-
-
 def _digest(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _actions(content: bytes) -> list[dict[str, Any]]:
+    """The actions of ``_content``; ``ValueError`` for anything else."""
+    try:
+        *lines, last = content.decode().split("\n")
+        if json.loads(last)["commitInfo"][_HASH] != _digest(lines):
+            raise ValueError("its hash does not match its content")
+        return list(map(json.loads, lines))
+    except (KeyError, TypeError, RecursionError) as e:
+        raise ValueError("it is not an entry of such a log") from e
+
+
+def _apply(actions: Iterable[dict[str, Any]], listed: _Files) -> None:
+    for action in actions:
+        if "remove" in action:
+            listed.pop(action["remove"]["path"], None)
+        elif "add" in action:
+            listed[action["add"]["path"]] = _kept(action["add"])
+
+
+def _kept(add: Mapping[str, Any]) -> tuple[object, ...]:
+    return add["size"], add["modificationTime"], add["stats"]
+
+
+def _add(table: str, file: File) -> dict[str, Any]:
+    return {
+        "path": quoted(table, file.path),
+        "partitionValues": {},
+        "size": file.n_bytes,
+        "modificationTime": file.written_ms,
+        "dataChange": True,
+        "stats": json.dumps({"numRecords": file.n_rows}),
+    }
 
 
 def quoted(table: str, path: str) -> str:
@@ -99,13 +165,12 @@ def quoted(table: str, path: str) -> str:
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 
-def _description(name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+def _description(name: str, listing: Listing) -> list[dict[str, Any]]:
     table = TABLES[name]
-    kinds = {c.name: _TYPES[c.kind] for c in table.columns}
     fields = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in kinds.items()
-        if name in columns
+        {"name": column.name, "type": _TYPES[column.kind], "nullable": True, "metadata": {}}
+        for column in table.columns
+        if column.name in listing.columns
     ]
     metadata = {
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{name}")),
@@ -117,4 +182,45 @@ def _description(name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
         "configuration": {},
         "createdTime": 0,
     }
-    return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
+    return [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+
+
+def _write_checkpoint(place: Place, table: str, listing: Listing) -> None:
+    """Write the list of all files at a version, a Parquet file with one action per row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text, options = pa.string(), pa.map_(pa.string(), pa.string())
+    numbers = dict.fromkeys(("minReaderVersion", "minWriterVersion"), pa.int32())
+    kinds = {
+        "protocol": {**numbers, "writerFeatures": pa.list_(text)},
+        "metaData": {
+            **dict.fromkeys(("id", "name", "description", "schemaString"), text),
+            "format": pa.struct({"provider": text, "options": options}),
+            "partitionColumns": pa.list_(text),
+            "configuration": options,
+            "createdTime": pa.int64(),
+        },
+        "add": {
+            **{"path": text, "partitionValues": options, "stats": text, "dataChange": pa.bool_()},
+            **dict.fromkeys(("size", "modificationTime"), pa.int64()),
+        },
+    }
+    schema = pa.schema({name: pa.struct(fields) for name, fields in kinds.items()})
+    actions = [*_description(table, listing), *({"add": _add(table, f)} for f in listing.files)]
+    made = staging(place) / f"{uuid.uuid4().hex}.parquet"
+    pq.write_table(pa.Table.from_pylist(actions, schema), made, write_page_checksum=True)
+    place.put(made, f"{_directory(table)}/{listing.version:020}{_CHECKPOINT}")
+
+
+def _of_checkpoint(content: bytes) -> _Files:
+    """The files in a checkpoint; ``ValueError`` for anything else."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True)
+        adds = file.read(["add"])["add"].to_pylist()
+        return {add["path"]: _kept(add) for add in adds if add}
+    except (pa.ArrowException, OSError, KeyError, TypeError) as e:
+        raise ValueError("it is not a checkpoint of such a log") from e

@@ -9,4 +9,4 @@ from __future__ import annotations
 #: The file that marks a directory as a warehouse, and holds the version.
 MARKER = "plumbline.json"
 #: The version that this Plumbline reads and writes.
-FORMAT = 6
+FORMAT = 7

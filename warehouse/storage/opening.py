@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,10 +15,9 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, d
 from plumbline.warehouse.paths import address, check_output, refuse_links, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.bucket import Bucket
 from plumbline.warehouse.storage.format import FORMAT, MARKER
 from plumbline.warehouse.storage.log import File, Snapshot
-from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place
+from plumbline.warehouse.storage.place import Damaged, Disk, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Packages whose errors in reading a file mean a fault of the file.
@@ -58,6 +57,8 @@ def place_of(root: str | Path) -> Place:
     'out/warehouse'
     """
     if remote := address(root):
+        from plumbline.warehouse.storage.bucket import Bucket  # loads pyarrow, in 0.17 s
+
         return Bucket(remote)
     if _GLOB_CHARACTERS & set(str(root)):
         problem = "the path may not hold any of * ? [ ] { }"
@@ -88,10 +89,9 @@ class OpenWarehouse:
     0
     """
 
-    def __init__(self, place: Place, at: Snapshot | None = None, look: Look = Look.HASHED) -> None:
+    def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         self.place = place
         self._at = at
-        self._look = look
 
     @classmethod
     def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
@@ -104,7 +104,8 @@ class OpenWarehouse:
         files, and a warehouse of another format; ``UsageProblem`` as ``place_of``.
         """
         place = place_of(root)
-        if not is_marked(place):
+        marker = _marker(place)
+        if marker is None:
             if next(place.walk(), None) is not None:
                 problem = f"not a Plumbline warehouse, no {MARKER} in it"
                 raise BadInput(f"warehouse {place}", problem, "give another --warehouse")
@@ -113,10 +114,11 @@ class OpenWarehouse:
                 make = f"make one with {filler}`plumbline pipeline`"
                 fix = f"give --warehouse, or {make}: docs/tutorial.md"
                 raise BadInput(f"warehouse {place}", "does not exist", fix)
+            marker = json.dumps({"warehouse_version": FORMAT}).encode()
             with disk_problems(place.root):
-                place.create(MARKER, json.dumps({"warehouse_version": FORMAT}).encode())
+                place.create(MARKER, marker)
                 place.create(README, _README.encode())
-        _check_format(place)
+        _check_format(place, marker)
         log.begin(place)
         log.snapshot(place)  # raises for a damaged log
         return cls(place)
@@ -132,16 +134,12 @@ class OpenWarehouse:
         Raises as ``log.snapshot``.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
-        return type(self)(self.place, state, self._look)
+        return type(self)(self.place, state)
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
         """This warehouse, read-only and without the partitions of other benchmarks."""
         state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
-        return OpenWarehouse(self.place, state, self._look)
-
-    def looking(self: _Kind) -> _Kind:
-        """This warehouse, for display: files hashed in the last day aren't hashed again."""
-        return type(self)(self.place, self._at, Look.SEEN)
+        return OpenWarehouse(self.place, state)
 
     def snapshot(self) -> Snapshot:
         """The pinned state, or the newest."""
@@ -150,7 +148,7 @@ class OpenWarehouse:
     def path(self, file: File) -> Path:
         """A local path of a data file. ``BadInput`` if it is unreadable or not as published."""
         with reading(self.place, self.root / file.path):
-            return self.place.local(file.path, file.n_bytes, file.sha256, self._look)
+            return self.place.local(file.path, file.n_bytes, file.sha256)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the units published in a partition."""
@@ -164,7 +162,7 @@ class OpenWarehouse:
         Raises as ``open``.
         """
         place = place_of(root)
-        if not is_marked(place) and next(place.walk(), None) is None:
+        if _marker(place) is None and next(place.walk(), None) is None:
             return None
         return cls.open(root, create=False)
 
@@ -178,25 +176,24 @@ class OpenWarehouse:
         return path
 
 
-def is_marked(place: Place) -> bool:
-    """True if a place has the marker of a warehouse, even if the marker can't be read."""
+def _marker(place: Place) -> bytes | None:
+    """The content of a warehouse's marker; empty if it can't be read, ``None`` if it's missing."""
     try:
-        place.read(MARKER)
+        return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:  # `_check_format` raises the error
-        return True
-    return True
+        return None
+    except OSError:
+        return b""
 
 
-def _check_format(place: Place) -> None:
+def _check_format(place: Place, marker: bytes) -> None:
     """Raise ``BadInput`` for a warehouse of another format, or an unreadable marker."""
     where = f"warehouse {place}"
     try:
-        version = json.loads(place.read(MARKER))["warehouse_version"]
+        version = json.loads(marker)["warehouse_version"]
         if not isinstance(version, int) or version < 1:
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise BadInput(where, f"{MARKER} is not readable") from e
     if version > FORMAT:
         raise log.newer(place, f"has the newer format {version}, this Plumbline reads {FORMAT}")
@@ -252,19 +249,14 @@ def version_of(store: OpenWarehouse, text: str) -> int:
         if int(text) in numbers:
             return int(text)
         raise UsageProblem(f"version {text}", f"there are {numbers[0]} to {numbers[-1]}", _HISTORY)
-    try:
-        time = utc_time(text) if text[4:5] == "-" else None
-    except ValueError:
-        time = None
+    time = None
+    if text[4:5] == "-":
+        with suppress(ValueError):
+            time = datetime.fromisoformat(text)
+            time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
     for version in reversed(numbers):
         state = log.snapshot(store.place, version)
         if state.time <= time if time else state.run_id.startswith(text):
             return version
     problem = "no version is that old" if time else "no run of that id made a version"
     raise UsageProblem(f"version {text!r}", problem, _HISTORY)
-
-
-def utc_time(text: str) -> datetime:
-    """An ISO 8601 time, in UTC unless it names a zone. Raises ``ValueError`` for another text."""
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

@@ -2,7 +2,7 @@
 
 Commits need one operation, which both have: create a file unless its name is taken. Names are
 relative, with ``/``, and quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped
-bit, so a data file's hash is checked before the file is used (see ``Look``).
+bit, so a data file's hash is checked before the file is used.
 """
 
 from __future__ import annotations
@@ -10,24 +10,19 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import math
 import os
 import shlex
 import shutil
 import stat
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
-from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-import platformdirs
-
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.paths import content, refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
@@ -39,27 +34,10 @@ _WRITERS = "_log/writers"
 #: Attempts to find a moment without writers, and seconds between attempts.
 _TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
-#: Most bytes of the file that lists when files were hashed.
-_LONGEST_LIST = 8 << 20
-#: Seconds for which an entry of this list is trusted, and after which a check renews it.
-_COUNTS_S, _NOTED_S = 86_400, 3_600
-#: A random id of the machine's last start; only Linux has it.
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Damaged(ValueError):
     """A file's content differs from what was published."""
-
-
-class Look(Enum):
-    """The check of a data file's hash before the file is used."""
-
-    #: For display: no check of a file hashed in the last day and since the machine was started.
-    SEEN = "seen"
-    #: Check of the file, or of the local copy of a remote file.
-    HASHED = "hashed"
-    #: Check of the stored file: a remote file is downloaded again.
-    STORED = "stored"
 
 
 class Place(Protocol):
@@ -77,10 +55,10 @@ class Place(Protocol):
         """Create a file unless its name is taken; true if created. It survives a power cut."""
 
     def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to an unused name; it survives a power cut."""
+        """Move a complete local file to a name; it survives a power cut."""
 
-    def names(self, directory: str, after: str = "") -> list[str]:
-        """Sorted names of a directory's files, from after ``after`` on; empty if it's missing."""
+    def names(self, directory: str) -> list[str]:
+        """Sorted names of a directory's files; empty if it's missing."""
 
     def walk(self) -> Iterator[str]:
         """Names of all files except unfinished work."""
@@ -88,10 +66,11 @@ class Place(Protocol):
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
 
-    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
-        """A local path at which a data file can be read.
+    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
+        """A local path at which a data file can be read; its hash is checked.
 
-        Raises ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
+        With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
+        ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
         """
 
     def scratch(self) -> Path:
@@ -154,9 +133,9 @@ class Disk:
         os.rename(local_path, target)
         _sync(target.parent)
 
-    def names(self, directory: str, after: str = "") -> list[str]:
+    def names(self, directory: str) -> list[str]:
         try:
-            return sorted(filter(after.__lt__, os.listdir(self.root / directory)))
+            return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
             return []
 
@@ -174,8 +153,8 @@ class Disk:
         with suppress(OSError):  # it holds other files, or is gone
             os.rmdir(path.parent)
 
-    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
-        verify(self.root / name, n_bytes, sha256, look)
+    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
+        verify(self.root / name, n_bytes, sha256)
         return self.root / name
 
     def scratch(self) -> Path:
@@ -266,71 +245,35 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
-    """Raise ``Damaged`` if a file differs from its manifest, ``OSError`` if it is unreadable."""
+def verify(path: Path, n_bytes: int, sha256: str) -> None:
+    """Raise ``Damaged`` if a file isn't as published, ``OSError`` if it is unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     if status.st_size != n_bytes:
         raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
-    age_s = time.time() - hashed_at(path, sha256)
-    if look is Look.SEEN and 0 <= age_s < _COUNTS_S:
-        return
     if sha256_of(path) != sha256:
         raise Damaged("its hash differs from the published one")
-    if not 0 <= age_s < _NOTED_S:
-        _record_check(_check_key(path, sha256))
 
 
-def hashed_at(path: Path, sha256: str) -> float:
-    """Unix time when a file's hash was last checked; ``-inf`` if unknown.
+_Made = TypeVar("_Made")
 
-    Unknown for missing files, and for files hashed before the machine was started.
+
+def stable(place: Place, name: str, make: Callable[[bytes], _Made]) -> _Made:
+    """Apply ``make`` to the content of a small file; if it fails, read the file once more.
+
+    Raises what ``make`` raises if both reads agree. Raises ``Interrupted`` if they differ and
+    ``make`` fails again: a server or proxy sends different bytes each time.
     """
+    first = place.read(name)
     try:
-        return _hashed().get(_check_key(path, sha256), -math.inf)
-    except OSError:
-        return -math.inf
-
-
-def _check_key(path: Path, sha256: str) -> str:
-    """The key of a file's hash check: boot id, hash, size and modification time."""
-    status = path.stat()
-    return f"{_boot()} {sha256} {status.st_size} {status.st_mtime_ns}"
-
-
-def _record_check(key: str) -> None:
-    """Record that a file was hashed now; ignores a cache that can't be written."""
-    now = time.time()
-    _hashed()[key] = now
-    with suppress(OSError):
-        path = _checks_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="ascii") as file:
-            file.write(f"{now:.0f} {key}\n")
-        if path.stat().st_size > _LONGEST_LIST:
-            path.unlink()  # most entries are of files that are gone
-
-
-def _checks_file() -> Path:
-    return platformdirs.user_cache_path("plumbline") / "hashed.txt"
-
-
-@cache
-def _hashed() -> dict[str, float]:
-    """Unix times of hashing, by ``_check_key``."""
-    times = {}
-    with suppress(OSError):
-        for line in _checks_file().read_text(encoding="ascii", errors="replace").splitlines():
-            seconds, _, key = line.partition(" ")
-            if seconds.isdecimal():
-                times[key] = float(seconds)
-    return times
-
-
-@cache
-def _boot() -> str:
-    try:
-        return _BOOT.read_text(encoding="ascii").strip()
-    except OSError:
-        return "unknown"
+        return make(first)
+    except Exception:
+        again = place.read(name)
+        try:
+            return make(again)
+        except Exception as e:
+            if again == first:
+                raise
+            problem = f"{name} differs each time it is read"
+            raise Interrupted(f"warehouse {place}", problem, "run the same command again") from e

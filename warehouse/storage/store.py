@@ -27,7 +27,7 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import FORMAT
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
-from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
+from plumbline.warehouse.storage.place import Place, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -131,8 +131,8 @@ class Store(OpenWarehouse):
     [{'corpus': 'c', 'word': 'tea', 'n_word': 2}]
     """
 
-    def __init__(self, place: Place, at: Snapshot | None = None, look: Look = Look.HASHED) -> None:
-        super().__init__(place, at, look)
+    def __init__(self, place: Place, at: Snapshot | None = None) -> None:
+        super().__init__(place, at)
         self._together: list[log.Change] | None = None
         self._staged: dict[str, ExitStack] = {}
 
