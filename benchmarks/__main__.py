@@ -117,7 +117,7 @@ def main(
         if real and "fairpair" in wanted:
             report_fairpair(*fairpair.run(real))
         if "storage" in wanted:
-            report_storage(storage.run(here), storage.look(here))
+            report_storage(storage.run(here))
             report_commits(*storage.many_commits(here))
         if real and "ngram" in wanted:
             (here / "ngram").mkdir()
@@ -191,23 +191,20 @@ def report_languages(found: list[languages.Counted]) -> None:
     Console(width=110).print(table)
 
 
-def report_storage(found: list[storage.Beside], looked: storage.Looked) -> None:
+def report_storage(found: list[storage.Beside]) -> None:
     """Print what the warehouse's commits and opening take beside Delta Lake's."""
     table = _table("storage, seconds", "", "Plumbline", "Delta Lake", "ratio")
     for one in found:
         ratio = f"{one.delta_s / one.ours_s:.2f}"
         table.add_row(one.what, f"{one.ours_s:.3f}", f"{one.delta_s:.3f}", ratio)
     Console(width=100).print(table)
-    print(
-        f"query of {looked.n_mb:.1f} MB: {looked.hashed_s:.3f} s with its files hashed, "
-        f"{looked.seen_s:.3f} s without, {looked.hashed_s / looked.seen_s:.2f} times"
-    )
 
 
 def report_commits(ours: storage.Commits, delta: storage.Commits, took: dict[str, float]) -> None:
     """Print whether a commit costs more the more there were, and what the log takes."""
     table = _table(
-        f"{storage.N_COMMITS:,} commits of a row", "", "first 100, ms", "last 100, ms", "log, MB"
+        f"{storage.N_COMMITS:,} commits of a row",
+        *("", f"first {storage.EDGE}, ms", f"last {storage.EDGE}, ms", "log, MB"),
     )
     for name, one in (("Plumbline", ours), ("Delta Lake", delta)):
         times = (f"{1e3 * seconds:.1f}" for seconds in (one.first_s, one.last_s))

@@ -1,7 +1,8 @@
 """A warehouse's commits and opening, beside the same tables as Delta Lake by ``deltalake``.
 
-Delta Lake commits each table by itself and forces nothing to the disk; ours forces data, manifest
-and commit, and the commit is of all tables. Both are measured in turns in one process.
+Delta Lake commits each table by itself and forces nothing to the disk; ours forces data and commit,
+and the commit is of all tables. Both are measured in turns in one process, in which the Delta
+tables stay open.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
@@ -32,7 +33,7 @@ N_MODELS, N_PAIRS = 28, 4_405
 N_WRITERS, N_TIMES = 4, 10
 _ROUNDS = 5
 #: Commits of a row each, and how many of the first and last are compared.
-N_COMMITS, _EDGE = 3_000, 100
+N_COMMITS, EDGE = 300, 50
 
 
 @dataclass(frozen=True)
@@ -69,30 +70,8 @@ def run(directory: Path) -> list[Beside]:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """A query over many files: their MB, and its seconds with and without hashing them."""
-
-    n_mb: float
-    hashed_s: float
-    seen_s: float
-
-
-def look(directory: Path) -> Looked:
-    """Query the scores that ``run`` left, as commands do and as `sql` does (least, in turns)."""
-    store = Store.open(directory / "ours", create=False)
-    files = store.snapshot().files("pair_score")
-    query = "SELECT model_key, avg(logprob_a_nats) FROM pair_score GROUP BY ALL"
-
-    def ask(source: Store) -> float:
-        return _seconds(lambda: rows_of(source, query))
-
-    timed = [(ask(store), ask(store.looking())) for _ in range(4 * _ROUNDS)]
-    return Looked(sum(file.n_bytes for file in files) / 1e6, *map(min, zip(*timed, strict=True)))
-
-
-@dataclass(frozen=True)
 class Commits:
-    """Commits of a row each: seconds of one of the first and last hundred, and bytes of the log."""
+    """Commits of a row each: median seconds of the first and last, and bytes of the log."""
 
     first_s: float
     last_s: float
@@ -104,8 +83,6 @@ def many_commits(directory: Path) -> tuple[Commits, Commits, dict[str, float]]:
 
     The last value has the seconds of what ours is asked then.
     """
-    import deltalake
-
     store, path = Store.open(directory / "many"), f"{directory}/many-delta"
 
     def ours(number: int) -> None:
@@ -114,7 +91,8 @@ def many_commits(directory: Path) -> tuple[Commits, Commits, dict[str, float]]:
 
     def delta(number: int) -> None:
         rows = pa.table({"corpus": ["c"], "word": [str(number)], "n_word": [1]})
-        deltalake.write_deltalake(path, rows, mode="append", partition_by=["corpus"])
+        where = _now(path) if number else path
+        deltalake.write_deltalake(where, rows, mode="append", partition_by=["corpus"])
 
     times = [
         (_seconds(partial(ours, number)), _seconds(partial(delta, number)))
@@ -124,14 +102,11 @@ def many_commits(directory: Path) -> tuple[Commits, Commits, dict[str, float]]:
     def commits(side: int, logs: Path) -> Commits:
         own = [pair[side] for pair in times]
         n_bytes = sum(file.stat().st_size for file in logs.rglob("*.*"))
-        first, last = own[_EDGE : 2 * _EDGE], own[-_EDGE:]  # the very first warm up
+        first, last = own[EDGE : 2 * EDGE], own[-EDGE:]  # the very first warm up
         return Commits(statistics.median(first), statistics.median(last), n_bytes)
 
-    log._read_manifest.cache_clear()
     asked = {
-        "SELECT sum(n_word)": lambda: rows_of(
-            store.looking(), "SELECT sum(n_word) FROM word_count"
-        ),
+        "SELECT sum(n_word)": lambda: rows_of(store, "SELECT sum(n_word) FROM word_count"),
         "warehouse check": lambda: check(store),
         "compact": lambda: compact(store, "r"),
         "compact again": lambda: compact(store, "r"),
@@ -178,26 +153,31 @@ def _delta(root: str, model: str) -> float:
 
 
 def _delta_write(path: str, rows: pa.Table, predicate: str | None) -> None:
-    import deltalake
+    columns, mode = list(TABLES[Path(path).name].partitions), "overwrite"
+    where = _now(path) if Path(path).exists() else path
+    deltalake.write_deltalake(where, rows, mode=mode, predicate=predicate, partition_by=columns)
 
-    table = TABLES[Path(path).name]
-    deltalake.write_deltalake(
-        path, rows, mode="overwrite", predicate=predicate, partition_by=list(table.partitions)
-    )
+
+@cache
+def _handle(path: str) -> deltalake.DeltaTable:
+    """A table that stays open in this process."""
+    return deltalake.DeltaTable(path)
+
+
+def _now(path: str) -> deltalake.DeltaTable:
+    _handle(path).update_incremental()
+    return _handle(path)
 
 
 def _open_ours(root: str) -> None:
-    log._read_manifest.cache_clear()  # as in a new process
     now = Store.open(root).snapshot()
     for table in TABLES:
         now.files(table)
 
 
 def _open_delta(root: str) -> None:
-    import deltalake
-
     for table in TABLES:
-        deltalake.DeltaTable(f"{root}/{table}").file_uris()
+        _now(f"{root}/{table}").file_uris()
 
 
 def _writers(write: Callable[[str, str], float], root: str) -> float:
