@@ -369,19 +369,6 @@ def test_runs_are_listed_and_shown(kept: Store, capsys: pytest.CaptureFixture[st
         find(kept, "x")
 
 
-def test_a_list_of_runs_is_narrow_in_a_pipe(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    problem = "the server answered " + "no " * 400
-    with pytest.raises(BadInput), runs.recorded(store, "benchmark import-ratings", {}):
-        raise BadInput("a server", problem)
-    assert main(["runs", "list", "--warehouse", str(store.root)]) == 0
-    out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 150 and "a server: the serv" in out and "…" in out
-    assert main(["runs", "list", "--format", "json", "--warehouse", str(store.root)]) == 0
-    assert problem.strip() in capsys.readouterr().out
-
-
 def test_a_run_has_an_author(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The author is who PLUMBLINE_AUTHOR names, and nobody else: no user of the machine."""
     for name in ("ada", "", "\udcff"):

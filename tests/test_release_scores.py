@@ -16,7 +16,7 @@ from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.released_files import Fields, as_csv, import_pairs, score_rows, write_scores
+from tests.released_files import import_pairs, score_rows, write_scores
 
 #: Pair -> female and male score of the whole file.
 TRUE = {
@@ -83,36 +83,6 @@ def test_importing_again_replaces(store: Store, results: Path) -> None:
     assert counts(import_scores(store, results, "r2")) == (5, 0, 0)
     assert scores(store) == TRUE and not reasons(store)
     assert store.read("model").num_rows == 1
-
-
-@pytest.mark.slow
-def test_a_file_cut_anywhere_gives_no_other_figure(store: Store, results: Path) -> None:
-    """An error, or scores of the whole file and the rest counted as missing."""
-    text = as_csv(score_rows())
-    header = text.index("\n") + 1
-    last = text.rindex("\n", 0, -1) + 1
-    for end in [*range(header, last, 9), *range(last, len(text))]:
-        write_scores(results, text[:end])
-        n_scored, n_rejected, n_missing = counts(import_scores(store, results, "r"))
-        whole_rows = text[:end].count("\n") - 1
-        assert (n_scored, n_missing) == (whole_rows, 5 - whole_rows), text[:end]
-        assert n_rejected == (not text[:end].endswith("\n"))
-        assert scores(store).items() <= TRUE.items()
-    for end in range(text.index(",model")):
-        write_scores(results, text[:end])
-        with pytest.raises(BadInput, match="no column"):
-            import_scores(store, results, "r")
-
-
-def test_a_gzip_cut_anywhere_is_refused(store: Store, results: Path) -> None:
-    path = write_scores(results, score_rows(), "org__m.csv.gz")
-    assert counts(import_scores(store, results, "r")) == (5, 0, 0)
-    whole = path.read_bytes()
-    for end in range(2, len(whole)):
-        path.write_bytes(whole[:end])
-        with pytest.raises(BadInput, match=f"{path.name}: can't be read to its end"):
-            import_scores(store, results, "r2")
-    assert scores(store) == TRUE  # of the first import, untouched
 
 
 @pytest.mark.parametrize(
@@ -187,15 +157,6 @@ def test_a_value_that_is_none_shows(store: Store, results: Path, column: str, va
     assert set(reasons(store)) == {2} and column in reasons(store)[2]
     # one of two pairs with the same sentences; the other one holds its true score
     assert scores(store).items() <= TRUE.items() and len(scores(store)) == 4
-
-
-def test_columns_that_changed_places_are_not_believed(store: Store, results: Path) -> None:
-    def swapped(row: Fields) -> Fields:
-        other = {"F": "M", "M": "F"}
-        return {k: row[other.get(k[0], "") + k[1:]] if k[1:2] == "_" else row[k] for k in row}
-
-    write_scores(results, [swapped(row) for row in score_rows()])
-    assert counts(import_scores(store, results, "r")) == (0, 5, 5)
 
 
 def test_rows_with_too_few_or_too_many_fields_show(store: Store, results: Path) -> None:

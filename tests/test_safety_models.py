@@ -16,7 +16,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -88,18 +87,6 @@ def test_a_configuration_that_is_none_is_refused_before_anything_is_built(
 ) -> None:
     line = refused(copied(base, tmp_path / "model", **said))
     assert "config.json" in line and told in line
-
-
-@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
-def test_foreign_kernels_are_not_fetched(base: Path, tmp_path: Path, key: str) -> None:
-    model = copied(base, tmp_path / "model", **{key: "somebody/kernel"})
-    backend = None
-    try:
-        backend = TransformersBackend(str(model), ModelOptions())
-    except BadInput as e:
-        assert "asks for foreign code" in str(e)
-    if backend is not None:
-        assert "/" not in str(backend.config._attn_implementation)
 
 
 def test_pickles_beside_a_model_are_not_read(base: Path, tmp_path: Path) -> None:
@@ -253,13 +240,6 @@ def test_a_generate_of_its_own_is_not_run(base: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_numpy_reads_no_pickles(tmp_path: Path) -> None:
-    """The default that `allow_pickle`, which no file of ours names, would turn off."""
-    np.save(tmp_path / "a.npy", np.array([_Touch(tmp_path / "ran")], object), allow_pickle=True)
-    with pytest.raises(ValueError, match="allow_pickle"):
-        np.load(tmp_path / "a.npy")
-
-
 @pytest.mark.parametrize("part", ["model", "adapter"])
 @pytest.mark.parametrize("name", ["a" * 5000, "a" * 97, "o/" + "a" * 95])
 def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
@@ -299,19 +279,6 @@ def test_a_hub_repository_of_gguf_alone_is_refused_by_that_name(base: Path, tmp_
 
 
 # Adapters
-
-
-@pytest.fixture(scope="module")
-def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lora(base, tmp_path_factory.mktemp("adapters") / "adapter", TARGETS["gpt2"])
-
-
-def test_an_adapter_with_layers_of_another_package_is_refused(
-    base: Path, adapter: Path, tmp_path: Path
-) -> None:
-    said = {"megatron_config": {"x": 1}, "megatron_core": "antigravity"}
-    hostile = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
-    assert "names itself" in refused(base, adapter=str(hostile))
 
 
 # Servers

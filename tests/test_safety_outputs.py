@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks import discover
 from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import _write, write_report
@@ -40,7 +39,7 @@ from tests.hostile import (
     filled_with_hostile_texts,
     is_harmless,
 )
-from tests.metric_rows import association, delta, fill, pair
+from tests.metric_rows import association, delta, fill
 from tests.sockets import is_loopback, listener, listening
 from tests.test_report import Page
 
@@ -125,22 +124,6 @@ def test_names_no_file_can_have_are_one_line(store: Store, name: str, call: str)
     with pytest.raises(BadInput, match=r"too long to name a file|not Unicode") as raised:
         NAMING[call](store, name)
     assert len(str(raised.value)) < 250
-
-
-def test_cards_and_shards_of_hostile_names(tmp_path: Path, store: Store) -> None:
-    """`--out` is the user's to choose; what is made from a name is not."""
-    inside = tmp_path / "a" / "b"
-    inside.mkdir(parents=True)
-    fill(store, "benchmark_pair", [pair("../../x", "1")])
-    before = everything(tmp_path)
-    here = Path.cwd()
-    os.chdir(inside)
-    try:
-        assert main(["benchmark", "export", "../../x", "--warehouse", str(store.root)]) == 0
-    finally:
-        os.chdir(here)
-    new = {p for p in everything(tmp_path) - before if p.parts[0] != "warehouse"}
-    assert new and all(p.parts[:3] == ("a", "b", "out") for p in new)
 
 
 def linked(store: Store, place: str, outside: Path) -> None:
@@ -379,10 +362,6 @@ def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
                     assert sql or given.get("markup") == "False", f"{where}: give markup=False"
 
 
-def test_the_names_of_benchmarks_are_ours() -> None:
-    assert all(name.replace("-", "").isalnum() for name in discover())
-
-
 # Queries
 
 
@@ -397,17 +376,6 @@ def test_a_query_without_a_statement_is_one_line(
 ) -> None:
     assert sql(store, text, "--format", kind) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "value", ["union_value(a := 1)", "[union_value(a := 1)]", "INTERVAL 3 DAY"]
-)
-def test_types_that_parquet_has_not_are_one_line(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
-) -> None:
-    assert sql(store, f"SELECT {value} AS v", "--out", str(tmp_path / "v.parquet")) == 2
-    assert "format parquet" in capsys.readouterr().err
-    assert [p.name for p in tmp_path.iterdir()] == ["warehouse"]
 
 
 def test_names_of_columns_do_not_steer_a_terminal(
