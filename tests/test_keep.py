@@ -28,7 +28,7 @@ from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage import store as stores
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan
-from plumbline.warehouse.storage.log import Unit
+from plumbline.warehouse.storage.listing import Unit
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.hostile import filled

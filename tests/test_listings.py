@@ -7,7 +7,7 @@ import random
 import pytest
 
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.log import File, Unit
+from plumbline.warehouse.storage.listing import File, Unit
 from plumbline.warehouse.storage.store import Store
 
 

@@ -25,7 +25,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import compaction, log, place, versions
+from plumbline.warehouse.storage import compaction, log, place
 from plumbline.warehouse.storage import delta as delta_log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
@@ -227,7 +227,7 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "publish two tables": _publish,
     "replace": lambda store: store.replace("word_count", rows("z", 9, 3), {"corpus": "c"}, "r"),
     "compact": lambda store: compact(store, "r", 0),
-    "restore": lambda store: versions.restore(store, 1, "r"),
+    "restore": lambda store: store.restore(1, "r"),
 }
 
 
@@ -413,7 +413,7 @@ def test_restore_empties_tables_that_came_later(store: Store) -> None:
     version = store.snapshot().version
     store.publish("word_count", rows("b"), unit="b", run_id="r")
     store.publish("word_delta", [DELTA], unit="d", run_id="r")
-    versions.restore(store, version, "r")
+    store.restore(version, "r")
     assert words(store) == {row["word"]: 1 for row in rows("a")}
     assert not store.read("word_delta").num_rows
 
@@ -429,7 +429,7 @@ def test_a_version_whose_files_compact_is_about_to_remove_is_not_restored(
     def restored(*arguments: Any) -> Any:
         found = listed(*arguments)
         with pytest.raises(UsageProblem, match="is not kept"):
-            versions.restore(Store.open(store.root), version, "r")
+            Store.open(store.root).restore(version, "r")
         return found
 
     monkeypatch.setattr(compaction, "leftovers", restored)
@@ -452,7 +452,7 @@ def test_nothing_is_removed_from_a_restore_s_first_look_on(
         return found
 
     monkeypatch.setattr(place.Disk, "local", compacted)
-    versions.restore(store, version, "r")
+    store.restore(version, "r")
     assert words(store) == {row["word"]: 1 for row in rows("a")}
 
 

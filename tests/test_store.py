@@ -26,7 +26,7 @@ from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.format import FORMAT
+from plumbline.warehouse.storage.listing import FORMAT
 from plumbline.warehouse.storage.store import Store, cast
 from tests.conftest import REPOSITORY
 

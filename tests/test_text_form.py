@@ -23,7 +23,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import connect, model_labels, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Unit
+from plumbline.warehouse.storage.listing import Unit
 from plumbline.warehouse.storage.store import Store, cast
 from tests.tiny_models import one_by_one, save
 

@@ -17,7 +17,6 @@ from plumbline.warehouse.storage import compaction, place
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.storage.versions import restore
 
 
 def rows(unit: str, n_word: int = 1) -> list[dict[str, object]]:
@@ -72,7 +71,7 @@ def test_no_data_file_ever_changes(store: Store) -> None:
         lambda: store.publish("word_count", rows("b"), unit="b", run_id="r"),
         lambda: compact(store, "r"),
         lambda: store.publish("word_count", rows("a", 2), unit="a", run_id="r"),
-        lambda: restore(store, 1, "r"),
+        lambda: store.restore(1, "r"),
         lambda: store.drop("word_count", {"corpus": "c"}),
     ]
     store.publish("word_count", rows("a"), unit="a", run_id="r")

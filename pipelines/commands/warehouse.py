@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.storage import check, compaction, log, versions
+from plumbline.warehouse.storage import check, compaction, log
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.run_records import others_running
@@ -156,6 +156,6 @@ class Restore(Command):
 
     def run(self, context: Context) -> Done:
         number = version_of(context.store, self.version)
-        versions.restore(context.store, number, context.run_id)
+        context.store.restore(number, context.run_id)
         again = f"{self.warehouse}: as of version {number} again"
         return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)

@@ -16,8 +16,8 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import ALL_DAYS, drop_earlier, leftovers
-from plumbline.warehouse.storage.format import MARKER
-from plumbline.warehouse.storage.log import File, Snapshot, columns_id
+from plumbline.warehouse.storage.listing import MARKER, File, Listing, columns_id
+from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import GO_BACK, README, reading
 from plumbline.warehouse.storage.place import Damaged, command
 from plumbline.warehouse.storage.run_records import others_running
@@ -150,7 +150,7 @@ def _unread(
     yield WarehouseProblem(store.root / data_file.file.path, problem, fix)
 
 
-def _delta_problems(store: Store, table: str, listing: log.Listing) -> Iterator[WarehouseProblem]:
+def _delta_problems(store: Store, table: str, listing: Listing) -> Iterator[WarehouseProblem]:
     found = delta.problem(store.place, table, listing)
     if found is None:
         return

@@ -18,7 +18,8 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.listing import File
+from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.place import STAGING, Disk, Place, command
 from plumbline.warehouse.storage.run_records import may_be_running, others_running, publish
 from plumbline.warehouse.storage.store import Store

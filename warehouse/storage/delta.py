@@ -19,7 +19,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.place import Place, stable, staging
 
 if TYPE_CHECKING:
-    from plumbline.warehouse.storage.log import File, Listing
+    from plumbline.warehouse.storage.listing import File, Listing
 
 _HASH = "plumblineSha256"
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["plumbline"]}

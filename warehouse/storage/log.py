@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta
+from plumbline.warehouse.storage.listing import File, Listing
 from plumbline.warehouse.storage.place import Place, stable
 
 COMMITS = "_log/commits"
@@ -34,74 +34,6 @@ GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of the hash at the end of a commit.
 _DIGITS = 64
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Rows that are published and replaced together: their name, their number, their run."""
-
-    name: str
-    n_rows: int
-    run_id: str
-
-
-@dataclass(frozen=True)
-class File:
-    """A data file: its path, the size and hash of its content, and the units it holds.
-
-    ``columns`` is the ``columns_id`` when it was written; ``partition`` holds the values of the
-    table's partition columns. The units are in the order of their rows. ``written_ms`` is when its
-    newest row was written (Unix time in milliseconds).
-    """
-
-    path: str
-    n_bytes: int
-    sha256: str
-    written_ms: int
-    columns: str
-    partition: tuple[str, ...]
-    units: tuple[Unit, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of all units."""
-        return sum(unit.n_rows for unit in self.units)
-
-    @property
-    def directory(self) -> str:
-        """Directory of the file's partition."""
-        return self.path.rpartition("/")[0]
-
-    @classmethod
-    def of(cls, table: str, values: Mapping[str, Any]) -> File:
-        """A file from its entry in a commit. Raises ``ValueError`` for an invalid entry."""
-        path = values["path"]
-        parts = path.split("/")
-        if parts[0] != table or len(parts) < 2 or {"", ".", ".."} & set(parts) or "\0" in path:
-            raise ValueError(f"{path!r} is not a data file of {table}")
-        units = tuple(Unit(*unit) for unit in values["units"])
-        return cls(**{**values, "partition": tuple(values["partition"]), "units": units})
-
-
-def columns_id(table: Table) -> str:
-    """Hash of the names of a table's columns, in their order.
-
-    >>> len(columns_id(TABLES["word_count"]))
-    8
-    """
-    return sha256(" ".join(table.names).encode()).hexdigest()[:8]
-
-
-@dataclass(frozen=True)
-class Listing:
-    """All data files of a table. ``version``: number of earlier listings; -1: never had files.
-
-    ``columns``: names of the table's columns in the newest Plumbline that wrote to it.
-    """
-
-    version: int = -1
-    columns: tuple[str, ...] = ()
-    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True)

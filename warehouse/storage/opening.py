@@ -15,8 +15,8 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, d
 from plumbline.warehouse.paths import address, check_output, refuse_links, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.format import FORMAT, MARKER
-from plumbline.warehouse.storage.log import File, Snapshot
+from plumbline.warehouse.storage.listing import FORMAT, MARKER, File
+from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")

@@ -24,8 +24,8 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.format import FORMAT
-from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
+from plumbline.warehouse.storage.listing import FORMAT, File, Unit, columns_id
+from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
 from plumbline.warehouse.storage.place import Place, sha256_of, staging
@@ -222,6 +222,25 @@ class Store(OpenWarehouse):
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
         """Remove a partition or, for values of only leading columns, all such partitions."""
         self._replace(table, partition, [], run_id, "drop")
+
+    def restore(self, version: int, run_id: str) -> None:
+        """Bring every declared table, except ``run``, back to its state at a version.
+
+        Raises as ``pinned``, and ``BadInput`` for a file that is unreadable or not as published;
+        then nothing is changed.
+        """
+
+        def change(draft: Draft) -> None:
+            for table in {*draft.base.declared, *state.declared} - {"run"}:
+                draft.become(table, state.files(table))
+
+        with self.place.writing():  # from here on `compact` removes no file of this version
+            state = self.pinned(version).snapshot()
+            for table in state.declared.keys() - {"run"}:
+                for file in state.files(table):
+                    with reading(self.place, self.root / file.path):
+                        self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
+            log.commit(self.place, change, run_id, f"restore {version}")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of some partitions, in the table's schema; may be empty.
