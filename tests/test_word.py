@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,9 @@ def test_a_clear_lean_has_a_rank_and_another_has_none(
         delta(f"w{k}", float(d)) | {"delta_nats_se": float(e)}
         for k, (d, e) in enumerate(zip(rng.normal(0, 1, 80), rng.uniform(0.1, 1, 80), strict=True))
     ]
-    fill(store, "word_delta", rows)
     counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
     store.replace("word_count", counts, {"corpus": "c"}, "r")
+    fill(store, "word_delta", rows)
     intervals = {
         r["word"]: stats.norm.interval(0.95, r["delta_nats"], r["delta_nats_se"]) for r in rows
     }
@@ -58,9 +59,9 @@ def test_a_clear_lean_has_a_rank_and_another_has_none(
 def test_without_a_standard_error_no_lean_is_called_clear(store: Store) -> None:
     counted(store)
     rows = [delta(f"w{k}", k - 2.5) | {"delta_nats_se": None} for k in range(6)]
-    fill(store, "word_delta", rows)
     counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
     store.replace("word_count", counts, {"corpus": "c"}, "r")
+    fill(store, "word_delta", rows)
     text = "\n".join(describe_word(store, "c", "w4"))
     assert "standard error unknown" in text
     assert "rank 2 of the 3 words whose estimate is to she; without an interval no lean" in text
@@ -94,7 +95,13 @@ def test_why_a_word_has_no_lean(store: Store) -> None:
     associate(store, "c")
     fixed = {"corpus": "c", "n_word": 9}
     words = store.read("word_count", corpus="c").to_pylist()
-    store.replace("word_count", [*words, {**fixed, "word": "far"}], {"corpus": "c"}, "r")
+
+    def count(rows: list[dict[str, Any]]) -> None:
+        with store.together("r"):
+            store.replace("word_count", rows, {"corpus": "c"}, "r")
+            store.replace("word_delta", store.read("word_delta"), {"corpus": "c"}, "r")
+
+    count([*words, {**fixed, "word": "far"}])
 
     def why(word: str, contrast: str) -> str:
         return describe_word(store, "c", word, contrast)[-1]
@@ -102,7 +109,7 @@ def test_why_a_word_has_no_lean(store: Store) -> None:
     assert why("far", "she/he") == "  no delta for she/he: it co-occurs with neither side"
     assert "it is not a contrast of corpus c, which has she/he, " in why("far", "she/it")
     left = [r for r in words if r["word"] != "she"]
-    store.replace("word_count", [*left, {**fixed, "word": "far"}], {"corpus": "c"}, "r")
+    count([*left, {**fixed, "word": "far"}])
     assert why("far", "she/he") == "  no delta for she/he: she does not occur in the corpus"
     row(store, source="imported", n_pairs=None)
     assert why("far", "she/it").startswith(

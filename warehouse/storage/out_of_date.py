@@ -39,14 +39,19 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
+    Rows that were there before any row of their origin, such as released MaxPMI, stay.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
             gone, added = draft.changes(origin.table)
             if not gone and not added:
                 continue
+            before = draft.base.files(origin.table)
             made = [
-                f for f in draft.old_files(table.name) if _overlap(table, f, origin, gone + added)
+                file
+                for file in draft.old_files(table.name)
+                if _overlap(table, file, origin, gone + added)
+                and _overlap(table, file, origin, before)
             ]
             if keys := {key for file in made for key in _keys(store, table, file, origin.by)}:
                 keys = _changed(store, origin, keys, gone, added)
