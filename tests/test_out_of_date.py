@@ -117,10 +117,10 @@ def test_deletions_are_noted_until_rows_are_written_again(store: Store) -> None:
 
 
 def test_deletions_pass_on(store: Store) -> None:
-    """Counts that change take the deltas, and these take the seed words."""
+    """Counts that change take the deltas, and these the seed words; what came first stays."""
+    store.publish("seed_word", [seed_word("c", "she/he", "a")], unit="u", run_id="r")
     store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "r")
     store.replace("word_delta", [delta("c", "she/he", "a", 0.0)], {"corpus": "c"}, "r")
-    store.publish("seed_word", [seed_word("c", "she/he", "a")], unit="u", run_id="r")
     n_before = len(store.snapshot().tables)
     store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "s")
     assert store.read("seed_word").num_rows == 1, "nothing has changed"

@@ -575,7 +575,7 @@ def test_associate_says_what_it_drops(
     out = capsys.readouterr().out
     assert f"Contrasts that no longer have rows: {summed}" in out
     assert (
-        "Warning: deleted 1 rows of `pair_association`, made from rows that changed; "
+        "Warning: deleted 1 row of `pair_association`, made from rows that changed; "
         "again: `plumbline benchmark constrain`"
     ) in out
     assert "seed_word" not in out and not associate(store, "c").gone

@@ -69,8 +69,9 @@ def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = Non
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():
         n_rows[table_of(directory)] += n - (before or {}).get(directory, 0)
+    end = "made from rows that changed; again:"
     return [
-        f"deleted {n:,} rows of `{name}`, made from rows that changed; again: {table.how_filled}"
+        f"deleted {n:,} row{'s' * (n > 1)} of `{name}`, {end} {table.how_filled}"
         for name, table in TABLES.items()
         if (n := n_rows[name]) > 0
     ]

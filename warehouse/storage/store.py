@@ -269,11 +269,6 @@ class Store(OpenWarehouse):
                 raise ValueError(e) from e
         return rows if where is None else rows.filter(where)
 
-    def rows(self, path: Path) -> pa.Table:
-        """All rows of a data file, with the file's columns. ``BadInput`` if it can't be read."""
-        with reading(self.place, path):
-            return pq.ParquetFile(path).read()
-
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
         """The values of the partition columns; ``BadInput`` unless all rows share them."""
         partition = {}
