@@ -117,7 +117,7 @@ def test_deletions_are_noted_until_rows_are_written_again(store: Store) -> None:
 
 
 def test_deletions_pass_on(store: Store) -> None:
-    """Counts that change take the deltas, and these the seed words; what came first stays."""
+    """Counts take deltas, and these seed words; what came first stays."""
     store.publish("seed_word", [seed_word("c", "she/he", "a")], unit="u", run_id="r")
     store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "r")
     store.replace("word_delta", [delta("c", "she/he", "a", 0.0)], {"corpus": "c"}, "r")
