@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +42,11 @@ def command(shards: Path, warehouse: Path) -> list[str]:
 
 def children(parent: int) -> list[int]:
     """Processes that a process has started."""
-    tasks = Path(f"/proc/{parent}/task").glob("*/children")
-    return [int(pid) for task in tasks for pid in task.read_text().split()]
+    found = ""
+    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended meanwhile
+            found += task.read_text()
+    return list(map(int, found.split()))
 
 
 def lives(pid: int) -> bool:

@@ -280,14 +280,6 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 
-@pytest.mark.parametrize("arguments", [("config", "--conf"), ("corpus", "list", "--warehouse")])
-def test_a_path_too_long_is_one_line(
-    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*arguments, "a" * 5000]) in (2, 3)
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
-
-
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()])
 def test_a_machine_that_is_too_small_is_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
