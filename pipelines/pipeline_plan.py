@@ -60,7 +60,7 @@ class ModelPlan:
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Everything a pipeline will do.
+    """What a pipeline will do.
 
     The benchmarks in ``written`` are made after ``benchmarks`` are imported; an ``offline`` one has
     fewer words if a corpus has fewer seed words. FairPair continues the prompts of ``probe_set``
@@ -149,7 +149,7 @@ def _written(
 ) -> BenchmarkBuild:
     from plumbline.pipelines.commands.benchmark import BenchmarkBuild
 
-    out = options.out / "cards" / name
+    out = options.out / "benchmarks" / name
     return made(
         BenchmarkBuild, {"name": name, "warehouse": options.warehouse, "out": out, **given}, file
     )
