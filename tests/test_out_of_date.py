@@ -107,8 +107,15 @@ def test_deletions_are_noted_until_rows_are_written_again(store: Store) -> None:
     for seed in range(3):
         row = seed_word("c", "she/he", "a") | {"seed": seed}
         store.publish("seed_word", [row], unit=f"u{seed}", run_id="r")
+    version = store.snapshot().version
     write(1.0)
-    assert store.snapshot().out_of_date == {"seed_word/corpus=c": 3}
+    for _ in range(2):
+        assert store.snapshot().out_of_date == {"seed_word/corpus=c": 3}
+        compact(store, "r")
+    deleted = store.snapshot().version
+    store.restore(version, "r")
+    assert not store.snapshot().out_of_date and store.read("seed_word").num_rows == 3
+    store.restore(deleted, "r")
     (line,) = to_make_again(store.snapshot().out_of_date)
     assert line.startswith("deleted 3 rows of `seed_word`, made from rows that changed; again: ")
     assert not to_make_again(store.snapshot().out_of_date, store.snapshot().out_of_date)

@@ -156,7 +156,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
     def change(draft: Draft) -> None:
         if set(merge.files) <= set(draft.files(merge.table)):
-            draft.swap(merge.table, merge.files, [merged])
+            draft.swap(merge.table, merge.files, [], [merged])
 
     log.commit(store.place, change, run_id, f"compact {merge.table}")
 

@@ -233,6 +233,7 @@ class Store(OpenWarehouse):
         def change(draft: Draft) -> None:
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.become(table, state.files(table))
+            draft.out_of_date = dict(state.out_of_date)
 
         with self.place.writing():  # from here on `compact` removes no file of this version
             state = self.pinned(version).snapshot()
