@@ -48,7 +48,8 @@ _LOCK = "pipeline.claim"
 #: The two words that lean most to each side, by lean bound, of the words that occur near both.
 _LEAN_MOST = """
 SELECT word FROM word_lean
-WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
+WHERE corpus = $corpus AND contrast = $contrast
+    AND is_ranked AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
 QUALIFY row_number() OVER (
     PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 2

@@ -282,13 +282,13 @@ class Warehouse(Generic[Frame]):
     ) -> Frame:
         """Leans of words in the corpora: rows of `word_lean`.
 
-        ``delta_nats`` is PMI(word, she) - PMI(word, he), and so is ``lean_nats``, between
-        ``lean_nats_low`` and ``lean_nats_high`` with 95% confidence; ``q`` is the p of no lean,
-        corrected for all words of the corpus. A word that only one side has nearby has no delta,
-        and an interval that is infinite at one end: ``lean_bound_nats``, the end nearer 0, is how
-        far it leans at least. Imported statistics have no interval. The intervals are over
-        co-occurrences, a lower bound of the uncertainty; ``why`` has them over documents or
-        sources.
+        ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_nats_low`` and
+        ``delta_nats_high`` with 95% confidence; ``q`` is the p of no lean, corrected for all words
+        of the corpus. A word that only one side has nearby has no delta, and an interval that is
+        infinite at one end: ``lean_bound_nats``, the end nearer 0, is how far it leans at least.
+        Imported statistics have no interval. ``over`` says what an interval is over: documents or
+        sources for words that ``why`` or the report asked about, else co-occurrences, over which
+        most intervals are too narrow.
 
         Args:
             words: which, in lower case or not; the result keeps their order, and like `reindex` of
@@ -303,7 +303,7 @@ class Warehouse(Generic[Frame]):
         only = corpora[0] if len(corpora) == 1 and corpus else None
         given = {"contrast": contrast, "corpora": corpora}
         if words is None:
-            surest = "abs(lean_bound_nats) DESC, abs(lean_nats) DESC, corpus, word"
+            surest = "is_ranked DESC, abs(lean_bound_nats) DESC, abs(delta_nats) DESC, corpus, word"
             return self.sql(f"{leans} ORDER BY {surest}", given)
         return self.sql(
             "SELECT leans.* REPLACE (asked.word AS word, $contrast AS contrast, "

@@ -230,7 +230,7 @@ def test_a_frame_without_a_lean_is_empty(here: Path) -> None:
     assert all(math.isfinite(x) for x in every["lean_bound_nats"])
     alone = every["delta_nats"].isna()
     assert alone.any() and (every[["n_pair_f", "n_pair_m"]][alone].min(axis=1) == 0).all()
-    assert np.isinf(every[["lean_nats_low", "lean_nats_high"]][alone]).any(axis=1).all()
+    assert np.isinf(every[["delta_nats_low", "delta_nats_high"]][alone]).any(axis=1).all()
 
 
 def test_half_a_surrogate_pair_is_one_line(tmp_path: Path) -> None:

@@ -366,7 +366,7 @@ def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
     ]
     assert [r["word"] for r in own] == ["tea"], "army has no weight"
     se = own[0]["delta_nats_se"]
-    assert own[0]["lean_nats_low"] == pytest.approx(own[0]["delta_nats"] - 1.959964 * se)
+    assert own[0]["delta_nats_low"] == pytest.approx(own[0]["delta_nats"] - 1.959964 * se)
     config = json.loads(store.read("run").sort_by("started_at").to_pylist()[-1]["config"])
     assert config["word_weights_hash"] == WordWeights.read(path).hash
     with pytest.raises(BadInput, match=r"nowhere\.csv"):

@@ -126,7 +126,7 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     assert [w for w, _ in up] == clear[:15]
     # the first page names the same words and counts the same intervals
     rows = Facts(store).rows("word", top=15).where(corpus="c")
-    assert [r["word"] for r in sorted(rows, key=lambda r: r["place"]) if r["lean_nats"] > 0] == [
+    assert [r["word"] for r in sorted(rows, key=lambda r: r["place"]) if r["delta_nats"] > 0] == [
         w for w, _ in up
     ]
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")

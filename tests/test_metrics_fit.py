@@ -251,7 +251,7 @@ def evidence(word: str, error: float) -> dict[str, Any]:
 def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: Store) -> None:
     """First with errors of counts, then with one word's over documents, then with all of them."""
     x, y, error = noisy(store)
-    for n_known, over in ((0, "count"), (1, "count"), (40, "document")):
+    for n_known, over in ((0, "co-occurrences"), (1, "co-occurrences"), (40, "documents")):
         error[:n_known] *= 1.2
         rows = [evidence(w, s) for w, s in zip(WORDS[:n_known], error, strict=False)]
         fill(store, "word_evidence", rows)

@@ -225,7 +225,7 @@ def test_imported_counts_are_used_like_counted_ones(store: Store, tmp_path: Path
         for r in store.read("word_bound", corpus="pile").to_pylist()
         if r["contrast"] == "queens/kings" and r["n_pair_f"] == 0
     ]
-    assert bounds and all(r["lean_nats"] is None and r["lean_nats_high"] < 9 for r in bounds)
+    assert bounds and all(r["sides_nats"] is None and r["sides_nats_high"] < 9 for r in bounds)
     assert all(counts[r["word"], "kings"] == r["n_pair_m"] for r in bounds)
     # Table 4: words with both
     coverage = {r["contrast"]: r for r in compare_list(store, "pile", LIST).coverage}

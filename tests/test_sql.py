@@ -202,7 +202,7 @@ def test_an_empty_answer_says_what_fills_its_tables(
     # A filter that nothing passes is no lack of rows.
     filtered = "FROM word_lean WHERE word = 'none'"
     assert said(filtered) == "No rows yet in word_bound: `plumbline corpus associate`\n"
-    figures = ("n_word", "n_pair_f", "n_pair_m", "lean_nats_low", "lean_nats_high", "p", "q")
+    figures = ("n_word", "n_pair_f", "n_pair_m", "sides_nats_low", "sides_nats_high", "p", "q")
     bound: dict[str, object] = dict.fromkeys((*figures, "chance_clear"), 1)
     fill(store, "word_bound", [bound | {"corpus": "c", "contrast": "she/he", "word": "w00"}])
     assert said(filtered) == said("SELECT 1 LIMIT 0") == ""

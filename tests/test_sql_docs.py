@@ -20,7 +20,7 @@ from tests.published import load, results_of
 
 #: Columns that a question's text speaks of in plain words.
 SPOKEN_OF = {
-    1: {"word", "lean_nats", "q"},
+    1: {"word", "delta_nats", "q"},
     2: {"us_percent", "n_pairs", "low", "high"},
     3: {"model", "max_pmi_word", "max_pmi_nats", "log_ratio_nats"},
     4: {"model_a", "model_b", "log_ratio_a", "log_ratio_b"},

@@ -72,13 +72,13 @@ def test_words_rank_by_the_bound_of_their_interval_nearer_zero(store: Store) -> 
         holds_zero = low <= 0 <= high
         bound = 0 if holds_zero else min(low, high, key=abs)
         row = found[word]
-        assert row["lean_nats"] == value
-        assert (row["lean_nats_low"], row["lean_nats_high"]) == pytest.approx((low, high))
+        assert row["delta_nats"] == value
+        assert (row["delta_nats_low"], row["delta_nats_high"]) == pytest.approx((low, high))
         assert row["lean_bound_nats"] == pytest.approx(bound)
     assert 50 < sum(r["lean_bound_nats"] == 0 for r in found.values()) < 250
     assert found["even"]["lean_bound_nats"] == 0
     unknown = found["unknown"]
-    assert unknown["lean_bound_nats"] == -2.0 and unknown["lean_nats_low"] is None
+    assert unknown["lean_bound_nats"] == -2.0 and unknown["delta_nats_low"] is None
 
 
 def test_us_by_start_equals_the_metrics(store: Store) -> None:

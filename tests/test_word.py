@@ -49,7 +49,7 @@ def test_a_clear_lean_has_a_rank_and_another_has_none(
     monkeypatch.setattr(word_summary, "connect", functools.cache(word_summary.connect))
     for word, (low, high) in intervals.items():
         text = "\n".join(describe_word(store, "c", word))
-        assert f"95% interval {low:+.3f} to {high:+.3f}" in text
+        assert f"95% interval over co-occurrences {low:+.3f} to {high:+.3f}" in text
         for way, ranked in (("she", females), ("he", males)):
             place = f"leans to {way}: rank {ranked.index(word) + 1 if word in ranked else 0} of"
             assert (f"{place} the {len(ranked)} words" in text) == (word in ranked)

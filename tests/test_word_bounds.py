@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from plumbline.pipelines.report.sections import why
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
-from tests.metric_rows import fill
+from tests.metric_rows import delta, fill
 from tests.test_association import LIST, WORDS, counted, counts
 
 
@@ -84,17 +85,17 @@ def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
     assert set(rows) == {"tea", "army", "rare"}, "army never with she, rare never with he"
     d_f = dispersion(2, WORDS["she"], "pairs", 10)
     army, rare = rows["army"], rows["rare"]
-    assert army["lean_nats"] is rare["lean_nats"] is None
-    assert army["lean_nats_low"] == -math.inf and rare["lean_nats_high"] == math.inf
+    assert army["sides_nats"] is rare["sides_nats"] is None
+    assert army["sides_nats_low"] == -math.inf and rare["sides_nats_high"] == math.inf
     # 5 with he and 0 with she: the upper end of the share is 1 - 0.025^(1/5)
     most = log_odds(1 - 0.025 ** (1 / 5)) + math.log(d_f) - math.log(10 / 20)
-    assert army["lean_nats_high"] == pytest.approx(most)
+    assert army["sides_nats_high"] == pytest.approx(most)
     deltas = {r["word"]: r for r in delta_rows(made, "she/he", [pair]).to_pylist()}
-    assert rows["tea"]["lean_nats"] == pytest.approx(deltas["tea"]["delta_nats"])
+    assert rows["tea"]["sides_nats"] == pytest.approx(deltas["tea"]["delta_nats"])
     for row in rows.values():
         assert (
-            row["lean_nats_low"] < (row["lean_nats"] or 0) < row["lean_nats_high"]
-            or not row["lean_nats"]
+            row["sides_nats_low"] < (row["sides_nats"] or 0) < row["sides_nats_high"]
+            or not row["sides_nats"]
         )
 
 
@@ -102,8 +103,8 @@ def test_the_words_of_a_list_count_as_one_a_side() -> None:
     made = counts()
     rows = {r["word"]: r for r in bound_rows(made, "two", LIST.pairs).to_pylist()}
     assert (rows["tea"]["n_pair_f"], rows["tea"]["n_pair_m"]) == (8, 4)
-    assert rows["tea"]["lean_nats"] == pytest.approx(math.log(8 / 4) - math.log(15 / 24))
-    assert rows["army"]["lean_nats"] == pytest.approx(math.log(1 / 7) - math.log(15 / 24))
+    assert rows["tea"]["sides_nats"] == pytest.approx(math.log(8 / 4) - math.log(15 / 24))
+    assert rows["army"]["sides_nats"] == pytest.approx(math.log(1 / 7) - math.log(15 / 24))
     twice = [*LIST.pairs, WordPair("she", "king"), WordPair("lord", "lady", 0.0)]
     assert bound_rows(made, "two", twice).equals(bound_rows(made, "two", LIST.pairs))
 
@@ -135,24 +136,21 @@ def test_lists_hold_words_without_a_delta(store: Store) -> None:
     alone = [r for r in rows if r["delta_nats"] is None]
     assert {r["word"] for r in alone} >= {"army", "rare"}
     for row in rows:
-        low, high = row["lean_nats_low"], row["lean_nats_high"]
+        low, high = row["delta_nats_low"], row["delta_nats_high"]
         assert row["lean_bound_nats"] == (0 if low <= 0 <= high else min(low, high, key=abs))
-    listed = {
-        r["word"]: r for r in rows_of(store.root, "FROM listed_lean WHERE contrast = 'she/he'")
-    }
-    assert set(listed) == {r["word"] for r in rows} - {"she", "he"}
-    assert listed["army"]["is_one_sided"] and not listed["tea"]["is_one_sided"]
+        assert row["is_ranked"] is (row["word"] not in ("she", "he"))
+        assert row["over"] == "co-occurrences"
     said = "\n".join(describe_word(store, "c", "army"))
-    assert "no delta for she/he: a count is 0, 95% interval up to" in said
+    assert "no delta for she/he: a count is 0, 95% interval over co-occurrences up to" in said
 
 
-def asked(p: np.ndarray) -> list[dict[str, object]]:
-    """Rows of ``word_evidence``, w0 the most frequent word."""
+def asked(p: np.ndarray, words: Sequence[str] = ()) -> list[dict[str, object]]:
+    """Rows of ``word_evidence``, by default of w0 and so on."""
     return [
         {
             "corpus": "c",
             "contrast": "she/he",
-            "word": f"w{k}",
+            "word": words[k] if words else f"w{k}",
             "clusters": "source",
             "delta_nats": 1.0,
             "delta_nats_low": 0.5,
@@ -166,48 +164,65 @@ def asked(p: np.ndarray) -> list[dict[str, object]]:
     ]
 
 
-def test_a_list_that_somebody_picked_is_no_ranking(store: Store) -> None:
-    """As by `why --words LIST`: the ranking is that of all words, and the list is shown as one."""
-    counted(store)
-    associate(store, "c")
-    ranked = rows_of(store.root, "FROM listed_lean ORDER BY ALL")
-    rows = asked(np.full(40, 1e-6))
-    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
-    copies = [
-        {c: row[c] for c in ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")}
-        | {"counted": "copies once", "run_id": "r"}
-        for row in rows
+def test_pages_rank_words_that_were_asked_about_once_all_candidates_were(store: Store) -> None:
+    rng = np.random.default_rng(4)
+    leans = {f"w{k}": float(x) for k, x in enumerate(rng.normal(0, 2, 900))}
+    fill(store, "word_delta", [delta(w, x) | {"delta_nats_se": 0.2} for w, x in leans.items()])
+
+    def ranked() -> set[str]:
+        rows = rows_of(store.root, "SELECT word FROM word_lean WHERE is_ranked")
+        return {row["word"] for row in rows}
+
+    clear = {w: abs(x) - 0.2 * stats.norm.ppf(0.975) for w, x in leans.items()}
+    by_bound = sorted((w for w in clear if clear[w] > 0), key=lambda w: -clear[w])
+    candidates = [
+        *[w for w in by_bound if leans[w] > 0][:200],
+        *[w for w in by_bound if leans[w] < 0][:200],
     ]
-    fill(store, "word_copies", copies)
-    assert rows_of(store.root, "FROM listed_lean ORDER BY ALL") == ranked
+    found = rows_of(store.root, "FROM lean_candidate")
+    assert {row["word"] for row in found} == set(candidates) and len(candidates) == 400
+    rows = asked(np.full(400, 1e-6), [*candidates[1:], by_bound[-1]])
+    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    assert ranked() == set(leans), "one candidate wasn't asked about"
+    rows += asked(np.array([0.2]), candidates[:1])
+    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    assert ranked() == {*candidates, by_bound[-1]}
+    (row,) = rows_of(store.root, f"FROM word_lean WHERE word = '{candidates[1]}'")
+    shown = ("delta_nats", "delta_nats_low", "delta_nats_high", "lean_bound_nats", "over")
+    assert [row[name] for name in shown] == [1.0, 0.5, 1.5, 0.5, "sources"]
+
+
+def test_over_fewer_than_five_sources_there_is_no_lean(store: Store) -> None:
+    fill(store, "word_delta", [delta("w0", 2.0) | {"delta_nats_se": 0.1}])
+    few = {"n_clusters": 4, "delta_nats_low": None, "delta_nats_high": None}
+    rows = [row | few for row in asked(np.array([1e-6]))]
+    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    (row,) = rows_of(store.root, "FROM word_lean")
+    assert (row["lean_bound_nats"], row["delta_nats_low"]) == (0, None)
+
+
+def test_q_of_asked_words_is_over_all_words_of_the_contrast(store: Store) -> None:
+    p = np.random.default_rng(2).random(40) ** 6
+    fill(store, "word_delta", [delta(f"w{k}", 1.0) | {"delta_nats_se": 9.0} for k in range(100)])
+    store.replace("word_evidence", pa.Table.from_pylist(asked(p)), {"corpus": "c"}, "r")
+    found = {r["word"]: r["q"] for r in rows_of(store.root, "FROM word_lean")}
+    expected = stats.false_discovery_control(np.concatenate([p, np.ones(60)]))
+    assert [found[f"w{k}"] for k in range(40)] == pytest.approx(expected[:40])
+    assert np.any(expected[:40] < 1) and found["w40"] is None
+
+
+def test_a_list_that_somebody_picked_is_shown_as_theirs(store: Store) -> None:
+    """Ranked within itself, with q over the list."""
+    counted(store)
+    p = np.random.default_rng(5).random(40)
+    rows = [row | {"delta_nats_low": 0.01 * k} for k, row in enumerate(asked(p))]
+    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    names = ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")
+    further = {"counted": "copies once", "run_id": "r"}
+    fill(store, "word_copies", [{c: row[c] for c in names} | further for row in rows])
     first, *others = why.sections(Facts(store.root))
     assert isinstance(first, Section) and first.title == "Words that were picked by hand"
-    assert len(first.tables[0].rows) == 40 and len(others) == 12
-    # Thirty are looked up because they are frequent: only as frequent words are listed with them.
-    store.replace(
-        "word_copies", pa.Table.from_pylist([*copies[:5], *copies[35:]]), {"corpus": "c"}, "r"
-    )
-    names = {r["word"] for r in rows_of(store.root, "FROM listed_lean WHERE contrast = 'she/he'")}
-    assert names == {f"w{k}" for k in range(35)}
-
-
-def test_words_asked_about_later_stay_in_the_ranking(store: Store) -> None:
-    """`why --top 30`, then `why` about ten of the thirty."""
-    rows = asked(np.full(30, 1e-6))
-    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
-    ranked = rows_of(store.root, "FROM listed_lean ORDER BY ALL")
-    assert len(ranked) == 30
-    copies = [
-        {c: row[c] for c in ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")}
-        | {"counted": "copies once", "run_id": "r"}
-        for row in rows[5:15]
-    ]
-    fill(store, "word_copies", copies)
-    assert rows_of(store.root, "FROM listed_lean ORDER BY ALL") == ranked
-
-
-def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
-    p = np.random.default_rng(2).random(40) ** 2
-    store.replace("word_evidence", pa.Table.from_pylist(asked(p)), {"corpus": "c"}, "r")
-    found = {r["word"]: r["q"] for r in rows_of(store.root, "FROM listed_lean")}
-    assert [found[f"w{k}"] for k in range(40)] == pytest.approx(stats.false_discovery_control(p))
+    lines = first.tables[0].rows
+    assert [line[2].text for line in lines] == [f"w{k}" for k in range(39, -1, -1)]
+    q = stats.false_discovery_control(p)[::-1]
+    assert [line[-1].value for line in lines] == pytest.approx(q) and len(others) == 12

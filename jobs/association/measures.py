@@ -289,8 +289,8 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     rows, and no word has a row if a side never occurs.
 
     Returns:
-        contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
-        one of these is 0), lean_nats_low and lean_nats_high, p, q (p adjusted over these words,
+        contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), sides_nats (NULL where
+        one of these is 0), sides_nats_low and sides_nats_high, p, q (p adjusted over these words,
         Benjamini and Hochberg), chance_clear.
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
@@ -309,7 +309,7 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     n_draws = (n_f + n_m) * (share / f.dispersion + (1 - share) / m.dispersion)
     with np.errstate(divide="ignore"):
         lean = np.log(n_f) - np.log(n_m) - odds
-    distinct = {"lean_nats_low": low, "lean_nats_high": high, "p": p}
+    distinct = {"sides_nats_low": low, "sides_nats_high": high, "p": p}
     distinct["chance_clear"] = chance_clear(n_draws, scaled)
     columns = {name: values[at] for name, values in distinct.items()}
     lean = np.where(np.isfinite(lean), lean, np.nan)[at]
@@ -320,7 +320,7 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
             "n_word": counts.n_word[rows],
             "n_pair_f": both[0],
             "n_pair_m": both[1],
-            "lean_nats": pa.array(lean, from_pandas=True),
+            "sides_nats": pa.array(lean, from_pandas=True),
             **columns,
             "q": adjusted(columns["p"]),
         }

@@ -40,7 +40,7 @@ WITH ranked AS (
         count(*) OVER (PARTITION BY side) AS n
     FROM word_lean WHERE corpus = $corpus AND contrast = $contrast
 )
-SELECT n_pair_f, n_pair_m, n_defined, delta_nats, lean_nats, lean_nats_low, lean_nats_high, side,
+SELECT n_pair_f, n_pair_m, n_defined, delta_nats, delta_nats_low, delta_nats_high, over, side,
     lean_rank, n
 FROM ranked WHERE word = $word
 """
@@ -75,7 +75,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     lean = connection.execute(_LEAN, {**key, "contrast": contrast}).fetchone()
     if lean is None:
         return [*lines, f"  no delta for {contrast}: {_why_none(store, row, word, contrast)}"]
-    n_f, n_m, n_defined, delta, pooled, low, high, side, lean_rank, n = lean
+    n_f, n_m, n_defined, delta, low, high, over, side, lean_rank, n = lean
     estimate = delta if delta is not None else low if side and side > 0 else high
     finding = Finding(word, "delta", estimate, low, high, unit="nats")
     name = "no delta for" if delta is None else "delta"
@@ -85,12 +85,9 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
             f"  {n_defined or 0} pairs defined; co-occurrences: {n_f:,} with {sides[0]} and "
             f"{n_m:,} with {sides[1]}"
         )
-    if pooled is not None and pooled != delta and len(targets) == 1:
-        lines.append(f"  {name} {figure}")
-        name, figure = "lean", f"{contrast}, each side as one word: {pooled:+.3f} nats"
-    lines.append(f"  {name} {figure}, {_interval(low, high)}")
+    lines.append(f"  {name} {figure}, {_interval(low, high, over)}")
     if low is None and side == 0:
-        return [*lines, "  no clear lean: it does not co-occur with every word of the list"]
+        return [*lines, f"  no clear lean: it is near the contrast in fewer than five {over}"]
     if side == 0:
         return [*lines, "  no clear lean: the interval holds 0"]
     side_name = sides[0] if side > 0 else sides[1]
@@ -127,19 +124,19 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     return "no pair has both counts" if list_name else "it co-occurs with neither side"
 
 
-def _interval(low: float | None, high: float | None) -> str:
+def _interval(low: float | None, high: float | None, over: str) -> str:
     """An interval in words.
 
-    >>> _interval(None, None), _interval(-math.inf, -1.9)
-    ('standard error unknown', '95% interval up to -1.900')
+    >>> _interval(None, None, "co-occurrences"), _interval(-math.inf, -1.9, "sources")
+    ('standard error unknown', '95% interval over sources up to -1.900')
     """
     if low is None or high is None:
         return "standard error unknown"
     if math.isinf(low):
-        return f"95% interval up to {high:+.3f}"
+        return f"95% interval over {over} up to {high:+.3f}"
     if math.isinf(high):
-        return f"95% interval from {low:+.3f}"
-    return f"95% interval {low:+.3f} to {high:+.3f}"
+        return f"95% interval over {over} from {low:+.3f}"
+    return f"95% interval over {over} {low:+.3f} to {high:+.3f}"
 
 
 def _unknown(

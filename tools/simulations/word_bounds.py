@@ -40,7 +40,7 @@ def _row(
     per_text = max(draws // _TEXTS, 1)
     parts = [_text(targets, lean, near, per_text, rng) for _ in range(_TEXTS)]
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    low, high, true = found["lean_nats_low"], found["lean_nats_high"], found["true"]
+    low, high, true = found["sides_nats_low"], found["sides_nats_high"], found["true"]
     clear = (low > 0) | (high < 0)
     return {
         "she": targets[0],
@@ -84,7 +84,7 @@ def _text(
     found = bound_rows(counts, "she/he", [WordPair("she", "he")])
     columns = {
         name: found[name].to_numpy()[2:]
-        for name in ("lean_nats_low", "lean_nats_high", "chance_clear")
+        for name in ("sides_nats_low", "sides_nats_high", "chance_clear")
     }
     true = np.log(expected[0] / expected[1]) - np.log(targets[0] / targets[1])
     is_one_sided = np.minimum(found["n_pair_f"].to_numpy(), found["n_pair_m"].to_numpy())[2:] == 0

@@ -142,8 +142,8 @@ key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the first, with the second side's words
-    lean_nats: float? [nats] -- ln(n_pair_f / n_pair_m) minus ln of sides' ratio; NULL if one is 0
-    lean_nats_low, lean_nats_high: float [nats] -- 95% interval; an end is infinite if one is 0
+    sides_nats: float? [nats] -- ln(n_pair_f / n_pair_m) minus ln of sides' ratio; NULL if one is 0
+    sides_nats_low, sides_nats_high: float [nats] -- 95% interval; an end is infinite if one is 0
     p: float -- p-value of no lean, by the exact test
     q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
     chance_clear: float [probability] -- chance of an interval without 0 under no lean

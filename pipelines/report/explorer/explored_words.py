@@ -46,14 +46,13 @@ SELECT
     corpus,
     contrast,
     word,
-    coalesce(e.n_word, l.n_word) AS n_word,
-    coalesce(e.n_pair_f, l.n_pair_f) AS n_pair_f,
-    coalesce(e.n_pair_m, l.n_pair_m) AS n_pair_m,
-    coalesce(e.delta_nats, l.lean_nats) AS delta_nats,
-    CASE WHEN e.word IS NULL THEN l.lean_nats_low ELSE e.delta_nats_low END AS delta_nats_low,
-    CASE WHEN e.word IS NULL THEN l.lean_nats_high ELSE e.delta_nats_high END AS delta_nats_high,
-    CASE WHEN e.word IS NOT NULL THEN e.clusters WHEN l.lean_nats_low IS NOT NULL THEN 'count' END
-        AS clusters,
+    coalesce(l.n_word, e.n_word) AS n_word,
+    coalesce(l.n_pair_f, e.n_pair_f) AS n_pair_f,
+    coalesce(l.n_pair_m, e.n_pair_m) AS n_pair_m,
+    coalesce(l.delta_nats, e.delta_nats) AS delta_nats,
+    coalesce(l.delta_nats_low, e.delta_nats_low) AS delta_nats_low,
+    coalesce(l.delta_nats_high, e.delta_nats_high) AS delta_nats_high,
+    e.clusters,
     e.n_clusters,
     coalesce(e.per_million, 1e6 * l.n_word / c.n_kept_tokens) AS per_million,
     e.frequency_rank
@@ -253,8 +252,8 @@ def _furthest(
     up, down = list[tuple[str, str]](), list[tuple[str, str]]()
     for row in sorted(rows, key=lambda r: r["place"]):
         side = up if row["lean_bound_nats"] > 0 else down
-        side.append((terminal(row["word"]), estimate(row, "lean_nats").text))
-    return (up, down), any(r["lean_nats_low"] is not None for r in rows)
+        side.append((terminal(row["word"]), estimate(row, "delta_nats").text))
+    return (up, down), any(r["delta_nats_low"] is not None for r in rows)
 
 
 def _add_preferences(

@@ -44,7 +44,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
     >>> word_leans(row, "she", "he", " in c")
     'leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents)'
     >>> word_leans({**row, "delta_nats_low": -0.2, "n_clusters": None}, "she", "he")
-    'has no clear lean: +0.70 nats (95% interval −0.20 to +1.20 from the counts alone)'
+    'has no clear lean: +0.70 nats (95% interval −0.20 to +1.20 over co-occurrences)'
     >>> word_leans({**row, "delta_nats_low": None, "n_clusters": 1}, "she", "he")
     'has no clear lean: +0.70 nats, all from one document'
     >>> word_leans({**row, "delta_nats_low": None, "n_clusters": 4}, "she", "he")
@@ -54,7 +54,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
     """
     delta, low, high = (row[name] for name in with_ends("delta_nats"))
     n, clusters = row["n_clusters"], row["clusters"]
-    over = f"over {counted(n, clusters)}" if n else "from the counts alone"
+    over = f"over {counted(n, clusters)}" if n else "over co-occurrences"
     if delta is None:
         return _one_sided(row, (first, second), where, over)
     way = finding(row, "delta_nats").pick(

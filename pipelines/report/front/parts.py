@@ -146,10 +146,10 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
 
 
 def _furthest(words: Rows) -> Iterator[str]:
-    leans = [(r["word"], estimate(r, "lean_nats").text) for r in words if r["place"] == 1]
+    leans = [(r["word"], estimate(r, "delta_nats").text) for r in words if r["place"] == 1]
     named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in leans]
     if named:
-        which = "Surest" if words[0]["lean_nats_low"] is not None else "Furthest"
+        which = "Surest" if words[0]["delta_nats_low"] is not None else "Furthest"
         yield f"{which}: {' and '.join(named)}, in nats."
 
 
@@ -158,18 +158,18 @@ def _words(rows: Rows) -> Figure:
     drawn = [r for r in rows if r["place"] <= _WORDS]
     drawn.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = drawn[0]["corpus"], drawn[0]["contrast"]
-    has_ends = drawn[0]["lean_nats_low"] is not None
+    has_ends = drawn[0]["delta_nats_low"] is not None
     manner = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
-    bounds = [finding({**r, "lean_nats": r["lean_bound_nats"]}, "lean_nats") for r in drawn]
+    bounds = [finding({**r, "delta_nats": r["lean_bound_nats"]}, "delta_nats") for r in drawn]
     colours = [bound.pick(above=FEMALE, below=MALE, untold=NEUTRAL) for bound in bounds]
     for colour in (FEMALE, MALE, NEUTRAL):
         at = [(i, r) for i, r in enumerate(drawn) if colours[i] == colour]
-        panel.estimates(at, "lean_nats", colour)
-        least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
+        panel.estimates(at, "delta_nats", colour)
+        least = [(i, r["lean_bound_nats"]) for i, r in at if r["delta_nats"] is None]
         panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
-    is_one_sided = any(r["lean_nats"] is None for r in drawn)
+    is_one_sided = any(r["delta_nats"] is None for r in drawn)
     rings = " A ring: the least lean of a word near one side only." if is_one_sided else ""
     panel.list_down([short(r["word"], 24) for r in drawn], -0.7, len(drawn) - 0.3)
     return Figure(

@@ -202,7 +202,7 @@ def _note(facts: Facts, fit: Row) -> str:
 def of_errors(fit: Row) -> str:
     """The reliability of a fit's leans and its corrected slope, if known.
 
-    >>> row = {"reliability": 0.4, "error_over": "count", "corrected": None}
+    >>> row = {"reliability": 0.4, "error_over": "co-occurrences", "corrected": None}
     >>> of_errors(row)
     'Reliability of the leans at most 0.40'
     >>> of_errors({**row, "corrected": 2, "corrected_low": 1, "corrected_high": 3})
@@ -213,7 +213,7 @@ def of_errors(fit: Row) -> str:
     share = fit["reliability"]
     if share is None or fit["error_over"] == "exact":
         return ""
-    most = "at most " if fit["error_over"] == "count" else ""
+    most = "at most " if fit["error_over"] == "co-occurrences" else ""
     about = f"Reliability of the leans {most}{shown(share, 2)}"
     if share < LEAST_RELIABLE:
         return f"{about}: too noisy to judge a slope"

@@ -36,6 +36,8 @@ PLACE = 1000
 NAMES = ("words", "delta", "pmi")
 #: Words listed for each side.
 TOP_WORDS = 15
+#: What the interval of a word is over that wasn't asked about.
+OVER_COUNTS = "co-occurrences"
 #: Least co-occurrences with a side for a word to be in the plots (of delta: with each side).
 MIN_PAIRS = 5
 _TITLE = "How words lean"
@@ -45,15 +47,9 @@ _MEANING = (
     f"{MIN_PAIRS} times with either side, plots of PMI with that side; no metric leaves them out. "
     "The tables rank words by the bound nearer 0 of their lean's 95% interval, and list none whose "
     "interval contains 0. A word near one side only has no delta, but a bound: ≤ −1.90 is at least "
-    "1.90 nats to the second. Intervals from the counts alone are a lower bound of the "
-    "uncertainty. If `plumbline why --top` was run, the tables list words that it examined, with "
-    "intervals over documents or sources. q is the false discovery rate among words at least as "
-    "clear (Benjamini and Hochberg)."
-)
-
-_LIST = (
-    "A list's lean in the tables counts each group's words as one word; delta is a mean over its "
-    "pairs. A sum's lean is its delta, and so is every lean from `plumbline why --top`."
+    "1.90 nats to the second. The tables say what intervals are over: sources or documents, where "
+    "the counted text was kept, else co-occurrences. q is the false discovery rate among words at "
+    "least as clear (Benjamini and Hochberg)."
 )
 
 
@@ -69,8 +65,6 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     groups = words.groups("corpus", "contrast")
     tables = [words_table(facts, group, folded=group is not groups[0]) for group in groups]
     intro = [_MEANING]
-    if any("/" not in r["contrast"] for r in words):
-        intro.append(_LIST)
     intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(facts, row)]
     intro += [
         f"{group[0]['corpus']}: {note}" for group in groups if (note := other_languages(group))
@@ -79,24 +73,36 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def clear_words(facts: Facts, row: Row) -> Iterator[str]:
-    """A sentence on how many words lean clearly: to each side, by chance, after correction."""
-    first, second = facts.contrast_sides(row["corpus"], row["contrast"])
+    """Sentences on how many words lean clearly to each side, and what their intervals are over."""
+    corpus, over = row["corpus"], row["over"]
+    first, second = facts.contrast_sides(corpus, row["contrast"])
     if not row["n_known"]:
         yield (
-            f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
+            f"{corpus} has a lean for {row['n_words']:,} words, without the counts that an "
             "interval needs."
         )
         return
-    over = " from the counts alone" if row["clusters"] == "count" else f" over {row['clusters']}s"
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
+    clear = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
+    if over != OVER_COUNTS:
+        yield (
+            f"Of the {row['n_words']:,} words of {corpus} that lean most over co-occurrences or "
+            f"were asked about{alone}, {clear} over {over} (95% intervals). {row['n_corrected']:,} "
+            f"of them are clear after correction for all {row['n_all']:,} words (q < 5%)."
+        )
+        yield (
+            "Intervals of other words are over co-occurrences; over documents or sources most are "
+            "wider."
+        )
+        return
     corrected = ""
     if row["n_tested"]:
         corrected = f"; {row['n_corrected']:,} are clear after correction for their number (q < 5%)"
     yield (
-        f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval{over}"
-        f"{alone}, {row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}. "
-        f"If no word leaned, chance alone would make up to {row['n_chance']:,.0f} look clear"
-        f"{corrected}."
+        f"Of {row['n_known']:,} words of {corpus} whose lean has a 95% interval over "
+        f"co-occurrences{alone}, {clear}. If no word leaned, chance alone would make up to "
+        f"{row['n_chance']:,.0f} look clear{corrected}. Over documents or sources most intervals "
+        "are wider."
     )
 
 
@@ -200,7 +206,8 @@ def words_table(facts: Facts, words: Rows, *, folded: bool) -> PageTable:
         [count(place), *_word(by_place.get((place, True))), *_word(by_place.get((place, False)))]
         for place in sorted({place for place, _ in by_place})
     ]
-    caption = f"Words of {corpus} that lean most ({contrast}), 95% intervals in brackets"
+    over = f" over {words[0]['over']}" if words[0]["delta_nats_low"] is not None else ""
+    caption = f"Words of {corpus} that lean most ({contrast}), 95% intervals{over} in brackets"
     return PageTable(caption, headings, lines, folded, words.sql, searchable=True)
 
 
@@ -208,5 +215,5 @@ def _word(row: Row | None) -> list[Cell]:
     if row is None:
         return [text("")] * 4
     pairs = "–" if row["n_pair_f"] is None else f"{row['n_pair_f']:,} / {row['n_pair_m']:,}"
-    lean = estimate(row, "lean_nats")
+    lean = estimate(row, "delta_nats")
     return [text(row["word"]), lean, Cell(pairs, None, True), probability(row["q"])]

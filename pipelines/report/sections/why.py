@@ -17,6 +17,7 @@ from plumbline.pipelines.report.model import (
     Section,
     counted,
     estimate,
+    probability,
     shown,
     stem,
     table,
@@ -31,6 +32,19 @@ NAMES = ("why",)
 #: Words that `why WORD` explained, the last first; those of `why --top` have no `word_copies`.
 _EXPLAINED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
 ORDER BY run_id DESC, corpus, contrast, word;"""
+#: The same by the bound nearer 0 of their intervals, with q over this list of words.
+_RANKED = """WITH explained AS (
+    SELECT
+        *,
+        coalesce(bound_nearer_zero(NULL, delta_nats_low, delta_nats_high), 0) AS bound_nats,
+        p * count(p) OVER of_list / row_number() OVER (of_list ORDER BY p, word) AS scaled_p
+    FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
+    WINDOW of_list AS (PARTITION BY corpus, contrast)
+)
+SELECT *, CASE WHEN p IS NOT NULL THEN least(1, min(scaled_p) OVER (
+    PARTITION BY corpus, contrast ORDER BY p DESC, word DESC
+)) END AS q
+FROM explained ORDER BY corpus, contrast, abs(bound_nats) DESC, word;"""
 _SECTIONS = 12
 _PICKED = (
     "Somebody asked about these words by name. They are not the words that lean most: those are in "
@@ -45,7 +59,10 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
     if len(explained) > _SECTIONS:
         yield Section(
-            "why", "Words that were picked by hand", [_PICKED], tables=[_picked(explained)]
+            "why",
+            "Words that were picked by hand",
+            [_PICKED],
+            tables=[_picked(facts.query(_RANKED))],
         )
     for lean in explained[:_SECTIONS]:
         word = {key: lean[key] for key in ("corpus", "contrast", "word")}
@@ -60,8 +77,10 @@ def _picked(rows: Rows) -> PageTable:
         ("lean, nats", "delta_nats"),
         ("co-occurrences", lambda r: f"{r['n_pair_f']:,} / {r['n_pair_m']:,}"),
         ("interval over", lambda r: counted(r["n_clusters"], r["clusters"])),
+        ("q", lambda r: probability(r["q"])),
     ]
-    return table("Words asked about, 95% intervals in brackets", rows, columns, searchable=True)
+    caption = "Words asked about, 95% intervals in brackets; q is over these words"
+    return table(caption, rows, columns, searchable=True)
 
 
 #: Most collocates listed per side, and most sources; the warehouse's tables have more.

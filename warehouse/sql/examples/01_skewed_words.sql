@@ -1,18 +1,19 @@
 -- grain: corpus x word, ten per side
 -- Which words lean most to each side?
--- lean_nats is positive for words that co-occur with she more than with he, negative for the
+-- delta_nats is positive for words that co-occur with she more than with he, negative for the
 -- reverse; 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer
 -- 0, and left out when the interval, from low to high, contains 0: rare words don't come first by
--- chance. A word that only one side has nearby has a bound, but no lean. q is corrected for all
--- words of the corpus.
+-- chance. A word that only one side has nearby has a bound, but no delta. q is corrected for all
+-- words of the corpus; over says what is taken as independent.
 SELECT
     corpus, word, n_word, n_pair_f, n_pair_m,
-    round(lean_nats, 2) AS lean_nats,
-    round(lean_nats_low, 2) AS low,
-    round(lean_nats_high, 2) AS high,
-    round(q, 4) AS q
+    round(delta_nats, 2) AS delta_nats,
+    round(delta_nats_low, 2) AS low,
+    round(delta_nats_high, 2) AS high,
+    round(q, 4) AS q,
+    over
 FROM word_lean
-WHERE contrast = 'she/he' AND lean_bound_nats <> 0
+WHERE contrast = 'she/he' AND is_ranked AND lean_bound_nats <> 0
 QUALIFY row_number() OVER (
     PARTITION BY corpus, lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 10

@@ -8,24 +8,98 @@ CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     ELSE 0
 END;
 
--- How far words lean: lean_nats with its 95% interval, lean_nats_low to lean_nats_high, from
--- `word_bound`, beside delta_nats. For a pair of words lean_nats is delta_nats. A word that only one
--- side has nearby has neither, and its interval is infinite at one end. lean_bound_nats is the bound
--- of the interval nearer 0: 0 when the interval contains 0. Sort by it to list the words that lean
--- most, since a word seen once has a wide interval and can't come first by chance. Words without a
--- row of `word_bound`, those of the contrast itself, of sums over a list's pairs and of imported
--- corpora, have leans from `word_delta` alone: lean_nats is delta_nats, with the interval of its
--- standard error. Imported deltas have none: their interval is NULL and lean_bound_nats is delta_nats.
-CREATE OR REPLACE VIEW word_lean AS
-SELECT *, bound_nearer_zero(lean_nats, lean_nats_low, lean_nats_high) AS lean_bound_nats
+-- Leans from the counts of `corpus associate` alone, over co-occurrences. The interval of a pair of
+-- words is that of `word_bound`; of a list's mean or sum that of its standard error, and for words
+-- without a delta that of the sides together. Imported statistics have none. is_other: not a word of
+-- the contrast.
+CREATE OR REPLACE VIEW counted_lean AS
+SELECT
+    *,
+    bound_nearer_zero(delta_nats, delta_nats_low, delta_nats_high) AS lean_bound_nats,
+    NOT list_contains(string_split(contrast, '/'), word) AS is_other
 FROM (
-    SELECT b.*, d.n_defined, d.delta_nats, d.delta_nats_se
-    FROM word_bound AS b LEFT JOIN word_delta AS d USING (corpus, contrast, word)
-    UNION ALL BY NAME
+    SELECT
+        corpus, contrast, word,
+        coalesce(b.n_word, d.n_word) AS n_word,
+        coalesce(b.n_pair_f, d.n_pair_f) AS n_pair_f,
+        coalesce(b.n_pair_m, d.n_pair_m) AS n_pair_m,
+        d.n_defined, d.delta_nats, d.delta_nats_se,
+        b.p IS NOT NULL AND (d.delta_nats IS NULL OR contains(contrast, '/')) AS is_exact,
+        if(is_exact, b.sides_nats_low, delta_nats - z975() * delta_nats_se) AS delta_nats_low,
+        if(is_exact, b.sides_nats_high, delta_nats + z975() * delta_nats_se) AS delta_nats_high,
+        b.p, b.q,
+        if(is_exact, b.chance_clear, 0.05) AS chance_clear
+    FROM word_bound AS b FULL JOIN word_delta AS d USING (corpus, contrast, word)
+);
+
+-- The words of each side, 200 at most, that lean most over co-occurrences. A page that ranks words
+-- first asks `why` about them.
+CREATE OR REPLACE VIEW lean_candidate AS
+SELECT corpus, contrast, word, lean_bound_nats
+FROM counted_lean
+WHERE is_other AND lean_bound_nats <> 0
+QUALIFY row_number() OVER (
+    PARTITION BY corpus, contrast, lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
+) <= 200;
+
+-- How far words lean: delta_nats, with its standard error and its 95% interval, delta_nats_low to
+-- delta_nats_high. `over` says what is taken as independent: `sources` or `documents` for words that
+-- `why` was asked about (table `word_evidence`), else `co-occurrences`, whose intervals are mostly
+-- too narrow, since words of one text go together. A word that only one side has nearby has no delta,
+-- and its interval is infinite at one end. lean_bound_nats is the bound of the interval nearer 0: 0
+-- when the interval contains 0, and over fewer than five documents or sources; delta itself for
+-- imported statistics, which have no interval.
+--
+-- p, q          of no lean; q is p corrected for all words of the contrast (Benjamini and Hochberg).
+--               Over co-occurrences p is the exact test of the two sides; over documents and sources
+--               words that weren't asked about count as p = 1
+-- chance_clear  how likely the interval leaves out 0 without a lean
+-- is_ranked     pages rank it: not a word of the contrast; and asked about, if `why` was asked about
+--               all words of `lean_candidate`
+CREATE OR REPLACE VIEW word_lean AS
+WITH asked_contrast AS (
+    SELECT corpus, contrast, bool_and(e.word IS NOT NULL) AS all_asked
+    FROM lean_candidate LEFT JOIN word_evidence AS e USING (corpus, contrast, word)
+    GROUP BY corpus, contrast
+),
+contrast_size AS (
+    SELECT corpus, contrast, count(*) AS n_words FROM counted_lean WHERE is_other GROUP BY corpus, contrast
+),
+asked AS (
     SELECT
         *,
-        delta_nats AS lean_nats,
-        delta_nats - z975() * delta_nats_se AS lean_nats_low,
-        delta_nats + z975() * delta_nats_se AS lean_nats_high
-    FROM word_delta ANTI JOIN word_bound USING (corpus, contrast, word)
-);
+        coalesce(bound_nearer_zero(NULL, delta_nats_low, delta_nats_high), 0) AS lean_bound_nats,
+        NOT list_contains(string_split(contrast, '/'), word) AS is_other,
+        p * n_words / row_number() OVER (
+            PARTITION BY corpus, contrast, is_other ORDER BY p, word
+        ) AS scaled_p
+    FROM word_evidence JOIN contrast_size USING (corpus, contrast)
+    WHERE NOT contains(word, ' ')
+),
+corrected AS (
+    SELECT
+        *,
+        if(p IS NOT NULL, least(1, min(scaled_p) OVER (
+            PARTITION BY corpus, contrast, is_other ORDER BY p DESC, word DESC
+        )), NULL) AS q
+    FROM asked
+)
+SELECT
+    corpus, contrast, word,
+    coalesce(e.n_word, c.n_word) AS n_word,
+    coalesce(e.n_pair_f, c.n_pair_f) AS n_pair_f,
+    coalesce(e.n_pair_m, c.n_pair_m) AS n_pair_m,
+    coalesce(e.n_defined, c.n_defined) AS n_defined,
+    if(e.word IS NULL, c.delta_nats, e.delta_nats) AS delta_nats,
+    if(e.word IS NULL, c.delta_nats_se, e.delta_nats_se) AS delta_nats_se,
+    if(e.word IS NULL, c.delta_nats_low, e.delta_nats_low) AS delta_nats_low,
+    if(e.word IS NULL, c.delta_nats_high, e.delta_nats_high) AS delta_nats_high,
+    if(e.word IS NULL, c.lean_bound_nats, e.lean_bound_nats) AS lean_bound_nats,
+    if(e.word IS NULL, c.p, e.p) AS p,
+    if(e.word IS NULL, c.q, e.q) AS q,
+    if(e.word IS NULL, c.chance_clear, 0.05) AS chance_clear,
+    coalesce(e.clusters || 's', 'co-occurrences') AS "over",
+    c.is_other AND (e.word IS NOT NULL OR NOT coalesce(all_asked, false)) AS is_ranked
+FROM counted_lean AS c
+LEFT JOIN corrected AS e USING (corpus, contrast, word)
+LEFT JOIN asked_contrast USING (corpus, contrast);

@@ -11,7 +11,7 @@
 --                              that under the model of the straight world (options name the former)
 --
 -- x_error_nats is the standard error of x as the lean that the model read, and error_over what it is
--- over (`document`, `source` or `count`, view word_error). It is 0 (`exact`) for planted deltas and
+-- over (`over` of word_lean). It is 0 (`exact`) for planted deltas and
 -- for deltas of the very corpus that the model was trained on; of any other counted corpus, which is
 -- taken as a sample of text of its kind, it is that of the word's delta; NULL where that is unknown,
 -- and where x isn't a lean that a model may follow.
@@ -40,10 +40,13 @@ WITH leaning AS (
 SELECT
     l.subset, l.model_key, l.model, l.benchmark, l.groups, l.corpus, l.contrast, '{}' AS options,
     l.point, l.x_nats, l.y_nats,
-    if(t.corpus IS NULL, e.error_nats, 0) AS x_error_nats,
-    if(t.corpus IS NULL, e.error_over, 'exact') AS error_over
+    if(t.corpus IS NULL, e.delta_nats_se, 0) AS x_error_nats,
+    CASE
+        WHEN t.corpus IS NOT NULL THEN 'exact'
+        WHEN e.delta_nats_se IS NOT NULL THEN e.over
+    END AS error_over
 FROM leaning AS l
-LEFT JOIN word_error AS e
+LEFT JOIN word_lean AS e
     ON e.corpus = l.corpus AND e.contrast = l.contrast AND e.word = l.point
 LEFT JOIN (SELECT DISTINCT model_key, corpus FROM trained_key) AS t
     ON t.model_key = l.model_key AND t.corpus = l.corpus

@@ -11,7 +11,7 @@
 -- reliability   1 - mean(x_error_nats ^ 2) / variance(x): the share of the variance of x that isn't
 --               error; a slope on noisy leans is flattened to this share. 1 where x is exact, 0
 --               where errors explain all of it, NULL where the error of a point is unknown.
---               error_over: `exact`, what errors are over, or `count` (lower bounds, so that the
+--               error_over: `exact`, or what errors are over; `co-occurrences` (lower bounds, so that the
 --               reliability is an upper one) if that is all there is for some point
 -- corrected     slope / reliability, the slope on leans without that error (Fuller 1987), and its
 --               jackknife over points; NULL where x is exact, and at a reliability below 0.3, where
@@ -30,7 +30,7 @@ moments AS (
         CASE
             WHEN count(x_error_nats) = count(*) THEN sum(x_error_nats ** 2 ORDER BY point)
         END AS noise,
-        -- 'count' where any point's errors are
+        -- 'co-occurrences' where any point's errors are: it comes first
         CASE WHEN count(x_error_nats) = count(*) THEN min(error_over) END AS error_over
     FROM point
     GROUP BY ALL

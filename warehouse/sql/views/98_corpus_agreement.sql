@@ -15,13 +15,12 @@ WITH compared AS (
             WHEN by_frequency AND least(in_a.n_word, in_b.n_word) > 0
                 THEN (10 ** floor(log10(least(in_a.n_word, in_b.n_word))))::BIGINT
         END AS n_word_from
-    FROM word_lean AS a
-    JOIN word_lean AS b
+    FROM word_delta AS a
+    JOIN word_delta AS b
         ON b.contrast = a.contrast AND b.word = a.word AND b.corpus > a.corpus
     LEFT JOIN word_count AS in_a ON in_a.corpus = a.corpus AND in_a.word = a.word
     LEFT JOIN word_count AS in_b ON in_b.corpus = b.corpus AND in_b.word = b.word
-    WHERE a.lean_nats IS NOT NULL AND b.lean_nats IS NOT NULL
-        AND coalesce(least(a.n_pair_f, a.n_pair_m, b.n_pair_f, b.n_pair_m), min_pairs) >= min_pairs
+    WHERE coalesce(least(a.n_pair_f, a.n_pair_m, b.n_pair_f, b.n_pair_m), min_pairs) >= min_pairs
 ),
 ranked AS (
     SELECT
