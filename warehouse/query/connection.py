@@ -30,6 +30,12 @@ _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(r'\b(?:from|join)\s+"?(?:main\.)?(\w+)')
 _COMMENT = re.compile(r"--.*")
+#: Settings by which DuckDB finds, fetches and loads no extension.
+_NO_EXTENSIONS: dict[str, Any] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "extension_directory": os.devnull,
+}
 _RUNS = "$tables_with_a_run_id"
 #: All views and tables -> the bytes of a DuckDB file in which this process made the views.
 _BOUND: dict[object, bytes] = {}
@@ -55,9 +61,7 @@ def connect(
     """
     store = opened(source)
     snapshot = store.snapshot()
-    connection = duckdb.connect(
-        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    )
+    connection = duckdb.connect(config=_NO_EXTENSIONS)
     connection.execute("SET TimeZone = 'UTC'")
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
@@ -66,9 +70,11 @@ def connect(
     n_views = len(own_views()) + len(package_views().added)
     if len(views) < n_views or not _made_all(connection, views, tables):
         _make_views(connection, views, tables)
+    allowed: list[str] = []
     for table in tables:
         files = snapshot.files(table.name)
         paths = [store.path(file) for file in files]
+        allowed += map(str, paths)
         try:
             connection.execute(_view(table, files, list(map(str, paths))))
         except duckdb.Error:
@@ -77,6 +83,7 @@ def connect(
                     connection.execute(_view(table, [file], [str(path)]))
             with reading(store.place, store.root / table.name):
                 raise
+    connection.execute(f"SET allowed_paths = [{', '.join(map(sql_text, allowed))}]")
     return connection
 
 
