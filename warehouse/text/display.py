@@ -36,6 +36,8 @@ _KNOWN = {
     "corrected slope": Display("corrected slope", 1, 2),
     "correlation": Display("correlation", 1, 3),
     "rank correlation": Display("rank correlation", 1, 3),
+    "us rank": Display("rank by US", 1, 0),
+    "aufc rank": Display("rank by AuFC", 1, 0),
     "median_us": Display("median US %", 100, 1),
     "families_us_difference": Display("over families too", 100, 1, True),
     "families_share": Display("over families too %", 100, 1),
