@@ -80,8 +80,9 @@ def located(text: str | Path) -> Path:
     try:
         parts = urlsplit(text)
     except ValueError as e:  # for a bracket in the host
-        scheme = text.partition("://")[0]
-        raise UsageProblem(f"{scheme}://", f"is not an address: {e}", "check its host") from e
+        bare = text.partition("?")[0]
+        bare = f"{bare.partition('://')[0]}://{re.split('://|@', bare)[-1]}"
+        raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
@@ -270,8 +271,11 @@ def reading(path: Path) -> Iterator[None]:
             raise
         line = (hidden(str(e)).strip() or type(e).__name__).splitlines()[0]
         line = re.sub(r"\?\S+", "", line)[:300]  # queries of addresses may hold keys
-        problem = "no such file" if isinstance(e, FileNotFoundError) else f"can't be read: {line}"
-        fix = _CHECK if isinstance(path, Address) else "fetch or make it again"
+        problem, fix = f"can't be read: {line}", "fetch or make it again"
+        if isinstance(e, FileNotFoundError):
+            problem, fix = "no such file", "check the path"
+        if isinstance(path, Address):
+            fix = _CHECK
         if "Range request not supported" in line:
             fix = "the server must answer requests for parts of a file; download it, count the copy"
         raise failure(e, str(path), problem, fix) from e
