@@ -36,8 +36,7 @@ from plumbline.warehouse.errors import (
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import opened, replacing
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
