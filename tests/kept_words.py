@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.counting.document_words import Documents, Evidence, Shard, ValueOf
-from plumbline.jobs.evidence.sightings import Inquiry
+from plumbline.jobs.evidence.index import Bools, Index, read_index
+from plumbline.jobs.evidence.lean import leans
+from plumbline.jobs.evidence.queries import Query
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.wordlists import WordPair
 
@@ -19,16 +23,21 @@ SHE_HE = [WordPair("she", "he")]
 
 
 @dataclass(frozen=True)
-class Made(Evidence):
+class KeptWords(Evidence):
     """Documents by shard, each a list of kept words, with a source each."""
 
     texts: Sequence[Sequence[Sequence[str]]] = ()
-    sources: Sequence[Sequence[str | None]] = ()
+    named: Sequence[Sequence[str | None]] = ()
+
+    @cached_property
+    def sources(self) -> tuple[str | None, ...]:
+        """The sources as they appear."""
+        return tuple(dict.fromkeys(name for names in self.named for name in names))
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
         """In two parts, since a shard's documents come some at a time."""
         k = self.shards.index(shard)
-        texts, sources = self.texts[k], self.sources[k]
+        texts, sources = self.texts[k], self.named[k]
         half = len(texts) // 2
         for start, end in ((0, half), (half, len(texts))):
             some = texts[start:end]
@@ -46,12 +55,12 @@ class Made(Evidence):
 
 def made(
     texts: Sequence[Sequence[str]], sources: Sequence[str | None] = (), n_shards: int = 1
-) -> Made:
+) -> KeptWords:
     """Documents spread over shards in runs, as if they had been counted."""
     sources = sources or [None] * len(texts)
     cuts = np.linspace(0, len(texts), n_shards + 1).astype(int).tolist()
     parts = list(pairwise(cuts))
-    return Made(
+    return KeptWords(
         {},
         CountOptions(("she", "he")),
         Path(),
@@ -69,9 +78,27 @@ def question(
     female: Sequence[str] = ("she",),
     male: Sequence[str] = ("he",),
     pruned: Sequence[str] = (),
-) -> Inquiry:
-    """A question about words of these texts."""
+) -> Query:
+    """A query of words of these texts."""
     known = sorted({word for text in texts for word in text} - set(pruned))
     listed = tuple(dict.fromkeys((*female, *male)))
     vocabulary = pa.array(known, pa.string())
-    return Inquiry(tuple(words), tuple(female), tuple(male), listed, rule, window, vocabulary)
+    return Query(tuple(words), tuple(female), tuple(male), listed, rule, window, vocabulary)
+
+
+def indexed(kept: Evidence, query: Query) -> Index:
+    """The index of documents for a query."""
+    return read_index(kept, query, lambda *_: None)[0]
+
+
+def lean(
+    index: Index,
+    word: int = 0,
+    pairs: Sequence[WordPair] = SHE_HE,
+    keep: Bools | None = None,
+    clusters: str = "document",
+) -> SimpleNamespace:
+    """The lean of a word (by index) over all documents or the ones in ``keep``, as numbers."""
+    documents = index.pairs if keep is None else index.pairs.within(keep)
+    found = leans(index.query, pairs, documents.by(clusters), documents, np.array([word]))
+    return SimpleNamespace(**{name: x.item() for name, x in found._asdict().items()})

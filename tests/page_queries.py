@@ -14,8 +14,7 @@ import duckdb
 
 from plumbline.pipelines.sql.shell import run_query
 from plumbline.warehouse.query.connection import model_labels
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.escape import as_csv, terminal
 
 
 @dataclass

@@ -15,8 +15,7 @@ from scipy import stats
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.evidence.explanation import explain
-from plumbline.jobs.evidence.survey import survey
+from plumbline.jobs.evidence.explanation import explain, explain_top
 from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.lean_of_words import clear_words
@@ -62,7 +61,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             file.write(json.dumps(record) + "\n")
     count_corpus(store, CountRequest("c", (path,)))
     associate(store, "c")
-    survey(store, "c", 40, n_with_sentences=30)
+    explain_top(store, "c", 40, n_with_sentences=30)
     explain(store, "c", ["tea"])
     return store
 

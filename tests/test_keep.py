@@ -255,33 +255,10 @@ def unnamed(store: Store) -> set[str]:
     return {n for n in store.place.walk() if ".parquet" in n and "_delta_log" not in n} - named
 
 
-KILLED = {"restore": ("warehouse", "restore", "4"), "measure": ("measure",)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KILLED)
-def test_the_next_command_of_a_kind_removes_what_a_killed_one_left(kept: Store, name: str) -> None:
-    command, where = KILLED[name], ["--warehouse", str(kept.root)]
-    filled(kept)
-    with stopped(kept, *command):
-        pass
-    left = unnamed(kept)
-    assert bool(left) == (name == "measure")  # a restore writes no data files
-    assert main(["warehouse", "history", *where]) == 0  # isn't recorded, so it removes nothing
-    assert main(["corpus", "vet", "--corpus", "c s", *where]) != 0  # is of another kind
-    assert unnamed(kept) == left
-    assert main([*command, *where]) == 0
-    assert not unnamed(kept)
-    of_it = [row for row in kept.read("run").to_pylist() if row["command"] == " ".join(command[:2])]
-    assert [row["status"] for row in of_it] == ["interrupted", "finished"]
-    assert of_it[0]["error"].startswith("killed: process ")
-    assert {one.problem for one in check(kept)} <= {"its run r is not in `run`"}  # of ``filled``
-
-
 @pytest.mark.slow
 def test_nothing_that_another_writer_may_still_name_is_removed(kept: Store) -> None:
-    """It is about to make its commit; then it computes, under a run that has no end yet."""
-    where = ["--warehouse", str(kept.root)]
+    """It is about to make its commit."""
+    compact = ["warehouse", "compact", "--warehouse", str(kept.root)]
     filled(kept)
     with stopped(kept, "measure"):
         pass
@@ -290,19 +267,17 @@ def test_nothing_that_another_writer_may_still_name_is_removed(kept: Store) -> N
         assert other.stdin is not None and other.stdout is not None
         theirs = unnamed(kept) - left
         assert {name.split("/")[0] for name in theirs} == {"word_count"}
-        assert main(["measure", *where]) == 0
+        assert main(compact) == 0
         assert unnamed(kept) == left | theirs
         said = "ready\n"
-        while said == "ready\n":  # again where `measure` was faster
+        while said == "ready\n":  # again where `compact` was faster
             other.stdin.write("\n")
             other.stdin.flush()
             said = other.stdout.readline()
         assert said == "published\n"
         assert kept.read("word_count", corpus="theirs").num_rows == 1
         assert unnamed(kept) == left
-        assert main(["measure", *where]) == 0
-        assert unnamed(kept) == left, "a run has no end yet"
-    assert main(["measure", *where]) == 0
+    assert main(compact) == 0
     assert not unnamed(kept)
     assert kept.read("word_count", corpus="theirs").num_rows == 1
 

@@ -32,9 +32,9 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import provenance
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import checked_rows, decoded, records_of
 from tests.hub_server import environment, hub
 from tests.metric_rows import fill, score
 
@@ -656,7 +656,9 @@ def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path:
     _, pairs = taken(store, saved)
     assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
     (saved / "data-00000-of-00001.arrow").write_bytes(b"no stream")
-    with pytest.raises(BadInput, match=r"data-00000-of-00001\.arrow: Expected to read"):
+    with pytest.raises(
+        BadInput, match=r"data-00000-of-00001\.arrow: can.t be read: Expected to read"
+    ):
         taken(store, saved)
 
 

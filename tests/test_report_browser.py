@@ -20,8 +20,7 @@ from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import csv_cell
+from plumbline.warehouse.text.escape import as_csv, csv_cell
 from tests.browser import Browser, browser, program
 from tests.metric_rows import fill
 from tests.page_queries import check_page

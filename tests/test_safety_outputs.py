@@ -407,41 +407,6 @@ def test_a_byte_that_is_not_utf_8_is_one_bad_query(
     assert "is not Unicode" in out and "42" in out
 
 
-_COMMAND = "from plumbline.pipelines.command.main import entry; entry()"
-
-
-#: Queries, with the directory they are tried in, and the status of each.
-QUERIES = [
-    ("FROM read_csv('{}/elsewhere.csv')", 0),
-    ("SELECT content FROM read_text('{}/elsewhere.csv')", 0),
-    ("COPY (SELECT 1) TO '{}/out.csv'", 2),
-    ("ATTACH '{}/out.db'", 2),
-    ("FROM read_csv('https://127.0.0.1/a.csv')", 2),
-    ("SELECT getenv('HOME')", 2),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("query", "status"), QUERIES)
-def test_a_query_reads_any_file_but_writes_and_fetches_none(
-    tmp_path: Path, query: str, status: int
-) -> None:
-    """As docs/faults.md says."""
-    Store.open(tmp_path / "w")
-    (tmp_path / "elsewhere.csv").write_text("word\ntea\n")
-    where = ["sql", query.format(tmp_path), "--warehouse", str(tmp_path / "w")]
-    done = subprocess.run(
-        [sys.executable, "-c", _COMMAND, *where],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status, done.stderr
-    assert status or "tea" in done.stdout
-    assert not list(tmp_path.glob("out*"))
-
-
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
 def test_what_looks_at_sockets_sees_them() -> None:
     session = os.getsid(0)

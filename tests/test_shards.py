@@ -256,7 +256,7 @@ def test_texts_of_parquet_in_each_type_of_string(
     pq.write_table(pa.table({k: pa.array(v).cast(kind) for k, v in columns.items()}), path)
     request = CountRequest(corpus="c", shards=(path,), evidence=True, source_field="meta")
     assert count_corpus(Store.open(tmp_path / "w"), request).row["n_documents"] == 2
-    assert evidence_of(Store.open(tmp_path / "w"), "c").sources() == {"a"}
+    assert evidence_of(Store.open(tmp_path / "w"), "c").sources == ("a",)
     assert list(documents(path)) == ["she sat", "tea"]
 
 

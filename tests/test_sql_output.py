@@ -44,6 +44,7 @@ def files(root: Path) -> dict[Path, bytes]:
     "statement",
     [
         "COPY (SELECT 1) TO '{w}/x.parquet'",
+        "COPY (SELECT 1) TO '{w}/x.csv' (USE_TMP_FILE false)",
         "SELECT 1; COPY (SELECT 1) TO '{w}/x.csv'",
         "/* SELECT /* */ */ COPY (" + PIVOT + ") TO '{w}/x.csv'",
         "EXPLAIN ANALYZE COPY (SELECT 1) TO '{w}/x.csv'",
@@ -71,10 +72,14 @@ def files(root: Path) -> dict[Path, bytes]:
         "SET lock_configuration = false",
         "SET autoload_known_extensions = true",
         "FROM 'https://127.0.0.1:1/x.parquet'",
+        "FROM read_text('{w}/../imported/load.sql')",
         "FROM kept",
+        "SELECT getenv('HOME')",
     ],
 )
-def test_a_query_changes_no_file_and_fetches_nothing(kept: Store, statement: str) -> None:
+def test_a_query_changes_no_file_reads_no_other_and_fetches_nothing(
+    kept: Store, statement: str
+) -> None:
     imported = kept.root.parent / "imported"
     imported.mkdir(exist_ok=True)
     inside = str(kept.root).replace("'", "''")

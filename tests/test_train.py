@@ -25,7 +25,6 @@ from plumbline.eval_workers.training.training_options import Progress, TrainOpti
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -129,13 +128,9 @@ def test_a_trained_model_is_reused_until_options_or_shards_change(
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("exchanges", [True, False])
 def test_a_kill_while_the_old_model_is_removed_stops_no_later_training(
-    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the disk can't exchange two directories; the new model is there all the same."""
-    if not exchanges:
-        monkeypatch.setattr(paths, "exchange", lambda one, other: False)
     options = [replace(TINY, max_tokens=2_000, seed=seed) for seed in range(3)]
     train_model(shards, "m", "c", options[0], tmp_path)
     remove = shutil.rmtree
@@ -155,7 +150,7 @@ def test_a_kill_while_the_old_model_is_removed_stops_no_later_training(
     for seed in (2, 0):
         trained = train_model(shards, "m", "c", options[seed], tmp_path)
         assert not trained.reused and trained.seed == seed and weights(trained.path)
-    assert not exchanges or [p.name for p in tmp_path.iterdir()] == ["m"]
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
 def test_a_directory_of_someone_else_is_left_alone(shards: list[Path], tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from scipy import stats
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
-from plumbline.jobs.evidence.explanation import Row, Sampling, explain
-from plumbline.jobs.evidence.sightings import look
+from plumbline.jobs.evidence.explanation import Sampling, explain
+from plumbline.jobs.evidence.index import read_index
+from plumbline.jobs.evidence.queries import Row
 from plumbline.jobs.kernel import Limits, counter, tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question
@@ -32,8 +33,8 @@ def drawing(
     texts: Sequence[Sequence[str]], n_shards: int = 2
 ) -> Callable[[int, int], list[Occurrence]]:
     """What draws a sample of ``tea``, given its size and seed."""
-    q, batches = question(texts, ["tea"], window=4), list[Any]()
-    look(made(texts, n_shards=n_shards), q, lambda *batch: batches.append(batch))
+    q = question(texts, ["tea"], window=4)
+    _, batches = read_index(made(texts, n_shards=n_shards), q, lambda *batch: batch)
 
     def drawn(n: int, seed: int) -> list[Occurrence]:
         sample = OccurrenceSample(q, n, seed)
@@ -60,7 +61,7 @@ def test_each_occurrence_is_drawn_equally_often() -> None:
             size[1] += word == "tea" and "he" in around
     times, drawn = Counter[tuple[int, int, int]](), drawing(texts)
     for seed in range(n_seeds):
-        times.update((p.side, p.mark, p.position) for p in drawn(n, seed))
+        times.update((p.side, p.text_hash, p.position) for p in drawn(n, seed))
     for side in (0, 1):
         counts = [k for (of, _, _), k in times.items() if of == side]
         assert len(counts) == size[side] and sum(counts) == n * n_seeds
@@ -78,8 +79,8 @@ def test_copies_crowd_nothing_out() -> None:
     drawn = drawing(texts, n_shards=1)
     for seed in range(20):
         places = drawn(6, seed)
-        assert len({p.mark for p in places}) == len(places) == 6
-        assert [p.mark for p in drawn(2, seed)] == [p.mark for p in places[:2]]
+        assert len({p.text_hash for p in places}) == len(places) == 6
+        assert [p.text_hash for p in drawn(2, seed)] == [p.text_hash for p in places[:2]]
 
 
 def essays(rng: np.random.Generator, n: int = 40) -> list[str]:

@@ -21,19 +21,14 @@ _OF_FILES = (
     *(NotADirectoryError, IsADirectoryError),
 )
 #: Numbers of a plain ``OSError`` that come from a network.
-_OF_CONNECTIONS = frozenset(
-    (
-        *(errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EHOSTDOWN),
-        *(errno.EHOSTUNREACH, errno.EISCONN, errno.ENETDOWN, errno.ENETRESET),
-        *(errno.ENETUNREACH, errno.ENOBUFS, errno.ENOTCONN, errno.ENOTSOCK),
-    )
+_OF_NETWORKS = frozenset(
+    (errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH)
 )
 #: Numbers of transient errors: of networks, servers, and files moved on a shared disk.
-_TRANSIENT = frozenset(
+_TRANSIENT = _OF_NETWORKS | frozenset(
     (
         *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
-        *(errno.EHOSTUNREACH, errno.EINTR, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH),
-        *(errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
+        *(errno.EINTR, errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
     )
 )
 #: HTTP status codes of busy servers, and for too many requests.
@@ -78,14 +73,6 @@ class PlumblineError(Exception):
         super().__init__(what, problem, fix)
         message = f"{what}: {problem}" if problem else what
         self.message = f"{message} ({fix})" if fix else message
-
-    def without_fix(self) -> PlumblineError:
-        """A ``PlumblineError`` without the advice, for output that gives the advice elsewhere.
-
-        >>> str(BadInput("shard 3", "truncated", "download it again").without_fix())
-        'shard 3: truncated'
-        """
-        return PlumblineError(*self.args[:2])
 
     def __str__(self) -> str:
         return terminal(" ".join(self.message.split()))
@@ -158,7 +145,7 @@ def _is_of_disk(error: OSError) -> bool:
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True
-    return type(error) in _OF_FILES and error.errno not in _OF_CONNECTIONS
+    return type(error) in _OF_FILES and error.errno not in _OF_NETWORKS
 
 
 def is_outage(error: BaseException | None) -> bool:

@@ -47,9 +47,7 @@ def verdict(
     test = q
     if low is None and high is None:
         test = p if q is None else q
-        if test is None:
-            return "cannot be told"
-        low = high = estimate
+        low = high = None if test is None else estimate
         small = None  # without an interval nothing shows that a figure is small
     if low is None or high is None or any(map(math.isnan, (estimate, low, high))):
         return "cannot be told"

@@ -6,7 +6,6 @@ or a device as input is an error, never an endless wait.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import io
 import json
@@ -16,7 +15,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,15 +24,8 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
-#: Top directories of the system that take no users' files.
-_SYSTEM = (("proc",), ("sys",))
 #: Most bytes of a file name on the usual file systems.
 _LONGEST = 255
-#: For renameat2 (Linux): paths are relative to the working directory; exchange both names.
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-#: Errors of a system or file system that can't exchange names, such as a network disk.
-_UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+", re.IGNORECASE)
 #: The beginning of any address; one letter before a colon is a drive of Windows.
 _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
@@ -63,16 +55,6 @@ def address(text: str | Path) -> Path | None:
     ('s3://bucket/w', None)
     """
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
-
-
-def as_url(path: Path) -> str:
-    """The address, of any scheme, that a path was made from; empty for a path on a disk.
-
-    >>> as_url(Path("https://host/w")), as_url(Path("out/warehouse"))
-    ('https://host/w', '')
-    """
-    scheme = _ANY_SCHEME.match(str(path))
-    return f"{scheme[0].rstrip('/')}//{str(path)[scheme.end() :]}" if scheme else ""
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
@@ -127,20 +109,16 @@ def check_output(path: Path, *, directory: bool = False, what: str = "output") -
 path)
     """
     subject, problem, fix = f"{what} {path}", "", "give another path"
-    if url := as_url(path):
-        subject, problem = f"{what} {url}", "is not a path of this machine"
+    if _ANY_SCHEME.match(str(path)):
+        subject, problem = f"{what} {Address(path)}", "is not a path of this machine"
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
     elif os.path.exists(path):
         if not (os.path.isdir(path) if directory else os.path.isfile(path)):
             problem = f"isn't a {'directory' if directory else 'regular file'}"
-    elif "\0" in str(path):
-        problem = "is not a valid path"
     else:
         above = next(p for p in path.absolute().parents if os.path.exists(p))
         if not os.path.isdir(above):
             problem = f"{above} is a file"
-        elif above.resolve().parts[1:2] in _SYSTEM:
-            problem = "files can't be written there"
     if problem:
         raise UsageProblem(subject, problem, fix)
 
@@ -234,58 +212,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_directory(directory: Path, destination: Path) -> None:
-    """Replace ``destination`` by ``directory``; remove both if ``directory`` is empty.
+    """Replace ``destination``, which may be missing, by ``directory``; no other process may.
 
-    The last of concurrent calls wins. Without support of ``exchange``, ``destination`` is missing
-    for an instant. A process killed then leaves the old directory beside ``directory``, under a
-    name that ends with ``-retired``.
+    ``destination`` is missing for an instant. If the process is killed then, the old directory is
+    beside ``directory`` until the next call, under a name that ends with ``-retired``.
     """
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    old = [directory]  # after an exchange it holds the old files
-    if any(directory.iterdir()):
-        while not _moved(directory, destination):
-            old += _retired(destination, directory.parent)
-    else:
-        old += _retired(destination, directory.parent)
-    for path in old:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two paths in one step; returns false if the system can't.
-
-    Raises ``OSError`` when one of them does not exist.
-    """
-    try:
-        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):  # not Linux
-        return False
-    names = os.fsencode(one), os.fsencode(other)
-    if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _UNSUPPORTED:
-        return False
-    raise OSError(number, os.strerror(number), str(one), None, str(other))
-
-
-def _moved(directory: Path, destination: Path) -> bool:
-    try:
-        os.rename(directory, destination)
-        return True
-    except OSError as e:
-        if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-    try:
-        return exchange(directory, destination)
-    except FileNotFoundError:  # another command has just moved the destination away
-        return False
-
-
-def _retired(path: Path, directory: Path) -> list[Path]:
-    aside = directory / f"{uuid.uuid4().hex}-retired"
-    try:
-        os.rename(path, aside)
-    except FileNotFoundError:
-        return []
-    return [aside]
+    old = directory.with_name(f"{directory.name}-retired")
+    shutil.rmtree(old, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        destination.rename(old)
+    directory.rename(destination)
+    shutil.rmtree(old, ignore_errors=True)

@@ -38,11 +38,11 @@ from plumbline.jobs.association.target_lists import (
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row, writes_corpus
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.input.csv_rows import records
 from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
-from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 

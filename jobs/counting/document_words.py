@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -100,19 +101,20 @@ class Evidence:
         if pending is not None:
             yield pending.documents
 
-    def sources(self) -> set[str | None]:
-        """Names of the documents' sources, without reading the documents.
+    @cached_property
+    def sources(self) -> tuple[str | None, ...]:
+        """Names of the documents' sources as they appear, without reading the documents.
 
         Raises:
             BadInput: a file is damaged.
         """
-        names: set[str | None] = set()
+        names: dict[str | None, None] = {}
         for shard in self.shards:
             for tokens, _ in token_files(self.directory, shard.fingerprint):
                 with _readable(tokens):
                     column = pq.read_table(tokens, columns=["source"])["source"]
-                    names.update(column.unique().to_pylist())
-        return names
+                    names.update(dict.fromkeys(column.unique().to_pylist()))
+        return tuple(names)
 
 
 @contextmanager

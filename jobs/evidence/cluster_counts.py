@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence
-from plumbline.jobs.evidence.moments import near_targets
-from plumbline.jobs.evidence.sightings import Inquiry, Ints
+from plumbline.jobs.evidence.index import Ints, co_occurrences, find
+from plumbline.jobs.evidence.queries import Query
 
 #: Most clusters; document or source k is in cluster k modulo this. A variance over so many clusters
 #: has a relative error of sqrt(2 / 200), 10%, and the counts stay small.
@@ -47,19 +47,20 @@ def cluster_counts(
         targets: words, each once.
     """
     # Counts don't depend on the sides, so all targets go to one side.
-    question = Inquiry((), tuple(targets), (), (), "pairs", evidence.options.window, vocabulary)
-    sources = pa.array(sorted(evidence.sources(), key=str), pa.string())
+    words, window = tuple(vocabulary.to_pylist()), evidence.options.window
+    query = Query(words, tuple(targets), (), (), "pairs", window, vocabulary)
+    sources = pa.array(sorted(evidence.sources, key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     shape = MOST_CLUSTERS, len(vocabulary), len(targets)
     n_before = 0
     pending = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for shard in evidence.shards:
-        for documents in evidence.documents(shard, question.ids):
+        for documents in evidence.documents(shard, query.ids):
             n_documents = len(documents.row)
             cluster = np.arange(n_before, n_before + n_documents)
             if by_source:
                 cluster = pc.index_in(documents.source, value_set=sources).to_numpy()
-            document, word, target, n = near_targets(question, documents)
+            document, word, target, n = co_occurrences(query, find(query, documents))
             cell = (cluster % MOST_CLUSTERS)[document], word, target
             pending.append((np.ravel_multi_index(cell, shape), n))
             if sum(len(n) for _, n in pending[1:]) > _MOST_PENDING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -9,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.association.lean_intervals import adjusted
-from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, neighbours
+from plumbline.jobs.evidence.index import Ints, Occurrences
+from plumbline.jobs.evidence.queries import Query
 
 #: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.
 PRIOR_WORDS = 1000.0
 
 
 class Contexts(NamedTuple):
-    """Counts of words in the windows around the words of an inquiry.
+    """Counts of words in the windows around the words of a query.
 
     Attributes:
         cell: int64[cells], (word * 2 + side) * vocabulary size + other word, distinct and sorted.
@@ -27,21 +29,41 @@ class Contexts(NamedTuple):
     n: Ints
 
 
-def contexts(question: Inquiry, met: Meetings) -> Contexts:
-    """For each side, count the ``neighbours`` of the occurrences near a target of that side.
+def contexts(query: Query, found: Occurrences) -> Contexts:
+    """For each side, count the neighbours of the occurrences near a target of that side.
 
     An occurrence near both sides counts for both.
     """
-    size = len(question.vocabulary)
+    size = len(query.vocabulary)
     cells = [np.empty(0, np.int64)]
-    for side, names in enumerate(question.sides):
-        is_of_side = np.isin(question.targets, names)[met.target]
-        occurrence, other = neighbours(question, met, np.unique(met.occurrence[is_of_side]))
-        cells.append((met.word[occurrence] * 2 + side) * size + other)
+    for side, names in enumerate(query.sides):
+        is_of_side = np.isin(query.targets, names)[found.target]
+        occurrence, other = _neighbours(query, found, np.unique(found.occurrence[is_of_side]))
+        cells.append((found.word[occurrence] * 2 + side) * size + other)
     return Contexts(*np.unique(np.concatenate(cells), return_counts=True))
 
 
-def put_together(parts: list[Contexts]) -> Contexts:
+def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Ints, Ints]:
+    """Words less than a window away from some occurrences: index of the occurrence, id of the word.
+
+    Targets and words that the corpus left out don't count.
+    """
+    ids, offsets = found.documents.values, found.documents.offsets
+    is_target = query.table(query.listed) >= 0
+    at, document = found.at[occurrence], found.document[occurrence]
+    parts = []
+    for step in query.steps:
+        inside = np.flatnonzero(
+            (at + step >= offsets[document]) & (at + step < offsets[document + 1])
+        )
+        other = ids[at[inside] + step]
+        counted = (other >= 0) & ~is_target[other]
+        parts.append((occurrence[inside][counted], other[counted].astype(np.int64)))
+    occurrences, others = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return occurrences, others
+
+
+def summed(parts: Sequence[Contexts]) -> Contexts:
     """Sums of the counts of all parts."""
     none = np.empty(0, np.int64)
     cells, inverse = np.unique(
@@ -51,7 +73,7 @@ def put_together(parts: list[Contexts]) -> Contexts:
     return Contexts(cells, n.astype(np.int64))
 
 
-def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
+def collocates(query: Query, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
     """Words around a word, each with its log odds ratio: near the first side to near the second.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
@@ -66,7 +88,7 @@ def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) ->
     """
     from scipy.special import erfc
 
-    size = len(question.vocabulary)
+    size = len(query.vocabulary)
     sides = []
     for side in range(2):
         start = (word * 2 + side) * size
@@ -84,7 +106,7 @@ def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) ->
     half = NormalDist().inv_cdf(0.975) * se
     return pa.table(
         {
-            "collocate": question.vocabulary.take(pa.array(seen[order])),
+            "collocate": query.vocabulary.take(pa.array(seen[order])),
             "n_f": f[seen][order],
             "n_m": m[seen][order],
             "log_odds_nats": log_odds[order],

@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.document_words import Documents, Evidence
-from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
+from plumbline.jobs.evidence.index import Hashes, Ints, Occurrences, mixed, text_hashes
+from plumbline.jobs.evidence.queries import Query
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
@@ -53,7 +54,7 @@ class Occurrence:
         word: index of the word.
         side: side of the target, 0 or 1.
         shard, row: index of the document's shard, and its row there.
-        mark: hash of the document's kept words.
+        text_hash: hash of the document's kept words.
         position, target_position: places of the word and of the nearest target among the
             document's kept words, from 0.
     """
@@ -63,7 +64,7 @@ class Occurrence:
     side: int
     shard: int
     row: int
-    mark: int
+    text_hash: int
     position: int
     target_position: int
 
@@ -73,42 +74,51 @@ class OccurrenceSample:
 
     Each occurrence has the same chance, whatever the order of documents and shards, since its rank
     depends on the text and the seed alone. Copies of a document have equal ranks and count as one.
-    If ``targets`` are given, only occurrences near them count.
+    If ``targets`` are given, only occurrences near them count; if ``words`` are, only theirs.
     """
 
-    def __init__(self, question: Inquiry, n: int, seed: int, targets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        query: Query,
+        n: int,
+        seed: int,
+        targets: Sequence[str] = (),
+        words: Collection[str] | None = None,
+    ) -> None:
         self._n = n
         self._seed = np.array([seed], np.uint64)
-        accepted = set(targets or question.targets)
+        accepted = set(targets or query.targets)
         self._is_target_of_side = [
-            np.isin(question.targets, sorted(accepted.intersection(x))) for x in question.sides
+            np.isin(query.targets, sorted(accepted.intersection(x))) for x in query.sides
         ]
+        self._is_sampled = np.array([words is None or word in words for word in query.words])
         # The highest rank in the sample, by word and side.
-        self._limit = np.full((len(question.words), 2), np.iinfo(np.uint64).max, np.uint64)
+        self._limit = np.full((len(query.words), 2), np.iinfo(np.uint64).max, np.uint64)
         self._held: list[Occurrence] = []
         self._n_pending = min(max(n * self._limit.size, 1000), _MOST_PENDING)
         self._most_held, self._lock = self._n_pending, Lock()
 
-    def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
+    def offer(self, shard: int, found: Occurrences, hashes: Hashes) -> None:
         """Offer the occurrences in some documents to the sample. Thread-safe."""
         offered = []
         for side, is_target in enumerate(self._is_target_of_side):
-            meeting = np.flatnonzero(is_target[met.target])
-            distance = np.abs(met.target_at[meeting] - met.at[met.occurrence[meeting]])
-            meeting = meeting[np.lexsort((distance, met.occurrence[meeting]))]
-            occurrence, nearest = np.unique(met.occurrence[meeting], return_index=True)
-            word, document = met.word[occurrence], met.document[occurrence]
-            position = met.documents.places(met.at[occurrence], document)
+            is_sampled = self._is_sampled[found.word[found.occurrence]]
+            pair = np.flatnonzero(is_target[found.target] & is_sampled)
+            distance = np.abs(found.target_at[pair] - found.at[found.occurrence[pair]])
+            pair = pair[np.lexsort((distance, found.occurrence[pair]))]
+            occurrence, nearest = np.unique(found.occurrence[pair], return_index=True)
+            word, document = found.word[occurrence], found.document[occurrence]
+            position = found.documents.places(found.at[occurrence], document)
             with np.errstate(over="ignore"):
                 scaled = position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-                rank = mixed(marks[document] ^ mixed(scaled + mixed(self._seed)))
+                rank = mixed(hashes[document] ^ mixed(scaled + mixed(self._seed)))
             lowest = self._lowest(word, side, rank)
-            document, target_at = document[lowest], met.target_at[meeting[nearest[lowest]]]
-            columns = rank[lowest], word[lowest], met.documents.row[document], marks[document]
-            positions = position[lowest], met.documents.places(target_at, document)
+            document, target_at = document[lowest], found.target_at[pair[nearest[lowest]]]
+            columns = rank[lowest], word[lowest], found.documents.row[document], hashes[document]
+            positions = position[lowest], found.documents.places(target_at, document)
             offered += [
-                Occurrence(r, w, side, shard, row, mark, here, there)
-                for r, w, row, mark, here, there in zip(
+                Occurrence(r, w, side, shard, row, text_hash, here, there)
+                for r, w, row, text_hash, here, there in zip(
                     *(column.tolist() for column in (*columns, *positions)), strict=True
                 )
             ]
@@ -145,7 +155,7 @@ class OccurrenceSample:
 
 def snippets(
     evidence: Evidence,
-    question: Inquiry,
+    query: Query,
     occurrences: Sequence[Occurrence],
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[Snippet]:
@@ -163,9 +173,9 @@ def snippets(
                 by_row.setdefault(occurrence.row, []).append(occurrence)
         texts = _readable(located(source.name), evidence, by_row) if by_row else iter(())
         while batch := list(islice(texts, _BATCH)):
-            snippet_of.update(_from_texts(question, batch, by_row, tokenizer))
+            snippet_of.update(_from_texts(query, batch, by_row, tokenizer))
         textless = {row: [o for o in group if o not in snippet_of] for row, group in by_row.items()}
-        snippet_of.update(_from_kept_words(evidence, question, shard, textless))
+        snippet_of.update(_from_kept_words(evidence, query, shard, textless))
         progress(shard + 1, len(evidence.shards))
     return [snippet_of[occurrence] for occurrence in occurrences]
 
@@ -219,23 +229,22 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText
 
 
 def _from_texts(
-    question: Inquiry,
+    query: Query,
     texts: Sequence[RowText],
     by_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Snippet]]:
     """Snippets of the occurrences in those texts that haven't changed since they were counted."""
     kept_words = [tokenizer.tokens(text) for _, text, _ in texts]
-    ids = question.ids(pa.array([word for words in kept_words for word in words], pa.string()))
+    ids = query.ids(pa.array([word for words in kept_words for word in words], pa.string()))
     ends = np.cumsum([0, *map(len, kept_words)])
     rows = np.array([row for row, _, _ in texts])
-    marks = document_marks(
-        Documents(ids, ends, rows, pa.nulls(len(texts), pa.string())), question.keys
-    )
-    for (row, text, file), words, mark in zip(texts, kept_words, marks.tolist(), strict=True):
-        unchanged = [occurrence for occurrence in by_row[row] if occurrence.mark == mark]
+    documents = Documents(ids, ends, rows, pa.nulls(len(texts), pa.string()))
+    hashes = text_hashes(documents, query.keys).tolist()
+    for (row, text, file), words, text_hash in zip(texts, kept_words, hashes, strict=True):
+        unchanged = [occurrence for occurrence in by_row[row] if occurrence.text_hash == text_hash]
         if unchanged:
-            chunks, n_words = _Chunks(text, tokenizer), len(question.phrase) or 1
+            chunks, n_words = _Chunks(text, tokenizer), len(query.phrase) or 1
             for occurrence in unchanged:
                 snippet = _from_text(occurrence, n_words, text, words, chunks)
                 yield occurrence, {**snippet, "is_text": True, "file": file}
@@ -290,22 +299,22 @@ def _from_text(
 
 
 def _from_kept_words(
-    evidence: Evidence, question: Inquiry, shard: int, by_row: Mapping[int, Sequence[Occurrence]]
+    evidence: Evidence, query: Query, shard: int, by_row: Mapping[int, Sequence[Occurrence]]
 ) -> Iterator[tuple[Occurrence, Snippet]]:
     """Snippets of the occurrences in a shard, made of kept words."""
     rows = [row for row, occurrences in by_row.items() if occurrences]
-    for documents in evidence.documents(evidence.shards[shard], question.ids) if rows else ():
+    for documents in evidence.documents(evidence.shards[shard], query.ids) if rows else ():
         for at in np.flatnonzero(np.isin(documents.row, rows)).tolist():
             ids = documents.values[documents.offsets[at] : documents.offsets[at + 1]]
             for occurrence in by_row[int(documents.row[at])]:
-                yield occurrence, _snippet_of_ids(question, occurrence, ids)
+                yield occurrence, _snippet_of_ids(query, occurrence, ids)
 
 
-def _snippet_of_ids(question: Inquiry, occurrence: Occurrence, ids: Ints) -> Snippet:
-    words = [question.vocabulary[int(k)].as_py() if k >= 0 else "…" for k in ids]
+def _snippet_of_ids(query: Query, occurrence: Occurrence, ids: Ints) -> Snippet:
+    words = [query.vocabulary[int(k)].as_py() if k >= 0 else "…" for k in ids]
     position, target_position = occurrence.position, occurrence.target_position
     first = max(min(position, target_position) - _N_CONTEXT, 0)
-    end = position + (len(question.phrase) or 1)
+    end = position + (len(query.phrase) or 1)
     last = max(end - 1, target_position) + _N_CONTEXT + 1
     return {
         "target": words[target_position],

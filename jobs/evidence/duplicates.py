@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.document_words import Documents
-from plumbline.jobs.evidence.sightings import DocumentTable, Ints, Sightings, mixed
+from plumbline.jobs.evidence.index import Bools, Hashes, Index, Ints, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
 #: Least estimated Jaccard similarity of the shingles of near copies. It is 0.63 if one word in
 #: twenty differs, and 1/3 if half of the text is the same.
-NEAR = 0.5
+LEAST_SIMILARITY = 0.5
 #: Documents with more copies than this are also counted separately.
 OFTEN = 10
 
@@ -32,9 +32,7 @@ class Signatures(NamedTuple):
     signature: NDArray[np.uint32]
 
 
-def signatures(
-    shard: int, documents: Documents, chosen: Ints, keys: NDArray[np.uint64]
-) -> Signatures:
+def signatures(shard: int, documents: Documents, chosen: Ints, keys: Hashes) -> Signatures:
     """The signatures of the documents with indices ``chosen``; ``keys``: hash of each word."""
     from rensa import RMinHash
 
@@ -45,11 +43,11 @@ def signatures(
     ends = np.cumsum([0, *map(len, shingles)], dtype=np.uint64)
     flat = np.concatenate([np.empty(0, np.uint64), *shingles])
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(flat, ends, _PERMUTATIONS, 1)
-    made = np.array(matrix.to_rows(), np.uint32).reshape(-1, _PERMUTATIONS)
-    return Signatures(np.full(chosen.size, shard), documents.row[chosen], made)
+    minhash = np.array(matrix.to_rows(), np.uint32).reshape(-1, _PERMUTATIONS)
+    return Signatures(np.full(chosen.size, shard), documents.row[chosen], minhash)
 
 
-def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _shingles(keys: Hashes) -> Hashes:
     """Hashes of all runs of _SHINGLE words; one hash of all words if there are fewer."""
     n = max(keys.size - _SHINGLE + 1, 1)
     hashed = np.zeros(n, np.uint64)
@@ -58,41 +56,29 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return hashed
 
 
-def first_copies(seen: Sightings) -> NDArray[np.bool_]:
+def first_copies(index: Index) -> Bools:
     """Mask of the first copy of each text."""
-    _, first = np.unique(seen.documents.mark, return_index=True)
-    return np.isin(np.arange(seen.documents.mark.size), first)
+    _, first = np.unique(index.text_hash, return_index=True)
+    return np.isin(np.arange(index.text_hash.size), first)
 
 
-def number_of_copies(documents: DocumentTable) -> Ints:
-    """Number of copies of each document, including itself."""
-    _, inverse, n = np.unique(documents.mark, return_inverse=True, return_counts=True)
-    return n[inverse]
-
-
-def first_of_near(
-    seen: Sightings,
-    some: Signatures,
-    word: int | None = None,
-) -> NDArray[np.bool_]:
+def first_near_copies(index: Index, some: Signatures, word: int) -> Bools:
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
-    Only documents with a signature are compared, with ``word`` (an index) only those where it
-    co-occurs. A document is compared with the first one
-    that has an equal band, and is its near copy if a share ``NEAR`` of their signatures is equal.
-    Of documents linked by near copies only the first remains.
+    Only documents with a signature where ``word`` (by index) co-occurs are compared. A document is
+    compared with the first one that has an equal band, and is its near copy if a share
+    ``LEAST_SIMILARITY`` of their signatures is equal. Of documents linked by near copies only the
+    first remains.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    kept = first_copies(seen)
-    every, few = (np.stack([x.shard, x.row], axis=1) for x in (seen.documents, some))
+    kept = first_copies(index)
+    every, few = (np.stack([x.shard, x.row], axis=1) for x in (index, some))
     place = {(shard, row): k for k, (shard, row) in enumerate(every.tolist())}
     document = np.array([place[shard, row] for shard, row in few.tolist()], np.int64)
     order = np.argsort(document)
-    if word is not None:
-        holds = seen.document[(seen.word == word) & seen.n_near.any(axis=1)]
-        order = order[np.isin(document[order], holds)]
+    order = order[np.isin(document[order], index.pairs.unit[index.pairs.word == word])]
     document, signature = document[order], some.signature[order]
     edges = [np.empty((2, 0), np.int64)]
     for start in range(0, _PERMUTATIONS, _BAND):
@@ -101,8 +87,8 @@ def first_of_near(
             band.view(f"V{4 * _BAND}").ravel(), return_index=True, return_inverse=True
         )
         leader = first[inverse]
-        near = (signature == signature[leader]).mean(axis=1) >= NEAR
-        edges.append(np.stack([np.flatnonzero(near), leader[near]]))
+        similar = (signature == signature[leader]).mean(axis=1) >= LEAST_SIMILARITY
+        edges.append(np.stack([np.flatnonzero(similar), leader[similar]]))
     a, b = np.concatenate(edges, axis=1)
     graph = coo_array((np.ones(a.size, np.bool_), (a, b)), shape=(document.size,) * 2)
     _, group = connected_components(graph, directed=False)

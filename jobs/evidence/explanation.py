@@ -1,47 +1,32 @@
-"""Explanations of words' leans: tables computed from a corpus's documents."""
+"""Why words lean: leans, sources, copies, collocates and sentences, from kept documents."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence, evidence_of
-from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
-from plumbline.jobs.evidence.concordance import (
-    SIDES,
-    Occurrence,
-    OccurrenceSample,
-    snippets,
-)
+from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, summed
+from plumbline.jobs.evidence.concordance import SIDES, Occurrence, OccurrenceSample, snippets
 from plumbline.jobs.evidence.duplicates import (
-    OFTEN,
     Signatures,
     first_copies,
-    first_of_near,
-    number_of_copies,
+    first_near_copies,
     signatures,
 )
-from plumbline.jobs.evidence.lean import OF_PART, Leans, Row, lean, lean_tables
-from plumbline.jobs.evidence.phrases import of_phrase, parsed
-from plumbline.jobs.evidence.sightings import (
-    DocumentTable,
-    Inquiry,
-    Ints,
-    Meetings,
-    Sightings,
-    look,
-)
+from plumbline.jobs.evidence.index import Hashes, Index, Ints, Occurrences, read_index
+from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
+from plumbline.jobs.evidence.queries import Query, Row, of_phrase, parsed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
@@ -53,6 +38,9 @@ from plumbline.warehouse.wordlists import WordPair
 CLUSTERS = ("document", "source")
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
+#: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
+MOST_CELLS, MOST_ROWS = 4_000_000, 50_000_000
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -64,6 +52,15 @@ class Sampling:
     targets: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class TopAnswers:
+    """Numbers of words that got a lean, that got sentences, and that already had a lean."""
+
+    n_words: int
+    n_with_sentences: int
+    n_known: int
+
+
 @writes_corpus
 def explain(
     store: Store,
@@ -72,7 +69,7 @@ def explain(
     contrast: str = "she/he",
     sampling: Sampling | None = None,
     clusters: str | None = None,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> dict[str, list[Row]]:
     """Explain the leans of words and phrases by a corpus's documents; writes and returns rows.
 
@@ -83,7 +80,7 @@ def explain(
     more. Rows of other words stay. A word that doesn't occur near the contrast has a row without a
     delta. An entry of several words (at most ``LONGEST_PHRASE``) is a phrase. It gets its own pass
     over the documents, in which each of its occurrences is one word. So does a word or phrase near
-    other words, as in ``nurse NEAR doctor`` (``phrases.parsed``).
+    other words, as in ``nurse NEAR doctor`` (``queries.parsed``).
 
     Raises:
         UsageProblem: unknown corpus, contrast or target, or a corpus without words; a phrase is too
@@ -91,15 +88,109 @@ def explain(
         MissingComponent: its kept documents are not on this machine.
         BadInput: its kept documents are damaged.
     """
-    evidence, sampling = evidence_of(store, corpus), sampling or Sampling()
+    inquiry, query = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
+    asked = list(dict.fromkeys(words))
+    single = tuple(word for word in asked if " " not in word)
+    queries = [replace(query, words=single)] if single else []
+    for text in asked:
+        if " " in text:
+            phrase, context = parsed(store, inquiry.evidence.corpus, text)
+            queries.append(of_phrase(query, corpus, phrase, context, text))
+    with recorded(store, "why", inquiry.config(words=asked)) as run_id:
+        rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
+        for part in queries:
+            for table, some in _rows_by_table(inquiry, part, progress).items():
+                rows[table] += some
+        return _write(store, inquiry, rows, dict.fromkeys(ANSWERS, asked), run_id)
+
+
+@writes_corpus
+def explain_top(
+    store: Store,
+    corpus: str,
+    top: int,
+    contrast: str = "she/he",
+    sampling: Sampling | None = None,
+    clusters: str | None = None,
+    n_with_sentences: int | None = None,
+    progress: Progress = lambda *_: None,
+) -> TopAnswers:
+    """Write the leans of a corpus's most frequent words, and sentences with them.
+
+    The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of ``explain``;
+    ``word_copies`` and ``word_collocate`` get none. A word keeps its lean over these clusters and
+    its sentences of this sampling, if it has them.
+
+    Args:
+        top: number of words; equally frequent words are taken in alphabetical order.
+        n_with_sentences: number of these words that get sentences; all by default.
+
+    Raises the errors of ``explain``.
+    """
+    inquiry, query = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
+    counts = pa.table({"n_word": inquiry.n_word, "word": query.vocabulary})
+    keys = [("n_word", "descending"), ("word", "ascending")]
+    order = pc.sort_indices(counts, keys).to_numpy()[:top]
+    words = query.vocabulary.take(pa.array(order)).to_pylist()
+    chosen = words if n_with_sentences is None else words[:n_with_sentences]
+    same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
+    answered = set(store.read("word_evidence", same, corpus=corpus)["word"].to_pylist())
+    quoted = _quoted(store, inquiry) if inquiry.sampling.n else set(chosen)
+    new = [word for word in words if word not in answered]
+    to_quote = [word for word in chosen if word not in quoted]
+    asked = {"word_evidence": new, "word_source": new, "word_snippet": to_quote}
+    if not new and not to_quote:
+        return TopAnswers(0, 0, len(words))
+    config = inquiry.config(top=top, n_with_sentences=len(chosen))
+    with recorded(store, "why", config) as run_id:
+        rows: dict[str, list[Row]] = {table: [] for table in asked}
+        is_asked = np.isin(words, [*new, *to_quote])
+        for ids in _passes(inquiry, query, order[is_asked]):
+            part = replace(query, words=tuple(query.vocabulary.take(pa.array(ids)).to_pylist()))
+            some = _rows_by_table(inquiry, part, progress, set(to_quote), with_context=False)
+            for table in asked:
+                rows[table] += some[table]
+        _write(store, inquiry, rows, asked, run_id)
+    return TopAnswers(len(new), len(to_quote), len(words) - len(new))
+
+
+@dataclass(frozen=True)
+class _Inquiry:
+    """A corpus, the contrast it is asked about, and how.
+
+    ``n_word``: occurrences of each word of the vocabulary.
+    """
+
+    evidence: Evidence
+    contrast: str
+    pairs: tuple[WordPair, ...]
+    n_word: Ints
+    sampling: Sampling
+    clusters: str
+
+    @property
+    def corpus(self) -> str:
+        """The corpus's name."""
+        return str(self.evidence.corpus["corpus"])
+
+    def config(self, **asked: object) -> Row:
+        """The settings recorded with a run."""
+        own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.clusters}
+        return {**own, **asked, **vars(self.sampling)}
+
+
+def _inquiry(
+    store: Store, corpus: str, contrast: str, sampling: Sampling, clusters: str | None
+) -> tuple[_Inquiry, Query]:
+    """The inquiry, and its query without words. Raises the errors of ``explain``."""
+    evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
     pairs = _pairs(store, evidence, contrast)
     counts = store.read("word_count", corpus=corpus)
     if not counts.num_rows:
         raise UsageProblem(f"corpus {corpus!r}", "has no words")
-    requested = list(dict.fromkeys(words))
-    question = Inquiry(
-        tuple(word for word in requested if " " not in word),
+    query = Query(
+        (),
         tuple(dict.fromkeys(pair.a for pair in pairs)),
         tuple(dict.fromkeys(pair.b for pair in pairs)),
         targets_of(corpus_lists(store, evidence.corpus)),
@@ -107,71 +198,102 @@ def explain(
         evidence.options.window,
         counts["word"].combine_chunks(),
     )
+    if unknown := [t for t in sampling.targets if t not in query.targets]:
+        problem, fix = f"is not a word of {contrast}", f"one of {', '.join(query.targets)}"
+        raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
     clusters = clusters or widest_clusters(evidence)
-    check(question, contrast, sampling, clusters)
-    questions = [question] if question.words else []
-    for text in requested:
-        if " " in text:
-            phrase, near = parsed(store, evidence.corpus, text)
-            questions.append(of_phrase(question, corpus, phrase, near, text))
-    config = {"corpus": corpus, "words": requested, "contrast": contrast, "clusters": clusters}
-    with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
-        n_word = counts["n_word"].to_numpy()
-        rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-        key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
-        for part in questions:
-            options = pairs, n_word, sampling, clusters
-            for table, part_rows in _rows_by_table(evidence, part, *options, progress).items():
-                rows[table] += [{**key, **row} for row in part_rows]
-        add_association(store, evidence, contrast, n_word, rows["word_evidence"])
-        with store.together(run_id, "why"):
-            for table, new_rows in rows.items():
-                replace_words(store, corpus, contrast, requested, new_rows, table, run_id)
-    return rows
+    if clusters not in CLUSTERS:
+        raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
+    n_word = counts["n_word"].to_numpy()
+    return _Inquiry(evidence, contrast, pairs, n_word, sampling, clusters), query
+
+
+def _passes(inquiry: _Inquiry, query: Query, ids: Ints) -> Iterator[Ints]:
+    """Parts of the words ``ids``, each for one pass that keeps no more than the limits."""
+    n_word = inquiry.n_word
+    is_target = query.target_table[:-1] >= 0
+    n_near = 2 * query.window * n_word[is_target].sum()
+    load = n_near * n_word[ids] / n_word.sum() / MOST_ROWS
+    number = np.cumsum(load + len(inquiry.evidence.sources) / MOST_CELLS).astype(np.int64)
+    for k in np.unique(number):
+        yield ids[number == k]
 
 
 def _rows_by_table(
-    evidence: Evidence,
-    question: Inquiry,
-    pairs: Sequence[WordPair],
-    n_word: Ints,
-    sampling: Sampling,
-    clusters: str,
-    progress: Callable[[int, int], None],
+    inquiry: _Inquiry,
+    query: Query,
+    progress: Progress,
+    quoted: Collection[str] | None = None,
+    *,
+    with_context: bool = True,
 ) -> dict[str, list[Row]]:
-    """The rows of each table about the words of a question, from one pass."""
-    collector = _Collector(question, sampling)
-    seen = look(evidence, question, collector, progress)
-    if question.phrase:
-        n = seen.n_word.sum()
-        n_word = np.append(n_word, n)
-        np.subtract.at(n_word, question.ids(pa.array(question.phrase, pa.string())), n)
+    """The rows of each table about the words of a query, from one pass, without their key.
+
+    Args:
+        quoted: words that get sentences; all by default.
+        with_context: whether ``word_copies`` and ``word_collocate`` get rows.
+    """
+    evidence, sampling, n_shards = inquiry.evidence, inquiry.sampling, len(inquiry.evidence.shards)
+    sample = OccurrenceSample(query, sampling.n, sampling.seed, sampling.targets, quoted)
+
+    def collect(
+        shard: int, found: Occurrences, hashes: Hashes
+    ) -> tuple[Signatures, Contexts] | None:
+        sample.offer(shard, found, hashes)
+        if not with_context:
+            return None
+        documents = np.unique(found.document[found.occurrence])
+        signed = signatures(shard, found.documents, documents, query.keys)
+        return signed, contexts(query, found)
+
+    index, collected = read_index(evidence, query, collect, lambda k, _: progress(k, 2 * n_shards))
     rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-    rows |= _lean_rows(seen, pairs, clusters)
-    signed, around = collector.joined()
-    for k, word in enumerate(question.words):
-        copies = _copies(seen, signed, k, pairs, clusters)
-        rows["word_copies"] += [{"word": word, **row} for row in copies]
-        near = _collocates(question, around, k, n_word)
-        rows["word_collocate"] += [{"word": word, **row} for row in near]
-    sample = collector.sample.occurrences()
-    for occurrence, row in snippet_rows(evidence, question, seen.documents, sample, sampling):
-        rows["word_snippet"].append({"word": question.words[occurrence.word], **row})
+    rows |= lean_tables(index, inquiry.pairs, inquiry.clusters)
+    if with_context:
+        signed, around = zip(*filter(None, collected), strict=True)
+        every_signature = Signatures(*map(np.concatenate, zip(*signed, strict=True)))
+        rows["word_copies"] = [*_copies(inquiry, index, every_signature)]
+        rows["word_collocate"] = [*_collocates(inquiry, index, summed(around))]
+    drawn = snippet_rows(
+        evidence,
+        index,
+        sample.occurrences(),
+        sampling,
+        lambda k, _: progress(n_shards + k, 2 * n_shards),
+    )
+    rows["word_snippet"] = [{"word": query.words[o.word], **row} for o, row in drawn]
     return rows
+
+
+def _write(
+    store: Store,
+    inquiry: _Inquiry,
+    rows: Mapping[str, Sequence[Row]],
+    asked: Mapping[str, Sequence[str]],
+    run_id: str,
+) -> dict[str, list[Row]]:
+    """Replace the rows of the words asked about, by table; returns the rows with their key."""
+    _add_association(store, inquiry, rows["word_evidence"])
+    key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": "", "run_id": run_id}
+    written: dict[str, list[Row]] = {}
+    with store.together(run_id, "why"):
+        for table, words in asked.items():
+            own = set(words)
+            written[table] = [{**key, **row} for row in rows[table] if row["word"] in own]
+            old = store.read(table, corpus=inquiry.corpus)
+            is_replaced = pc.and_(
+                pc.equal(old["contrast"], inquiry.contrast),
+                pc.is_in(old["word"], pa.array(words, pa.string())),
+            )
+            kept = old.filter(pc.invert(is_replaced))
+            combined = pa.concat_tables([kept, cast(TABLES[table], written[table])])
+            store.replace(table, combined, {"corpus": inquiry.corpus}, run_id)
+    return written
 
 
 def widest_clusters(evidence: Evidence) -> str:
     """``source`` if the documents of a corpus name ten sources or more, else ``document``."""
-    return "source" if len(evidence.sources()) >= FEWEST_SOURCES else "document"
-
-
-def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -> None:
-    """Raise ``UsageProblem`` for targets that aren't the contrast's, or unknown clusters."""
-    if unknown := [t for t in sampling.targets if t not in question.targets]:
-        problem, fix = f"is not a word of {contrast}", f"one of {', '.join(question.targets)}"
-        raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
-    if clusters not in CLUSTERS:
-        raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
+    return "source" if len(evidence.sources) >= FEWEST_SOURCES else "document"
 
 
 def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
@@ -185,97 +307,65 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
     raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
 
 
-class _Collector:
-    """A callback of ``look`` that collects a sample, signatures and contexts. Thread-safe."""
-
-    def __init__(self, question: Inquiry, sampling: Sampling) -> None:
-        self._question = question
-        self.sample = OccurrenceSample(question, sampling.n, sampling.seed, sampling.targets)
-        self._signatures: list[Signatures] = []
-        self._contexts: list[Contexts] = []
-
-    def __call__(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
-        self.sample.offer(shard, met, marks)
-        near = np.unique(met.document[met.occurrence])
-        self._signatures.append(signatures(shard, met.documents, near, self._question.keys))
-        self._contexts.append(contexts(self._question, met))
-
-    def joined(self) -> tuple[Signatures, Contexts]:
-        """Signatures of all documents with a co-occurrence, and the contexts of the words."""
-        signed = Signatures(*map(np.concatenate, zip(*self._signatures, strict=True)))
-        return signed, put_together(self._contexts)
+def _quoted(store: Store, inquiry: _Inquiry) -> set[str]:
+    """Words that have sentences of this sampling, and words without an occurrence to sample."""
+    is_same = pc.field("contrast") == inquiry.contrast
+    rows = store.read("word_evidence", is_same, corpus=inquiry.corpus)
+    has_none = pc.and_(pc.equal(rows["n_pair_f"], 0), pc.equal(rows["n_pair_m"], 0))
+    never = set(rows.filter(has_none)["word"].to_pylist())
+    runs = [r for r in store.read("run").to_pylist() if r["command"] == "why"]
+    run_ids = [r["run_id"] for r in runs if _draws(json.loads(r["config"]), inquiry.sampling)]
+    drawn = store.read("word_snippet", is_same, corpus=inquiry.corpus)
+    same = drawn.filter(pc.is_in(drawn["run_id"], pa.array(run_ids, pa.string())))
+    return never | set(pc.unique(same["word"]).to_pylist())
 
 
-def _clusters(seen: Sightings, clusters: str) -> Ints | None:
-    return seen.documents.source if clusters == "source" else None
+def _draws(config: Row, sampling: Sampling) -> bool:
+    """True if a run of ``why`` drew what this sampling draws; a larger sample begins with it."""
+    same = (config["seed"], tuple(config["targets"])) == (sampling.seed, sampling.targets)
+    return bool(same and config["n"] >= sampling.n)
 
 
-def _lean_rows(seen: Sightings, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
-    """The rows of ``word_evidence`` and ``word_source`` of all words, without their key."""
-    table, n_words = seen.documents, len(seen.question.words)
-    n_sources = len(table.sources)
-    n_copies = number_of_copies(table)
-    near, copies = seen.n_near.sum(axis=1), n_copies[seen.document]
-    n_all, n_copied, n_often = (
-        np.bincount(seen.word, near * (copies > least), n_words) for least in (0, 1, OFTEN)
-    )
-    cells = table.source[seen.document] * n_words + seen.word
-    holds = np.bincount(cells, minlength=n_sources * n_words).reshape(n_sources, n_words) > 0
-
-    def leans_of(words: Ints, keep: NDArray[np.bool_], drawn: str) -> Leans:
-        documents, cluster = keep[table.source], _clusters(seen, drawn)
-        each = (lean(seen, word, pairs, documents, cluster) for word in words)
-        return Leans(*map(np.array, zip(*each, strict=True)))
-
-    rows = lean_tables(seen.question, table.sources, holds, leans_of, clusters)
-    for k, row in enumerate(rows["word_evidence"]):
-        for name, n in (("share_copied", n_copied), ("share_often", n_often)):
-            row[name] = float(n[k] / n_all[k]) if n_all[k] else None
-    return rows
+def _copies(inquiry: _Inquiry, index: Index, signed: Signatures) -> Iterator[Row]:
+    """The rows of ``word_copies``; none for a word without co-occurrences."""
+    first = first_copies(index)
+    for word in np.unique(index.pairs.word):
+        near_first = first_near_copies(index, signed, int(word))
+        for name, keep in (("copies once", first), ("near copies once", near_first)):
+            documents = index.pairs.within(keep)
+            counted, own = documents.by(inquiry.clusters), np.array([word])
+            found = leans(index.query, inquiry.pairs, counted, documents, own)
+            values = {column: getattr(found, column) for column in OF_PART}
+            yield from word_rows(index.query, own, {"counted": np.array([name], object), **values})
 
 
-def _copies(
-    seen: Sightings, signed: Signatures, word: int, pairs: Sequence[WordPair], clusters: str
-) -> Iterator[Row]:
-    """The rows of ``word_copies`` of a word, without their key; none without co-occurrences."""
-    if not seen.n_near[seen.word == word].any():
-        return
-    once = {
-        "copies once": first_copies(seen),
-        "near copies once": first_of_near(seen, signed, word),
-    }
-    for name, keep in once.items():
-        word_lean = lean(seen, word, pairs, keep, _clusters(seen, clusters))
-        values = ((column, getattr(word_lean, column)) for column in OF_PART)
-        yield {"counted": name, **{c: None if math.isnan(x) else x for c, x in values}}
+def _collocates(inquiry: _Inquiry, index: Index, around: Contexts) -> Iterator[Row]:
+    """The rows of ``word_collocate``: each side's strongest collocates of a word."""
+    query, n_word = index.query, inquiry.n_word
+    if query.phrase:
+        n = index.n_word.sum()
+        n_word = np.append(n_word, n)
+        np.subtract.at(n_word, query.ids(pa.array(query.phrase, pa.string())), n)
+    for k, word in enumerate(query.words):
+        rows = collocates(query, around, k, n_word).to_pylist()
+        for is_f in (True, False):
+            side = [row for row in rows if (row["log_odds_nats"] > 0) == is_f]
+            yield from ({"word": word, **row} for row in side[:N_COLLOCATES])
 
 
-def _collocates(question: Inquiry, around: Contexts, word: int, n_word: Ints) -> list[Row]:
-    """The rows of ``word_collocate`` of a word, without their key."""
-    rows: list[Row] = collocates(question, around, word, n_word).to_pylist()
-    sides = [[r for r in rows if (r["log_odds_nats"] > 0) == is_f] for is_f in (True, False)]
-    return [row for side in sides for row in side[:N_COLLOCATES]]
-
-
-def add_association(
-    store: Store,
-    evidence: Evidence,
-    contrast: str,
-    n_word: NDArray[np.int64],
-    rows: Sequence[Row],
-) -> None:
+def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> None:
     """Add each word's frequency, results of ``corpus associate`` and the sides' names to rows."""
-    corpus, targets = evidence.corpus["corpus"], contrast.split("/")
-    sides = sides_of(store, evidence.corpus, contrast)
+    corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, inquiry.n_word
+    row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
+    sides = sides_of(store, row_of_corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
     deltas = store.read("word_delta", is_asked & (ds.field("contrast") == contrast), corpus=corpus)
-    near = store.read(
-        "word_association", is_asked & ds.field("target").isin(targets), corpus=corpus
-    )
+    of_targets = ds.field("target").isin(targets)
+    associations = store.read("word_association", is_asked & of_targets, corpus=corpus)
     error = {r["word"]: r["delta_nats_se"] for r in deltas.to_pylist()}
-    pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in near.to_pylist()}
+    pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in associations.to_pylist()}
     for row in rows:
-        row["per_million"] = 1e6 * row["n_word"] / evidence.corpus["n_kept_tokens"]
+        row["per_million"] = 1e6 * row["n_word"] / row_of_corpus["n_kept_tokens"]
         row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
         row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
@@ -285,25 +375,24 @@ def add_association(
 
 def snippet_rows(
     evidence: Evidence,
-    question: Inquiry,
-    documents: DocumentTable,
+    index: Index,
     sample: Sequence[Occurrence],
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[tuple[Occurrence, Row]]:
     """Each occurrence with its row of ``word_snippet``, without the key."""
-    marks, n_copies = np.unique(documents.mark, return_counts=True)
-    copies = n_copies[np.searchsorted(marks, np.array([o.mark for o in sample], np.uint64))]
+    hashes, n_copies = np.unique(index.text_hash, return_counts=True)
+    copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
     sampled = {(o.shard, o.row) for o in sample}
     source = {
-        (shard, row): documents.sources[k]
+        (shard, row): index.sources[k]
         for shard, row, k in zip(
-            documents.shard.tolist(), documents.row.tolist(), documents.source.tolist(), strict=True
+            index.shard.tolist(), index.row.tolist(), index.source.tolist(), strict=True
         )
         if (shard, row) in sampled
     }
     rows, number = [], dict.fromkeys(((o.word, o.side) for o in sample), 0)
-    texts = snippets(evidence, question, sample, progress)
+    texts = snippets(evidence, index.query, sample, progress)
     for occurrence, snippet, n in zip(sample, texts, copies.tolist(), strict=True):
         number[occurrence.word, occurrence.side] += 1
         file = snippet.pop("file")
@@ -321,21 +410,3 @@ def snippet_rows(
         }
         rows.append((occurrence, row))
     return rows
-
-
-def replace_words(
-    store: Store,
-    corpus: str,
-    contrast: str,
-    words: Sequence[str],
-    rows: Sequence[Row],
-    table: str,
-    run_id: str,
-) -> None:
-    """Replace the rows of these words and this contrast in a table by new ones."""
-    old = store.read(table, corpus=corpus)
-    is_replaced = pc.and_(
-        pc.equal(old["contrast"], contrast), pc.is_in(old["word"], pa.array(words, pa.string()))
-    )
-    combined = pa.concat_tables([old.filter(pc.invert(is_replaced)), cast(TABLES[table], rows)])
-    store.replace(table, combined, {"corpus": corpus}, run_id)

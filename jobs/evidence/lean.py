@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.association.lean_intervals import Bounds, lean_bounds
-from plumbline.jobs.evidence.sightings import Inquiry, Ints, Sightings
+from plumbline.jobs.evidence.duplicates import OFTEN
+from plumbline.jobs.evidence.index import CoOccurrences, Index, Ints
+from plumbline.jobs.evidence.queries import Query, Row
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Row = dict[str, Any]
 #: Columns of a word's lean in a part of the documents.
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
+#: Most cells (unit, word) computed at once.
+_MOST_CELLS = 10_000_000
 
 
 class Leans(NamedTuple):
-    """Columns of leans in some documents: arrays over words, or numbers if made by ``lean``.
+    """Columns of leans in some documents: arrays over words.
 
     Attributes:
-        n_word: occurrences of the word.
         n_documents: documents with a co-occurrence that delta uses; with any if no pair is defined.
         n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
@@ -39,46 +41,26 @@ class Leans(NamedTuple):
         p: p-value of no lean; NaN without an interval, and if the standard error is 0.
     """
 
-    n_word: Any
-    n_documents: Any
-    n_clusters: Any
-    n_pair_f: Any
-    n_pair_m: Any
-    n_defined: Any
-    delta_nats: Any
-    delta_nats_se: Any
-    delta_nats_low: Any
-    delta_nats_high: Any
-    p: Any
+    n_documents: Ints
+    n_clusters: Ints
+    n_pair_f: Ints
+    n_pair_m: Ints
+    n_defined: Ints
+    delta_nats: Floats
+    delta_nats_se: Floats
+    delta_nats_low: Floats
+    delta_nats_high: Floats
+    p: Floats
 
 
-class CoOccurrences(Protocol):
-    """Co-occurrences of words with targets in the drawn clusters of documents.
-
-    Attributes:
-        n_word: int64[word], occurrences.
-        n_near: int64[word, target], co-occurrences.
-        n_target: int64[target], occurrences in all drawn documents.
-        n_drawn: number of drawn clusters.
-    """
-
-    n_word: Ints
-    n_near: Ints
-    n_target: Ints
-    n_drawn: int
-
-    def influence(self, near: Floats, target: Floats, counts: Bools) -> tuple[Floats, Ints, Ints]:
-        """Sums of squared influences over clusters; numbers of documents and clusters that count.
-
-        Args:
-            near, target: float64[word, target], weights of co-occurrences with a target and of its
-                occurrences: a cluster's influence is the first weighted sum minus the second.
-            counts: bool[word, target], which co-occurrences make a document count.
-        """
-
-
-def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) -> Leans:
-    """Leans of words for the pairs of a contrast.
+def leans(
+    query: Query,
+    pairs: Sequence[WordPair],
+    counted: CoOccurrences,
+    documents: CoOccurrences | None = None,
+    words: Ints | None = None,
+) -> Leans:
+    """Leans of a query's words for the pairs of a contrast.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g (Eqs. 1 and 4, see
     ``association.measures``). c_g is the word's co-occurrences with g, n_g the occurrences of g,
@@ -95,11 +77,22 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
     all the word's co-occurrences. The interval is the exact one of ``association.lean_intervals``:
     a word near *he* in forty documents and near *she* in none has a lean of at least its bound.
+
+    Args:
+        counted: co-occurrences by cluster.
+        documents: the same by document, if the clusters are sources.
+        words: indices of the words; all by default.
     """
     from scipy.special import stdtr, stdtrit
 
-    c, n = counted.n_near, counted.n_target
-    index = {target: k for k, target in enumerate(question.targets)}
+    words = np.arange(len(query.words)) if words is None else words
+    counted = counted.of_words(words)
+    documents = counted if documents is None else documents.of_words(words)
+    n_drawn, n_targets = counted.n_target.shape
+    n = counted.n_target.sum(axis=0)
+    cells = counted.word * n_targets + counted.target
+    c = np.bincount(cells, counted.n, words.size * n_targets).reshape(-1, n_targets)
+    index = {target: k for k, target in enumerate(query.targets)}
     a, weight = np.zeros(c.shape), np.zeros(len(c))
     used, n_defined = np.zeros(c.shape, np.bool_), np.zeros(len(c), np.int64)
     for pair in pairs:
@@ -111,7 +104,7 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
         used[:, [f, m]] |= (both & (pair.weight != 0))[:, None]
         n_defined = n_defined + both
     is_defined, has_delta = n_defined > 0, weight > 0
-    sides = [np.isin(question.targets, side) for side in question.sides]
+    sides = [np.isin(query.targets, side) for side in query.sides]
     n_f, n_m = (
         np.where(is_defined, (c * used)[:, side].sum(axis=1), c[:, side].sum(axis=1))
         for side in sides
@@ -119,9 +112,10 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     counts = (a != 0) | ~is_defined[:, None]
     a = np.where(has_delta[:, None], a, 0) / np.where(has_delta, weight, 1)[:, None]
     used_c, used_n = (np.where(a != 0, x, 1) for x in (c, n))
-    squares, n_documents, n_clusters = counted.influence(a / used_c, a / used_n, counts)
+    squares = _squared_influences(counted, a / used_c, a / used_n)
+    n_documents, n_clusters = (_n_units(x, counts) for x in (documents, counted))
     delta = np.where(has_delta, (a * (np.log(used_c) - np.log(used_n))).sum(axis=1), np.nan)
-    variance = squares * counted.n_drawn / max(counted.n_drawn - 1, 1)
+    variance = squares * n_drawn / max(n_drawn - 1, 1)
     se = np.where(has_delta & (n_clusters > 1), np.sqrt(variance), np.nan)
     df = np.maximum(n_clusters - 1, 1)
     half = stdtrit(df, 0.975) * se
@@ -132,119 +126,90 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
         np.where(is_few, np.nan, np.where(is_defined, by_t, exact))
         for by_t, exact in zip((delta - half, delta + half, p), bounds, strict=True)
     )
-    counted_n = counted.n_word, n_documents, n_clusters, n_f, n_m, n_defined
-    return Leans(*counted_n, delta, se, *interval)
+    n_pairs = n_f.astype(np.int64), n_m.astype(np.int64)
+    return Leans(n_documents, n_clusters, *n_pairs, n_defined, delta, se, *interval)
 
 
-class _WordCoOccurrences:
-    """``CoOccurrences`` of one word in the documents of a mask."""
-
-    def __init__(self, seen: Sightings, word: int, keep: Bools, cluster: Ints) -> None:
-        rows = (seen.word == word) & keep[seen.document]
-        self._documents, self._keep, self._cluster = seen.documents, keep, cluster
-        self._near, self._document = seen.n_near[rows], seen.document[rows]
-        self.n_word = seen.n_word[rows].sum(keepdims=True)
-        self.n_near = self._near.sum(axis=0, keepdims=True)
-        self.n_target = seen.documents.n_target[keep].sum(axis=0)
-        self.n_drawn = np.unique(cluster[keep]).size
-
-    def influence(self, near: Floats, target: Floats, counts: Bools) -> tuple[Floats, Ints, Ints]:
-        """See ``CoOccurrences``."""
-        used = target[0] != 0
-        of_document = np.where(
-            self._keep, -(self._documents.n_target[:, used] @ target[0, used]), 0.0
-        )
-        of_document[self._document] += self._near[:, used] @ near[0, used]
-        meeting = self._document[self._near[:, counts[0]].any(axis=1)]
-        n = meeting.size, np.unique(self._cluster[meeting]).size
-        squares = np.square(np.bincount(self._cluster, of_document)).sum(keepdims=True)
-        return squares, *(np.array([k]) for k in n)
+def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
+    """Units with a co-occurrence for which ``counts``, bool[word, target], int64[word]."""
+    used = counts[counted.word, counted.target]
+    word = counted.word[used]
+    return np.bincount(word[_first_rows(counted.unit[used], word)], minlength=len(counts))
 
 
-def lean(
-    seen: Sightings,
-    word: int,
-    pairs: Sequence[WordPair],
-    keep: Bools | None = None,
-    cluster: Ints | None = None,
-) -> Leans:
-    """The lean of a word (by index) over all documents or the ones in ``keep``, as numbers.
+def _first_rows(unit: Ints, word: Ints) -> Bools:
+    """Mask of the first row of each unit and word."""
+    first = np.ones(unit.size, np.bool_)
+    first[1:] = (unit[1:] != unit[:-1]) | (word[1:] != word[:-1])
+    return first
 
-    ``cluster``: index of each document's cluster; by default each document is its own cluster.
+
+def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
+    """Sums of squared influences over all units, float64[word].
+
+    Args:
+        near, target: float64[word, target], weights of co-occurrences with a target and of its
+            occurrences: a unit's influence is the first weighted sum minus the second.
     """
-    size = len(seen.documents.row)
-    keep = np.ones(size, np.bool_) if keep is None else keep
-    cluster = np.arange(size) if cluster is None else cluster
-    columns = leans(_WordCoOccurrences(seen, word, keep, cluster), seen.question, pairs)
-    return Leans(*(column.item() for column in columns))
+    n_words = len(near)
+    first = _first_rows(counted.unit, counted.word)
+    unit, word, cell = counted.unit[first], counted.word[first], np.cumsum(first) - 1
+    of_near = np.bincount(cell, counted.n * near[counted.word, counted.target], unit.size)
+    of_target = np.zeros(unit.size)
+    for k, n_target in enumerate(counted.n_target.T):
+        of_target += n_target[unit] * target[word, k]
+    # Units without the word have only the second sum; units with equal counts of targets are one.
+    distinct, times = np.unique(counted.n_target, axis=0, return_counts=True)
+    parts = np.array_split(target, 1 + len(distinct) * n_words // _MOST_CELLS)
+    every = np.concatenate([times @ np.square(distinct @ part.T) for part in parts])
+    others = every - np.bincount(word, np.square(of_target), n_words)
+    n_others = counted.n_target.any(axis=1).sum() - np.bincount(word, minlength=n_words)
+    own = np.bincount(word, np.square(of_near - of_target), n_words)
+    return np.asarray(own + np.where(n_others > 0, np.maximum(others, 0), 0), np.float64)
 
 
-def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bools) -> Floats:
-    """Influence u_d (see ``leans``) of each document in ``keep`` on a word's delta, 0 for others.
-
-    It is 0 everywhere if no pair is defined. ``word`` is an index.
-    """
-    index = {target: k for k, target in enumerate(seen.question.targets)}
-    rows = (seen.word == word) & keep[seen.document]
-    near = np.zeros((len(keep), len(index)))
-    near[seen.document[rows]] = seen.n_near[rows]
-    n_target = seen.documents.n_target * keep[:, None]
-    c, n = near.sum(axis=0), n_target.sum(axis=0)
-    total, weight = np.zeros(len(keep)), 0.0
-    for pair in pairs:
-        f, m = index[pair.a], index[pair.b]
-        if min(c[f], c[m]) > 0:
-            part = near[:, [f, m]] / c[[f, m]] - n_target[:, [f, m]] / n[[f, m]]
-            total += pair.weight * (part[:, 0] - part[:, 1])
-            weight += pair.weight
-    return total / weight if weight > 0 else np.zeros(len(keep))
-
-
-#: Function of word indices, a mask of sources and a kind of clusters; it returns leans.
-LeansOf = Callable[[Ints, Bools, str], Leans]
-
-
-def lean_tables(
-    question: Inquiry, sources: Sequence[str], holds: Bools, leans_of: LeansOf, clusters: str
-) -> dict[str, list[Row]]:
+def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
     """The rows of ``word_evidence`` and ``word_source``; the word is their only key column.
 
-    A word has a row of ``word_source`` for each source that holds it (``holds``,
-    bool[source, word]); sources with most of its co-occurrences come first.
+    A word has a row of ``word_source`` for each source that holds it; sources with most of its
+    co-occurrences come first.
     """
-    every = np.arange(len(question.words))
-    whole = leans_of(every, np.ones(len(sources), np.bool_), clusters)._asdict()
-    first = {name: whole.pop(name) for name in ("n_word", "n_documents")}
-    evidence = {**first, "clusters": np.full(len(every), clusters), **whole}
+    query, documents = index.query, index.pairs
+    counted = documents.by(clusters)
+    every = np.arange(len(query.words))
+    whole = leans(query, pairs, counted, documents)._asdict()
+    first = {"n_word": index.n_word.sum(axis=0), "n_documents": whole.pop("n_documents")}
+    evidence = {**first, "clusters": np.full(every.size, clusters), **whole}
+    n_copies = index.n_copies[documents.unit]
+    n_all = np.bincount(documents.word, documents.n, every.size)
+    for name, least in (("share_copied", 1), ("share_often", OFTEN)):
+        n = np.bincount(documents.word, documents.n * (n_copies > least), every.size)
+        evidence[name] = np.where(n_all > 0, n / np.maximum(n_all, 1), np.nan)
     source_rows: list[Row] = []
-    for k, source in enumerate(sources):
-        words = np.flatnonzero(holds[k])
+    for k, of_source in enumerate(documents.each_source()):
+        words = np.flatnonzero(index.n_word[k])
         if not words.size:
             continue
-        is_this = np.arange(len(sources)) == k
-        inside = leans_of(words, is_this, "document")
-        without = leans_of(words, ~is_this, clusters)
+        inside = leans(query, pairs, of_source, words=words)
+        without = leans(query, pairs, counted.within(counted.source != k), words=words)
         columns = {
-            "source": np.full(words.size, source, object),
-            **{name: getattr(inside, name) for name in ("n_word", *OF_PART)},
+            "source": np.full(words.size, index.sources[k], object),
+            "n_word": index.n_word[k, words],
+            **{name: getattr(inside, name) for name in OF_PART},
             "delta_without_nats": without.delta_nats,
             "delta_without_nats_low": without.delta_nats_low,
             "delta_without_nats_high": without.delta_nats_high,
         }
-        source_rows += word_rows(question, words, columns)
-    place = {word: k for k, word in enumerate(question.words)}
+        source_rows += word_rows(query, words, columns)
+    place = {word: k for k, word in enumerate(query.words)}
     source_rows.sort(key=lambda r: (place[r["word"]], -r["n_pair_f"] - r["n_pair_m"], r["source"]))
-    return {"word_evidence": word_rows(question, every, evidence), "word_source": source_rows}
+    return {"word_evidence": word_rows(query, every, evidence), "word_source": source_rows}
 
 
-def word_rows(question: Inquiry, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
+def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
     """One row per word (by index) from columns; NaN becomes ``None``."""
-    return as_rows({"word": np.array(question.words, object)[words]} | columns)
-
-
-def as_rows(columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """Rows from columns; NaN becomes ``None``."""
-    arrays = {name: pa.array(x, from_pandas=True) for name, x in columns.items()}
+    named = {"word": np.array(query.words, object)[words]} | columns
+    arrays = {name: pa.array(x, from_pandas=True) for name, x in named.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()
     return rows
 

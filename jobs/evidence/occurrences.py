@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.document_words import Documents, evidence_of
+from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.concordance import OccurrenceSample
 from plumbline.jobs.evidence.explanation import Sampling, snippet_rows, widest_clusters
-from plumbline.jobs.evidence.lean import Row
-from plumbline.jobs.evidence.phrases import of_phrase, parsed
-from plumbline.jobs.evidence.sightings import (
-    ALL_SOURCES,
-    UNNAMED,
-    DocumentTable,
-    Inquiry,
-    Ints,
-    document_marks,
-    joined,
-    meetings,
-    near_counts,
-    read_shards,
-    source_index,
-)
+from plumbline.jobs.evidence.index import Hashes, Ints, Occurrences, co_occurrences, read_index
+from plumbline.jobs.evidence.queries import Query, Row, of_phrase, parsed
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
+
+#: More sources than any corpus has, so that each has its row.
+ALL_SOURCES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -60,65 +48,42 @@ def occurrences(
         BadInput: its kept documents are damaged.
     """
     evidence = evidence_of(store, corpus)
-    text, near = parsed(store, evidence.corpus, query)
+    text, context = parsed(store, evidence.corpus, query)
     rule, window = evidence.options.rule, evidence.options.window
     vocabulary = store.read("word_count", corpus=corpus)["word"].combine_chunks()
-    base = Inquiry((), near or (text,), (), (), rule, window, vocabulary)
+    base = Query((), context or (text,), (), (), rule, window, vocabulary)
     question = of_phrase(base, corpus, text)
     sample = OccurrenceSample(question, sampling.n, sampling.seed)
 
-    def read(shard: int, _: int, documents: Documents) -> _BatchCounts:
-        met = meetings(question, joined(question, documents))
-        every = np.arange(met.at.size)
-        # Without NEAR each occurrence counts as near itself; the words after NEAR are one target.
-        where = (met.occurrence, met.target_at) if near else (every, met.at)
-        met = replace(met, occurrence=where[0], target=np.zeros_like(where[0]), target_at=where[1])
-        marks, n = document_marks(documents, question.keys), len(documents.row)
-        sample.offer(shard, met, marks)
-        return _BatchCounts(
-            np.full(n, shard),
-            documents.row,
-            documents.source.fill_null(UNNAMED),
-            np.diff(documents.offsets),
-            marks,
-            np.bincount(met.document, minlength=n),
-            np.bincount(met.document[np.unique(met.occurrence)], minlength=n),
-            near_counts(question, met, met.document, n)[:, 0] if near else np.zeros(n, np.int64),
+    def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
+        """Occurrences of each document, those in context, and co-occurrences with the context."""
+        every = np.arange(found.at.size)
+        # The words after NEAR are one target. Without them each occurrence is its own context.
+        occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
+        found = replace(
+            found, occurrence=occurrence, target=np.zeros_like(occurrence), target_at=at
         )
+        sample.offer(shard, found, hashes)
+        document, _, _, n = co_occurrences(question, found)
+        documents = found.document, found.document[np.unique(occurrence)]
+        sizes = [np.bincount(x, minlength=hashes.size) for x in documents]
+        n_pair = np.bincount(document, n, hashes.size) if context else np.zeros(hashes.size)
+        return np.stack([*sizes, n_pair.astype(np.int64)])
 
-    parts = read_shards(evidence, question, read, progress)
-    names, source = source_index([part.source for part in parts], ALL_SOURCES)
-    mark = np.concatenate([np.empty(0, np.uint64), *(part.mark for part in parts)])
-    shard, row, n_kept, n_word, n, n_pair = (
-        np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
-        for name in ("shard", "row", "n_kept", "n_word", "n", "n_pair")
-    )
+    index, counted = read_index(evidence, question, count, progress, most_sources=ALL_SOURCES)
+    n_word, n, n_pair = np.concatenate([np.empty((3, 0), np.int64), *counted], axis=1)
     clusters = widest_clusters(evidence)
-    cluster = source if clusters == "source" else np.arange(n.size)
+    cluster = index.source if clusters == "source" else np.arange(n.size)
     counts = {
         **{"corpus": corpus, "query": query, "n": int(n.sum()), "n_documents": int((n > 0).sum())},
         **{"clusters": clusters, "n_clusters": int(np.unique(cluster[n > 0]).size)},
-        **ratio("per_million", n, n_kept / 1e6, cluster),
-        **({"n_word": int(n_word.sum())} if near else {}),
-        **(ratio("share_near", n, n_word, cluster, is_share=True) if near else {}),
-        **({"n_pair": int(n_pair.sum())} if near else {}),
+        **ratio("per_million", n, index.n_kept / 1e6, cluster),
+        **({"n_word": int(n_word.sum())} if context else {}),
+        **(ratio("share_near", n, n_word, cluster, is_share=True) if context else {}),
+        **({"n_pair": int(n_pair.sum())} if context else {}),
     }
-    table = DocumentTable(shard, row, source, n_kept, n_kept[:, None], mark, names)
-    lines = snippet_rows(evidence, question, table, sample.occurrences(), sampling)
+    lines = snippet_rows(evidence, index, sample.occurrences(), sampling)
     return QueryResult(counts, [{"query": query, **line} for _, line in lines])
-
-
-class _BatchCounts(NamedTuple):
-    """Columns of ``DocumentTable``; for each document ``n_word``, ``n`` (near) and ``n_pair``."""
-
-    shard: Ints
-    row: Ints
-    source: pa.StringArray
-    n_kept: Ints
-    mark: NDArray[np.uint64]
-    n_word: Ints
-    n: Ints
-    n_pair: Ints
 
 
 def ratio(

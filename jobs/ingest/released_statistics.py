@@ -21,9 +21,9 @@ from plumbline.jobs.corpus_lookup import writes_corpus
 from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, beside, released_counts
 from plumbline.jobs.kernel.json_fallback import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.csv_rows import Record, records
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
-from plumbline.warehouse.text.csv_rows import Record, records
 from plumbline.warehouse.wordlists import WordList, load
 
 #: The contrast of the released deltas.

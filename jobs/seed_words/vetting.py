@@ -10,8 +10,8 @@ from typing import Any
 
 from plumbline.jobs.corpus_lookup import corpus_row, writes_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.csv_rows import records
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import records
 
 ACCEPTED, REJECTED = "accepted", "rejected"
 _VERDICTS = {"accept": ACCEPTED, "reject": REJECTED, ACCEPTED: ACCEPTED, REJECTED: REJECTED}

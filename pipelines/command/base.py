@@ -388,14 +388,12 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     stages = stages or Stages()
     if store is None or not command.records:
         return command.run(Context(store, "", stages))
-    from plumbline.warehouse.storage.compaction import clear_killed
     from plumbline.warehouse.storage.out_of_date import to_make_again
     from plumbline.warehouse.storage.run_records import recorded
 
     name, values = name_of(type(command)), values_of(command)
     before = store.snapshot().out_of_date
     done: Done | None = None
-    clear_killed(store, name)
     try:
         with recorded(store, name, values, joins=True) as run_id:
             done = command.run(Context(store, run_id, stages))

@@ -102,7 +102,7 @@ class BenchmarkImport(DataOption, Command):
                 failed.append(e)
         for one in failed[:-1]:  # the last is the error of the command
             is_repeated = one.args[2] == failed[-1].args[2]
-            say(f"error: {one.without_fix() if is_repeated else one}", err=True)
+            say(f"error: {PlumblineError(*one.args[:2]) if is_repeated else one}", err=True)
         first = shlex.quote(done[0].benchmark) if done else ""
         return Done(
             rows=[

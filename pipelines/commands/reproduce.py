@@ -22,8 +22,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
 
 #: Most rows that a terminal shows.

@@ -40,7 +40,7 @@ _Form = Literal["table", "csv", "json", "jsonl", "parquet"]
 class Sql(Command):
     """Ask the warehouse in SQL: one query, or a shell with all tables, views and examples.
 
-    Queries only read, unless --write lets them write files; they never use the network.
+    Queries only read the warehouse, unless --write lets them use other files; never the network.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
@@ -67,9 +67,9 @@ class Sql(Command):
     at: Annotated[
         str | None, Field(description="As of a version, the start of a run's id, or a time.")
     ] = None
-    write: Annotated[bool, Field(description="Let queries write files: COPY, EXPORT, ATTACH.")] = (
-        False
-    )
+    write: Annotated[
+        bool, Field(description="Let queries use other files: read_csv, COPY, ATTACH.")
+    ] = False
 
     def form(self) -> str:
         """The format of the result: ``format``, else the extension of ``out``, else a table."""
@@ -113,7 +113,7 @@ class Sql(Command):
     def _asked(self, store: OpenWarehouse, text: str | None) -> Done:
         """Answer the query, or open the shell, on the views that ``text`` names (None: all)."""
         connection, console = connect(store, text), Console(highlight=False)
-        lock(connection)
+        lock(connection, write=self.write)
         if self.query:
             names = {table.name for table in tables_of(self.query)}
             stale = {k: n for k, n in store.snapshot().out_of_date.items() if table_of(k) in names}
@@ -124,18 +124,18 @@ class Sql(Command):
         if self.form() != "table":
             return self._written(connection)
         if self.query:
-            answer(connection, console, self.query, write=self.write)
+            answer(connection, console, self.query)
             return Done()
         if isinstance(sys.stdin, TextIOWrapper):  # input that isn't UTF-8 fails one query only
             sys.stdin.reconfigure(errors="surrogateescape")
         remember_lines()
         complete_with_tab(connection)
-        shell(connection, console, write=self.write)
+        shell(connection, console)
         return Done()
 
     def _written(self, connection: duckdb.DuckDBPyConnection) -> Done:
         with one_line():
-            last = last_statement(connection, self.query, write=self.write)
+            last = last_statement(connection, self.query)
             n_rows = write_result(connection, last, self.form(), self.out, sys.stdout)
         if not n_rows:
             say_unfilled(connection, self.query)

@@ -36,8 +36,7 @@ from plumbline.warehouse.errors import (
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import opened, replacing
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class Why(ContrastOption, Command):
         }
         if self.top:
             wrote = ("word_evidence", "word_source", "word_snippet")
-            lines = tuple(self.surveyed(context.store, self.top))
+            lines = tuple(self.answer_top(context.store, self.top))
             return Done(said=lines, wrote=wrote, next="plumbline report", **of_run)
         word_answers = self.answers(context.store)
         lines, files = tuple(rendered(word_answers, self.format)), []
@@ -163,7 +162,7 @@ class Why(ContrastOption, Command):
             UsageProblem: there are none.
             BadInput: the file can't be read, or is not UTF-8.
         """
-        from plumbline.jobs.evidence.phrases import normalised
+        from plumbline.jobs.evidence.queries import normalised
 
         listed, file = list(self.words), self.words_from
         if file:
@@ -194,9 +193,9 @@ class Why(ContrastOption, Command):
         """
         from plumbline.jobs.association.word_summary import describe_word
         from plumbline.jobs.evidence.explanation import explain
-        from plumbline.jobs.evidence.phrases import NEAR
+        from plumbline.jobs.evidence.queries import NEAR
 
-        asked, how = self.asked(), (self.contrast, self._sampling(), self.clusters)
+        asked, options = self.asked(), (self.contrast, self._sampling(), self.clusters)
         lines: list[str] = []
         problems: list[PlumblineError] = []
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
@@ -216,8 +215,8 @@ class Why(ContrastOption, Command):
                 lines += [line for some in counts.values() for line in some]
                 continue
             try:
-                with progress(f"look through {name}", "shards") as update:
-                    tables = explain(store, name, list(counts), *how, update)
+                with progress(f"look through {name}", "steps") as update:
+                    tables = explain(store, name, list(counts), *options, update)
                 for table, some in tables.items():
                     rows[table] += some
             except UsageProblem as e:  # another corpus may have this contrast
@@ -227,23 +226,23 @@ class Why(ContrastOption, Command):
         shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
         return WordAnswers((*lines, *map(str, problems)), shown)
 
-    def surveyed(self, store: Store, top: int) -> Iterator[str]:
-        """Survey the most frequent words of corpora with kept documents; yields one line each.
+    def answer_top(self, store: Store, top: int) -> Iterator[str]:
+        """Explain the most frequent words of corpora; yields one line each.
 
         Raises:
-            UsageProblem: there is no corpus, or none has its documents; or what ``survey`` raises.
+            UsageProblem: no corpus has its documents; or as ``explain_top``.
         """
-        from plumbline.jobs.evidence.survey import survey
+        from plumbline.jobs.evidence.explanation import explain_top
 
         names = self.corpora(store)
-        how = self.contrast, self._sampling(), self.clusters, self.sentences_for
+        options = self.contrast, self._sampling(), self.clusters, self.sentences_for
         problems: list[PlumblineError] = []
         for name in names:
             if problem := _without_documents(store, name):
                 problems.append(problem)
                 continue
             with progress(f"look through {name}", "steps") as update:
-                done = survey(store, name, top, *how, update)
+                done = explain_top(store, name, top, *options, update)
             yield (
                 f"{name}: leans of {done.n_words:,} words and sentences with "
                 f"{done.n_with_sentences:,}; {done.n_known:,} words were answered before"

@@ -12,8 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from plumbline.pipelines.report.model import Figure
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import policy_hash, terminal
+from plumbline.warehouse.text.escape import as_csv, policy_hash, terminal
 
 
 def rendered(

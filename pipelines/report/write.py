@@ -29,7 +29,7 @@ from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.run_records import package_versions
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
 
 #: The list of a directory's files that a later report may remove.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.csv_rows import number, records
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import number, records
 
 Row = Mapping[str, Any]
 

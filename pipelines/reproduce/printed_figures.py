@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.text.csv_rows import Record, number, records
+from plumbline.warehouse.input.csv_rows import Record, number, records
 
 #: Number of pairs in the deviations of Tables 8-11: for every set the printed size of USE-5.
 SD_N_PAIRS = 4404

@@ -29,7 +29,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import as_csv
 
 #: Fewest common words of two pairs: with fewer, tau has no interval and a grey cell.
 _FEWEST_WORDS = 50

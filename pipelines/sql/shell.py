@@ -30,20 +30,17 @@ _HELP = (
 )
 
 
-def run_query(
-    connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False
-) -> tuple[list[str], list[Any]]:
+def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
     """Column names and rows of a query; ``([], [])`` for a statement without a result.
 
-    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line; unless ``write``,
-    also for a query that may write files.
+    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
 
     >>> import duckdb
     >>> run_query(duckdb.connect(), "SELECT 1 AS one")
     (['one'], [(1,)])
     """
     with one_line():
-        cursor = connection.execute(last_statement(connection, text, write=write))
+        cursor = connection.execute(last_statement(connection, text))
         if not cursor.description:
             return [], []
         return [column[0] for column in cursor.description], cursor.fetchall()
@@ -65,11 +62,7 @@ def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]
 
 
 def shell(
-    connection: duckdb.DuckDBPyConnection,
-    console: Console,
-    read: Callable[[str], str] = input,
-    *,
-    write: bool = False,
+    connection: duckdb.DuckDBPyConnection, console: Console, read: Callable[[str], str] = input
 ) -> None:
     """Read queries and dot commands until ``.quit`` or the end of the input.
 
@@ -91,7 +84,7 @@ def shell(
             typed += [line] if line.strip() else []
             if typed and (not line.strip() or line.rstrip().endswith(";")):
                 query, typed = "\n".join(typed), []
-                answer(connection, console, query, write=write)
+                answer(connection, console, query)
         except UsageProblem as e:
             console.print(Text(str(e), style="red"), soft_wrap=True)
         except KeyboardInterrupt:
@@ -99,15 +92,13 @@ def shell(
             console.print()
         except EOFError:
             if typed:
-                answer(connection, console, "\n".join(typed), write=write)
+                answer(connection, console, "\n".join(typed))
             return
 
 
-def answer(
-    connection: duckdb.DuckDBPyConnection, console: Console, text: str, *, write: bool
-) -> None:
+def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
     """Print the rows of a query; without rows, also print which commands fill its empty tables."""
-    names, rows = run_query(connection, text, write=write)
+    names, rows = run_query(connection, text)
     show(console, names, rows)
     if names and not rows:
         say_unfilled(connection, text)

@@ -6,14 +6,13 @@ Keys, region and token of a server come from its usual environment variables.
 from __future__ import annotations
 
 import codecs
-import errno
 import glob
 import hashlib
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -27,7 +26,6 @@ import pyarrow as pa
 from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import (
     BadInput,
-    Interrupted,
     MissingComponent,
     PlumblineError,
     UsageProblem,
@@ -48,6 +46,8 @@ _ENDPOINTS = (
     *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 )
+#: Errors of reading a file on a disk.
+_OF_FILES = (OSError, pa.ArrowInvalid, *DAMAGED)
 _CHECK = "check the address and the credentials in the environment"
 #: Retries of a request to a bucket or web server, with pauses that double up to 15 s.
 RETRIES: Any = {
@@ -113,9 +113,8 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
     Empty if a local path or a pattern matches nothing. An address without a file and a link whose
     target is missing have the metadata ``None``.
 
-    Raises ``Interrupted`` if a server can't be reached, ``BadInput`` if it refuses or links form a
-    circle, ``UsageProblem`` as :func:`located` and for a pattern on a web server,
-    ``MissingComponent`` without the package that reads the address.
+    Raises as :func:`reading` and :func:`located`, ``UsageProblem`` for a pattern on a web server,
+    and ``MissingComponent`` without the package that reads the address.
     """
     place = located(pattern)
     if not isinstance(place, Address):
@@ -127,11 +126,9 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
     if _scheme(place) in _WEB:
         fix = "name each file, or use its bucket's address"
         raise UsageProblem(pattern, "a web server doesn't list its files", fix)
-    files = _files(place)
-    try:
+    with reading(place):
+        files = _files(place)
         details = files.glob(str(place), detail=True)
-    except Exception as e:
-        raise _unreachable(place, e) from e
     info_of = {files.unstrip_protocol(name): info for name, info in details.items()}
     return [(Address(name), _description(info_of[name])) for name in sorted(info_of)]
 
@@ -142,21 +139,12 @@ def describe(path: Path) -> Description | None:
     >>> describe(Path("nowhere")) is None
     True
     """
-    if not isinstance(path, Address):
-        try:
+    with reading(path), suppress(FileNotFoundError):
+        if not isinstance(path, Address):
             return Description(path.stat().st_size, path.is_dir(), None)
-        except OSError as e:
-            if e.errno == errno.ELOOP:
-                problem, fix = "is not a regular file", "its link leads in a circle"
-                raise BadInput(f"shard {path}", problem, fix) from e
-            return None
-    try:
         # ``refresh`` because the client caches the hub's listings.
         return _description(_files(path).info(str(path), refresh=True))
-    except FileNotFoundError:
-        return None
-    except Exception as e:
-        raise _unreachable(path, e) from e
+    return None
 
 
 def _description(info: Mapping[str, Any]) -> Description:
@@ -174,42 +162,37 @@ def fingerprint(path: Path) -> str:
 
     A file on a disk is hashed by its bytes. A remote file is hashed by its address, its size, and
     the ETag, hash or time of change that the server reports; by its bytes if none is reported.
-    Raises ``BadInput`` for a file that can't be read, ``Interrupted`` if its server is down.
+    Raises as :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
         text = f"{path} {description.n_bytes} {description.mark}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
     digest = hashlib.sha256()
-    try:
-        with open_file(path) as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except OSError as e:
-        raise unreadable(path, e) from e
+    for block in _blocks(path):
+        digest.update(block)
     return digest.hexdigest()[:32]
 
 
-def open_file(path: Path) -> pa.NativeFile:
-    """Open a file for random access. Raises ``OSError``, as reads do, and ``MissingComponent``."""
+def _blocks(path: Path) -> Iterator[bytes]:
+    with reading(path), open_file(path) as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """Open a file for random access; to be used in a block of :func:`reading`."""
     if not isinstance(path, Address):
-        opened(path).close()  # opening a pipe would wait for its writer
-        return pa.OSFile(str(path))
-    try:
-        sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
-        return pa.PythonFile(_Remote(_files(path).open(str(path), "rb", **sizes)), mode="r")
-    except MissingComponent:
-        raise
-    except Exception as e:
-        raise OSError(_first_line(e)) from e
+        return opened(path)
+    sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
+    return io.BufferedReader(_files(path).open(str(path), "rb", **sizes))
 
 
 def fetched(directory: Path, patterns: Sequence[str]) -> Path:
     """Copy files of a remote directory to the user's cache, unless it has them already.
 
     Copies only files that match one of ``patterns``, and no subdirectories. Returns the copy, a
-    directory of the same name. Raises as :func:`find` and :func:`unreadable`, and ``BadInput`` if
-    no file matches.
+    directory of the same name. Raises as :func:`find`, and ``BadInput`` if no file matches.
     """
     import platformdirs  # missing in Spark's executors, which have only what counting needs
 
@@ -231,108 +214,71 @@ def fetched(directory: Path, patterns: Sequence[str]) -> Path:
         with TemporaryDirectory(dir=place.parent) as temporary:
             for number, path in enumerate(listed):
                 update(number, len(listed))
-                _copy(path, Path(temporary) / "all" / path.name)
+                with Path(temporary, path.name).open("wb") as copy:
+                    copy.writelines(_blocks(path))
             update(len(listed), len(listed))
-            with suppress(FileExistsError):  # another process has just made it
-                (Path(temporary) / "all").rename(place)
+            with suppress(OSError):  # another process has just made it
+                Path(temporary).rename(place)
     return place
-
-
-def _copy(path: Path, to: Path) -> None:
-    to.parent.mkdir(exist_ok=True)
-    try:
-        with open_file(path) as file, to.open("wb") as copy:
-            while block := file.read(_BLOCK):
-                copy.write(block)
-    except OSError as e:
-        if e.errno is not None:  # an error of this machine's disk
-            raise
-        raise unreadable(path, e) from e
 
 
 class ByteStream(io.RawIOBase):
     """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
 
-    The first bytes tell how a file is compressed, not its name. Opening and reading raise the error
-    of :func:`unreadable` for an unreadable file, for a truncated or damaged compressed one, and for
-    one that its name calls compressed and that isn't. A truncated file without compression isn't
-    recognised.
+    The first bytes tell how a file is compressed, not its name. Opening and reading raise as
+    :func:`reading`, also for a compressed file that is truncated or damaged, and for one that its
+    name calls compressed and that isn't. A truncated file without compression isn't recognised.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
+        with reading(path):
             self._raw = open_file(path)
-            first = self._raw.read(4)
-            self._raw.seek(0)
+            first = self._raw.peek(4)[:4]
             codec = codec_of(first) or CODECS.get(path.suffix)
             if codec and not first:
                 raise OSError(f"an empty file is not a {codec} stream")
             self._file = decompressed(self._raw, codec) if codec else self._raw
-            start = self._file.read(3)
-            while 0 < len(start) < 3 and (more := self._file.read(3 - len(start))):
-                start += more
-            self._start = start.removeprefix(codecs.BOM_UTF8)
-        except (OSError, *DAMAGED) as e:
-            raise unreadable(path, e) from e
+            if self._file.peek(3).startswith(codecs.BOM_UTF8):
+                self._file.read(3)
 
     def readable(self) -> bool:
         """True."""
         return True
 
-    def readinto(self, buffer: object) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        start, self._start = self._start[: len(view)], self._start[len(view) :]
-        view[: len(start)] = start
-        try:
-            rest = view[len(start) :]
-            return len(start) + (int(self._file.readinto(rest)) if len(rest) else 0)
-        except (OSError, *DAMAGED) as e:
-            raise unreadable(self._path, e) from e
+        with reading(self._path):
+            return self._file.readinto(buffer)
 
     def __exit__(self, *_: object) -> None:
         self._raw.close()
 
 
-def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
-    """The error for a file that can't be read to its end; ``Interrupted`` if its server is down."""
-    line, fix = _first_line(error), "fetch or make it again"
-    if "Range request not supported" in line:
-        fix = "the server must answer requests for a part of a file; download it, count the copy"
-    elif isinstance(path, Address):
-        fix = _CHECK
-    return failure(error, f"shard {path.name}", line, fix)
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn an error in the block, which only reads a file or asks its server, into one line.
 
-
-class _Remote(io.RawIOBase):
-    """A remote file; each error in reading becomes an ``OSError`` with a one-line message."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return int(self._file.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def read(self, size: int | None = -1) -> bytes:
-        try:
-            return bytes(self._file.read(-1 if size is None else size))
-        except Exception as e:
-            raise OSError(_first_line(e)) from e
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
+    It is ``Interrupted`` if the server is down, else ``BadInput``. At an address every error counts
+    as one of reading, since each client has errors of its own.
+    """
+    try:
+        yield
+    except (PlumblineError, MemoryError):
+        raise
+    except Exception as e:
+        if not isinstance(path, Address) and not isinstance(e, _OF_FILES):
+            raise
+        line = (hidden(str(e)).strip() or type(e).__name__).splitlines()[0]
+        line = re.sub(r"\?\S+", "", line)[:300]  # queries of addresses may hold keys
+        problem, fix = f"can't be read: {line}", "fetch or make it again"
+        if isinstance(e, FileNotFoundError):
+            problem, fix = "no such file", "check the path"
+        if isinstance(path, Address):
+            fix = _CHECK
+        if "Range request not supported" in line:
+            fix = "the server must answer requests for parts of a file; download it, count the copy"
+        raise failure(e, str(path), problem, fix) from e
 
 
 def _scheme(address: Path) -> str:
@@ -389,15 +335,3 @@ def is_plain(scheme: str) -> bool:
             fix = "begin it with https:// or http://"
             raise UsageProblem(f"{name}={address}", "is not an address", fix)
     return scheme == "http" or any(a.startswith("http://") for a in addresses.values())
-
-
-def _unreachable(path: Path, error: Exception) -> Exception:
-    if isinstance(error, PlumblineError):
-        return error
-    return failure(error, f"shard {path}", _first_line(error), _CHECK)
-
-
-def _first_line(error: Exception) -> str:
-    """The first line of an error's message, without queries of addresses, which may hold keys."""
-    line = (hidden(str(error)).strip() or type(error).__name__).splitlines()[0]
-    return re.sub(r"\?\S+", "", line)[:300]

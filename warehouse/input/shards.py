@@ -23,7 +23,7 @@ from plumbline.warehouse.input.remote_files import (
     Description,
     find,
     open_file,
-    unreadable,
+    reading,
 )
 from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
@@ -92,11 +92,8 @@ def is_parquet(path: Path) -> bool:
     """
     if path.suffix == ".parquet":
         return True
-    try:
-        with open_file(path) as file:
-            return bool(file.read(4) == b"PAR1")
-    except OSError as e:
-        raise unreadable(path, e) from e
+    with reading(path), open_file(path) as file:
+        return file.read(4) == b"PAR1"
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
@@ -105,28 +102,25 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
     Texts are large strings, however the file stores them. Raises ``BadInput`` for a damaged file,
     and for one without such a column.
     """
-    try:
-        with open_file(path) as raw, pq.ParquetFile(raw) as file:
-            schema = file.schema_arrow
-            members = [field] if field in schema.names else field.split(".")
-            data_type: pa.DataType = pa.struct(list(schema))
-            for member in members:
-                is_struct = pa.types.is_struct(data_type)
-                index = data_type.get_field_index(member) if is_struct else -1
-                if index < 0:
-                    fix = f"it has {', '.join(schema.names)}: name one with --text-field"
-                    raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
-                data_type = data_type.field(index).type
-            for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):
-                values = batch.column(0)
-                for member in members[1:]:
-                    values = pc.struct_field(values, member)
-                if pa.types.is_dictionary(values.type):
-                    values = values.dictionary_decode()
-                is_text = pa.types.is_string(values.type) or pa.types.is_string_view(values.type)
-                yield values.cast(pa.large_string()) if is_text else values
-    except (OSError, pa.ArrowInvalid) as e:
-        raise unreadable(path, e) from e
+    with reading(path), open_file(path) as raw, pq.ParquetFile(raw) as file:
+        schema = file.schema_arrow
+        members = [field] if field in schema.names else field.split(".")
+        data_type: pa.DataType = pa.struct(list(schema))
+        for member in members:
+            is_struct = pa.types.is_struct(data_type)
+            index = data_type.get_field_index(member) if is_struct else -1
+            if index < 0:
+                fix = f"it has {', '.join(schema.names)}: name one with --text-field"
+                raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
+            data_type = data_type.field(index).type
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):
+            values = batch.column(0)
+            for member in members[1:]:
+                values = pc.struct_field(values, member)
+            if pa.types.is_dictionary(values.type):
+                values = values.dictionary_decode()
+            is_text = pa.types.is_string(values.type) or pa.types.is_string_view(values.type)
+            yield values.cast(pa.large_string()) if is_text else values
 
 
 def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:

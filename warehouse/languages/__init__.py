@@ -99,13 +99,6 @@ class _LanguageFile:
     stop_words: _StopWords = field(default_factory=_StopWords)
     pairs: PairTemplates | None = None
 
-    def rules(self) -> TokenRules:
-        return TokenRules(
-            self.spacy,
-            tuple(sorted(self.stop_words.kept)),
-            tuple(sorted(self.stop_words.added)),
-        )
-
 
 @dataclass(frozen=True)
 class Language:
@@ -178,8 +171,10 @@ def parse(name: str, text: str, what: str = "") -> Language:
     if isinstance(listed := content.get("lists"), dict):
         content["lists"] = {key: wordlists.neutral(table) for key, table in listed.items()}
     file = toml_file.checked(_LanguageFile, content, what)
+    words = (tuple(sorted(x)) for x in (file.stop_words.kept, file.stop_words.added))
+    rules = TokenRules(file.spacy, *words)
     lists = tuple(list_file.named(key) for key, list_file in file.lists.items())
-    return Language(name, file.description, file.note, file.rules(), lists, text, file.pairs)
+    return Language(name, file.description, file.note, rules, lists, text, file.pairs)
 
 
 @dataclass(frozen=True)

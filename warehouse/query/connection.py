@@ -6,7 +6,7 @@ import os
 import re
 import resource
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words of queries that list tables, views or columns: these need all views.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
-_READ = re.compile(r'\b(?:from|join)\s+"?(?:main\.)?(\w+)')
-_COMMENT = re.compile(r"--.*")
+_WORD = re.compile(r"\w+")
+#: The name after FROM or JOIN, outside comments.
+_READ = re.compile(r'--.*|\b(?:from|join)\s+"?(?:main\.)?(\w+)')
+#: Settings by which DuckDB finds, fetches and loads no extension.
+_NO_EXTENSIONS: dict[str, Any] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "extension_directory": os.devnull,
+}
 _RUNS = "$tables_with_a_run_id"
 #: All views and tables -> the bytes of a DuckDB file in which this process made the views.
 _BOUND: dict[object, bytes] = {}
@@ -57,9 +64,7 @@ def connect(
     """
     store = opened(source)
     snapshot = store.snapshot()
-    connection = duckdb.connect(
-        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    )
+    connection = duckdb.connect(config=_NO_EXTENSIONS)
     connection.execute("SET TimeZone = 'UTC'")
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
@@ -68,9 +73,11 @@ def connect(
     n_views = len(own_views()) + len(package_views().added)
     if len(views) < n_views or not _made_all(connection, views, tables):
         _make_views(connection, views, tables)
+    allowed: list[str] = []
     for table in tables:
         files = snapshot.files(table.name)
         paths = [store.path(file) for file in files]
+        allowed += map(str, paths)
         try:
             connection.execute(_view(table, files, list(map(str, paths))))
         except duckdb.Error:
@@ -79,6 +86,7 @@ def connect(
                     connection.execute(_view(table, [file], [str(path)]))
             with reading(store.place, store.root / table.name):
                 raise
+    connection.execute(f"SET allowed_paths = [{', '.join(map(sql_text, allowed))}]")
     return connection
 
 
@@ -89,30 +97,20 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
     return OpenWarehouse.open(source, create=False)
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
-
-
-def _read(text: str) -> set[str]:
-    return set(_READ.findall(_COMMENT.sub("", text).lower()))
-
-
-def _needed(
-    text: str | None, words: Callable[[str], set[str]] = _words
-) -> tuple[list[str], list[Table]]:
+def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str], list[Table]]:
     """Texts of the views that a query uses, and the tables that it needs; all for ``None``.
 
     Raises ``UsageProblem`` for a package's table that has the name of a view of Plumbline.
-    ``words`` finds the possible names of tables and views in a text: by default, all words.
+    ``name`` matches what may be the name of a table or view in a text: by default, any word.
     """
     views: list[str] = []
-    names = None if text is None or _LISTS.search(text) else words(text)
+    names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
     for view in _views(names):  # a view uses only earlier views
         if names is None or names.intersection(_CREATED.findall(view)):
             views.append(_with_tables(view))
             if names:
-                names |= words(views[-1])
-    tables = [TABLES[name] for name in TABLES if names is None or name in names]
+                names |= set(name.findall(views[-1].lower()))
+    tables = [TABLES[key] for key in TABLES if names is None or key in names]
     for table in tables:
         if table.name not in TABLES.data and table.name in package_views().made:
             what = f"table {table.name!r} of {package_of(table.name)}"
@@ -152,7 +150,7 @@ def tables_of(text: str) -> list[Table]:
     >>> [table.name for table in tables_of("SELECT word FROM word_bound")]
     ['word_bound']
     """
-    return _needed(text, _read)[1]
+    return _needed(text, _READ)[1]
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from functools import partial
@@ -17,6 +16,9 @@ from plumbline.warehouse.storage.run_records import recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
+_REJECTS = """
+SELECT reason, count(*) AS n FROM reject WHERE run_id = $run GROUP BY ALL ORDER BY n DESC, reason
+"""
 
 
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
@@ -97,18 +99,14 @@ def details(store: Store, prefix: str) -> Row:
     """
     row = find(store, prefix)
     options = json.loads(row["config"])
-    rejects = Counter(
-        reject["reason"]
-        for reject in store.read("reject").to_pylist()
-        if reject["run_id"] == row["run_id"]
-    )
+    rejects = rows_of(store.root, _REJECTS, {"run": row["run_id"]})
     shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
     return shown | {
         "options": options,
         "versions": recorded_versions(row),
         "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
         "written": written(store, row["run_id"]),
-        "rejects": dict(sorted(rejects.items(), key=lambda item: (-item[1], item[0]))),
+        "rejects": {reject["reason"]: reject["n"] for reject in rejects},
     }
 
 

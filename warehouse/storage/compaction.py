@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -20,8 +19,8 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.listing import File
 from plumbline.warehouse.storage.log import Draft, Snapshot
-from plumbline.warehouse.storage.place import STAGING, Disk, Place, command
-from plumbline.warehouse.storage.run_records import may_be_running, others_running, publish
+from plumbline.warehouse.storage.place import STAGING, Place, command
+from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
@@ -30,9 +29,6 @@ SMALL_BYTES = 16 << 20
 KEEP_DAYS = 7.0
 #: More days than the age of any warehouse: every version is kept.
 ALL_DAYS = 1e6
-#: Number of newest files of ``run`` that are searched for killed runs, in 1 ms each.
-_NEWEST_RUNS = 50
-_UNNAMED = "a file that no version to keep names"
 #: Kind of unfinished work -> its table, and the columns whose values name its directories.
 _PUBLISHED_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
@@ -103,30 +99,6 @@ def _drop_old(draft: Draft, keep_days: float) -> None:
         draft.oldest = version
         if now - log.snapshot(base.place, version).time <= timedelta(days=keep_days):
             return
-
-
-def clear_killed(store: Store, command: str) -> None:
-    """Mark killed runs of a command as interrupted, and remove the files that no version names.
-
-    Does nothing in a damaged warehouse, while another process may be writing, or if that can't be
-    known (in a bucket, or on a disk without locks): use ``compact`` then.
-    """
-    with suppress(BadInput):
-        files = (
-            store.snapshot().files("run")[-_NEWEST_RUNS:] if isinstance(store.place, Disk) else []
-        )
-        rows = [row for file in files for row in store.rows_of("run", file).to_pylist()]
-        unended = [r for r in rows if r["command"] == command and r["status"] == "running"]
-        killed = [row for row in unended if not may_be_running(row)]
-        if not killed or others_running(store) or not store.place.is_quiet():
-            return
-        with disk_problems(store.root):
-            for leftover in leftovers(store, ALL_DAYS):
-                if leftover.why == _UNNAMED:
-                    _remove(store, leftover.path)
-        for row in killed:
-            error = str(row["error"]).replace("no end yet", "killed")
-            publish(store, row | {"status": "interrupted", "error": error})
 
 
 def _merges(store: Store, run_id: str) -> Iterator[Merge]:
@@ -202,7 +174,7 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
         removable += [
             Leftover(_named(store, p), "a file or partition that was not finished") for p in staged
         ]
-        removable += [Leftover(n, _UNNAMED) for n in gone]
+        removable += [Leftover(n, "a file that no version to keep names") for n in gone]
     return sorted(removable, key=lambda leftover: leftover.path)
 
 

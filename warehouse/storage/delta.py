@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.place import Place, stable, staging
+from plumbline.warehouse.storage.place import Place, staging
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.listing import File, Listing
@@ -90,9 +90,9 @@ def problem(place: Place, table: str, listing: Listing) -> tuple[str, str] | Non
     name, listed = checkpoint, _Files()
     try:
         if checkpoint:
-            listed = stable(place, f"{directory}/{checkpoint}", _of_checkpoint)
+            listed = _of_checkpoint(place.read(f"{directory}/{checkpoint}"))
         for name in entries:
-            actions = stable(place, f"{directory}/{name}", _actions)
+            actions = _actions(place.read(f"{directory}/{name}"))
             if int(name[:20]) >= begin:
                 _apply(actions, listed)
     except FileNotFoundError:  # compacted meanwhile

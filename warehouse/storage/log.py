@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta
 from plumbline.warehouse.storage.listing import File, Listing
-from plumbline.warehouse.storage.place import Place, stable
+from plumbline.warehouse.storage.place import Place
 
 COMMITS = "_log/commits"
 #: Advice for a missing or damaged file of the log or of a table.
@@ -149,7 +149,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
 def _read(place: Place, version: int) -> Snapshot:
     name = commit_name(version)
     try:
-        return stable(place, name, partial(_parsed, place, version))
+        return _parsed(place, version, place.read(name))
     except FileNotFoundError:
         raise
     except OSError as e:

@@ -16,13 +16,13 @@ import shutil
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import content, refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
@@ -254,26 +254,3 @@ def verify(path: Path, n_bytes: int, sha256: str) -> None:
         raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
     if sha256_of(path) != sha256:
         raise Damaged("its hash differs from the published one")
-
-
-_Made = TypeVar("_Made")
-
-
-def stable(place: Place, name: str, make: Callable[[bytes], _Made]) -> _Made:
-    """Apply ``make`` to the content of a small file; if it fails, read the file once more.
-
-    Raises what ``make`` raises if both reads agree. Raises ``Interrupted`` if they differ and
-    ``make`` fails again: a server or proxy sends different bytes each time.
-    """
-    first = place.read(name)
-    try:
-        return make(first)
-    except Exception:
-        again = place.read(name)
-        try:
-            return make(again)
-        except Exception as e:
-            if again == first:
-                raise
-            problem = f"{name} differs each time it is read"
-            raise Interrupted(f"warehouse {place}", problem, "run the same command again") from e

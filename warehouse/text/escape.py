@@ -5,11 +5,14 @@ Code that shows text to a person escapes it here; files for machines hold it unc
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
 import sys
 import unicodedata
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 
 #: The characters that ``str.isspace`` accepts, to be put in a character class.
 _BLANK = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -71,6 +74,23 @@ def csv_cell(value: object) -> object:
     if isinstance(value, str) and _is_formula(value) and not _is_number(value):
         return f"'{value}"
     return value
+
+
+def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows.
+
+    >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
+    word,n
+    '=tea,0.5
+    "a,b",
+    """
+    if not rows:
+        return ""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(csv_cell, rows[0]))
+    writer.writerows(map(csv_cell, row.values()) for row in rows)
+    return out.getvalue()
 
 
 def sql_text(text: str) -> str:

@@ -43,65 +43,52 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
     """
-    step = _Step(what, unit)
-    ended = threading.Event()
+    step, ended = _Step(terminal(what), unit), threading.Event()
     ticker = threading.Thread(target=_tick, args=(step, ended), daemon=True)
     _open.append(step)
-    if not step.on_terminal:
-        ticker.start()
+    ticker.start()
     try:
         yield step.update
     finally:
         ended.set()
-        if not step.on_terminal:
-            ticker.join()
+        ticker.join()
         _open.remove(step)
         step.close()
 
 
 class _Step:
     def __init__(self, what: str, unit: str) -> None:
-        self.what, self.unit = terminal(what), unit
-        self.start = self._first_at = _clock()
-        self.n_done = self.n_all = 0
-        self._note = ""
+        self.what, self.unit, self.start = what, unit, _clock()
         self.on_terminal = sys.stderr.isatty() or _in_notebook()
-        self._rate: float | None = None
-        self._n_before: int | None = None
-        self._inner_printed = False
+        self.n_done = self.n_all = 0
+        self._note, self._rate, self._inner_printed = "", 0.0, False
+        self._first: tuple[int, float] | None = None  # number done and time of the first update
         self._bar: tuple[Progress, TaskID] | None = None
 
     def update(self, n_done: int, n_all: int, rate: float | None = None, /, note: str = "") -> None:
         now = _clock()
-        if self._n_before is None:
-            self._n_before, self._first_at = n_done, now
-        n_new, seconds = n_done - self._n_before, now - self._first_at
-        self._rate = rate or (n_new / seconds if n_new > 0 and seconds > 0 else None)
+        self._first = self._first or (n_done, now)
+        n_new, seconds = n_done - self._first[0], now - self._first[1]
+        self._rate = rate or (n_new / seconds if n_new > 0 and seconds > 0 else 0.0)
         self.n_done, self.n_all, self._note = n_done, n_all, terminal(note)
         if self.on_terminal and n_all:
-            self._draw()
-
-    def _draw(self) -> None:
-        """Show the bar; the first call imports rich."""
-        if self._bar is None:
-            bar = _new_bar()
-            self._bar = bar, bar.add_task(self.what, total=self.n_all, unit=self.unit, details="")
-            bar.start()
-        bar, task = self._bar
-        bar.update(task, completed=self.n_done, total=self.n_all, details=self._details())
+            if self._bar is None:
+                bar = _new_bar()
+                self._bar = bar, bar.add_task(self.what, total=n_all, unit=self.unit, details="")
+                bar.start()
+            bar, task = self._bar
+            bar.update(task, completed=n_done, total=n_all, details=self._details())
 
     def _details(self) -> str:
         rate = f"{self._rate:,.1f} {self.unit}/s" if self._rate and self.unit else ""
-        return ", ".join(part for part in (rate, self._note) if part)
+        return ", ".join(filter(None, (rate, self._note)))
 
     def line(self) -> str:
         counted = f"{self.n_done:,} of {self.n_all:,} {self.unit}".rstrip() if self.n_all else ""
-        seconds = f"{_clock() - self.start:,.0f} s"
-        left = ""
+        parts = [counted, self._details(), f"{_clock() - self.start:,.0f} s"]
         if self._rate and self.n_done < self.n_all:
-            left = f"about {(self.n_all - self.n_done) / self._rate:,.0f} s left"
-        parts = (counted, self._details(), seconds, left)
-        return f"{self.what}: " + ", ".join(part for part in parts if part)
+            parts.append(f"about {(self.n_all - self.n_done) / self._rate:,.0f} s left")
+        return f"{self.what}: {', '.join(filter(None, parts))}"
 
     def close(self) -> None:
         """Clear the bar; print a last line.
@@ -127,9 +114,9 @@ def _in_notebook() -> bool:
 
 
 def _tick(step: _Step, ended: threading.Event) -> None:
-    """Print a line every 30 s until the step ends, except while a step inside it is open."""
+    """Print a line every 30 s until the step ends, except on a terminal and for an outer step."""
     while not ended.wait(EVERY_S):
-        if _open[-1] is step:
+        if _open[-1] is step and not step.on_terminal:
             say(step.line(), err=True)
 
 

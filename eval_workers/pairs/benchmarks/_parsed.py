@@ -15,8 +15,8 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     template_problem,
 )
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.csv_rows import Record, records
 from plumbline.warehouse.rejects import rejected
-from plumbline.warehouse.text.csv_rows import Record, records
 
 Row = dict[str, object]
 

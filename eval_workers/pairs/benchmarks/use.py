@@ -12,7 +12,7 @@ from pathlib import Path
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.text.csv_rows import truth
+from plumbline.warehouse.input.csv_rows import truth
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"

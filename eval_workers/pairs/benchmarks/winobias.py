@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.text.csv_rows import read_text
+from plumbline.warehouse.input.csv_rows import read_text
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"

@@ -10,9 +10,9 @@ from typing import Any
 
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.csv_rows import Record, records
 from plumbline.warehouse.rejects import printable, rejected
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import Record, records
 
 Row = dict[str, Any]
 

@@ -13,8 +13,8 @@ from plumbline.eval_workers.pairs.released.released_files import (
     require_benchmarks,
 )
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.csv_rows import Record, truth
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import Record, truth
 
 _MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"
 _COLUMNS = ("template", _MAX_PMI)

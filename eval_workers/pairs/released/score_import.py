@@ -26,8 +26,8 @@ from plumbline.eval_workers.pairs.released.released_files import (
 )
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.csv_rows import Record
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import Record
 
 _LOGPROBS = ("F_logprob", "M_logprob")
 _N_TOKENS = ("F_num_tokens", "M_num_tokens")

@@ -12,8 +12,7 @@ from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_ro
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.escape import as_csv, terminal
 
 FORMATS = ("latex", "markdown", "csv")
 #: Most characters of a table's name. People type it, so a longer one is cut between words.

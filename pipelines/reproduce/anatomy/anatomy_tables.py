@@ -12,7 +12,7 @@ import numpy as np
 from plumbline.eval_workers.scoring.statistics.components import AVERAGE, SHARED, Share
 from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import BenchmarkAnatomy
 from plumbline.warehouse.finding import verdict
-from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import as_csv
 
 _COLORS = ("#0072b2", "#56b4e9", "#e69f00")
 

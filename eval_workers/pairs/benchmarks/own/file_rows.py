@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.remote_files import ByteStream, describe, find, open_file, unreadable
-from plumbline.warehouse.paths import Address
-from plumbline.warehouse.text.csv_rows import LARGEST, decoded, delimiter_of, records_of
+from plumbline.warehouse.input.csv_rows import delimiter_of, read_text, records_of
+from plumbline.warehouse.input.remote_files import find, open_file, reading
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
@@ -96,7 +92,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
     """
     kind = _kind(path)
     if kind in _DELIMITERS:
-        content = _text(path)
+        content = read_text(path)
         delimiter = _DELIMITERS[kind] or delimiter_of(content)
         for record in records_of(content, str(path), (), delimiter):
             problem = _open_quote(record.fields, delimiter) or record.problem
@@ -158,24 +154,8 @@ def _kind(path: Path) -> str:
     return suffixes[-1] if suffixes and suffixes[-1] in KINDS else ""
 
 
-def _text(path: Path) -> str:
-    """A file's text, decompressed, see ``decoded``."""
-    if not isinstance(path, Address) and (about := describe(path)) and about.is_directory:
-        raise BadInput(str(path), "is a directory")
-    try:
-        with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
-            data = reader.read(LARGEST + 1)
-            if data[:2] == b"\x1f\x8b":
-                data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
-    except (OSError, EOFError, zlib.error, pa.ArrowInvalid) as e:
-        raise unreadable(path, e) from e
-    if len(data) > LARGEST:
-        raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
-    return decoded(data, str(path))
-
-
 def _json_lines(path: Path) -> Iterator[SourceRow]:
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -193,7 +173,7 @@ def _json_row(path: Path, number: int, row: Any) -> SourceRow:
 
 def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
     try:
-        content = json.loads(_text(path))
+        content = json.loads(read_text(path))
     except (ValueError, RecursionError) as e:
         fix = "JSON lines are read from .jsonl"
         raise BadInput(str(path), f"is not JSON: {e}", fix) from e
@@ -208,13 +188,10 @@ def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
 def _arrow(path: Path, kind: str) -> Iterator[SourceRow]:
     """The rows of Parquet, or of an Arrow stream, which ``datasets.save_to_disk`` writes."""
     number = 0
-    try:
-        with open_file(path) as raw:
-            is_parquet = kind == ".parquet"
-            file = pq.ParquetFile(raw) if is_parquet else pa.ipc.open_stream(raw)
-            for batch in file.iter_batches(_BATCH_ROWS) if is_parquet else file:
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield SourceRow(path.name, number, fields)
-    except (OSError, pa.ArrowInvalid) as e:
-        raise unreadable(path, e) from e
+    with reading(path), open_file(path) as raw:
+        is_parquet = kind == ".parquet"
+        file = pq.ParquetFile(raw) if is_parquet else pa.ipc.open_stream(raw)
+        for batch in file.iter_batches(_BATCH_ROWS) if is_parquet else file:
+            for fields in batch.to_pylist():
+                number += 1
+                yield SourceRow(path.name, number, fields)

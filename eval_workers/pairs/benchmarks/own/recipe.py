@@ -47,7 +47,7 @@ from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.remote_files import open_file
+from plumbline.warehouse.input.remote_files import open_file, reading
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Text, Texts, one_of, toml_table
@@ -210,7 +210,7 @@ def facts_in(source: Path) -> dict[str, str]:
     path, *others = files_of(source)
     if others or path.suffix != ".parquet":
         return {}
-    with open_file(path) as raw, pq.ParquetFile(raw) as file:
+    with reading(path), open_file(path) as raw, pq.ParquetFile(raw) as file:
         text = (file.schema_arrow.metadata or {}).get(IN_PARQUET, b"{}")
     where = f"{path}, plumbline_facts"
     try:

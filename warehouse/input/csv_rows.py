@@ -1,26 +1,23 @@
-"""CSV: rows of released tables, and CSV text for spreadsheets."""
+"""Rows of CSV files, and the text of any file."""
 
 from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import math
 import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.paths import opened
-from plumbline.warehouse.text.escape import csv_cell
+from plumbline.warehouse.input.remote_files import ByteStream
 
 Number = TypeVar("Number", int, float)
 
-#: Most bytes of a decompressed table; released ones have some megabytes.
+#: Most bytes of a decompressed file.
 LARGEST = 1 << 30
 
 
@@ -146,23 +143,14 @@ def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file, plain or gzipped, see ``decoded``.
+    """Text of a file, on a disk or at an address, plain or compressed, see ``decoded``.
 
-    Raises ``BadInput`` for a file that doesn't exist, can't be read to its end, or has more than
-    ``LARGEST`` bytes when decompressed.
+    Raises as ``reading``, and ``BadInput`` for more than ``LARGEST`` bytes when decompressed.
     """
-    try:
-        with opened(path) as raw:
-            is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
-            file = gzip.GzipFile(fileobj=raw) if is_gzip else raw
-            data = file.read(LARGEST + 1)
-    except FileNotFoundError as e:
-        raise BadInput(str(path), "no such file", "check the path") from e
-    except (OSError, EOFError, zlib.error) as e:
-        raise BadInput(str(path), f"can't be read to its end: {e}", "download it again") from e
+    with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
+        data = reader.read(LARGEST + 1)
     if len(data) > LARGEST:
-        problem = f"holds more than {LARGEST:,} bytes, which no released table does"
-        raise BadInput(str(path), problem, "check where it comes from")
+        raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
     return decoded(data, str(path))
 
 
@@ -181,23 +169,6 @@ def decoded(data: bytes, what: str) -> str:
     except UnicodeDecodeError as e:
         problem = f"has the byte order mark of UTF-16 but is not: {e}"
         raise BadInput(what, problem, "save it as UTF-8") from e
-
-
-def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows.
-
-    >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
-    word,n
-    '=tea,0.5
-    "a,b",
-    """
-    if not rows:
-        return ""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(csv_cell, rows[0]))
-    writer.writerows(map(csv_cell, row.values()) for row in rows)
-    return out.getvalue()
 
 
 def truth(value: str) -> bool | None:

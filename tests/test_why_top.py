@@ -1,0 +1,228 @@
+"""`plumbline why` for one word, a list and `--top`: the same rows, by brute force; asked once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from plumbline.jobs.association.associations import associate
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.evidence import explanation
+from plumbline.jobs.evidence.explanation import (
+    CLUSTERS,
+    Sampling,
+    TopAnswers,
+    explain,
+    explain_top,
+)
+from plumbline.jobs.evidence.lean import lean_tables
+from plumbline.jobs.evidence.queries import Row
+from plumbline.pipelines.command.main import main
+from plumbline.warehouse.finding import LEAST_CLUSTERS
+from plumbline.warehouse.schema.evidence_tables import ANSWERS
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
+from tests.kept_words import indexed, made, question
+from tests.oracle_counts import OracleCounts, _positions
+
+#: What answers of single words and of many have in common.
+SHARED = ("word_evidence", "word_source", "word_snippet")
+
+
+def texts(rng: np.random.Generator) -> list[str]:
+    """Documents with words on one side only, near none, and copies, one of them more than often."""
+    names = ["she", "he", "he", "tea", "rum", "nurse", "the"] + [f"w{k}" for k in range(12)]
+    made = [" ".join(rng.choice(names, rng.integers(1, 50))) for _ in range(70)]
+    return [*made, *made[:5], *made[:1] * 12, "girl she girl", "lonely on its own"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Corpus c: three shards, four sources, of which one is no name."""
+    rng, store = np.random.default_rng(3), Store.open(tmp_path / "w")
+    sources = ["a", "b", None, "c"]
+    records = [
+        {"text": text} | ({"meta": {"pile_set_name": s}} if (s := sources[k % 4]) else {})
+        for k, text in enumerate(texts(rng))
+    ]
+    paths = [tmp_path / f"{k}.jsonl" for k in range(3)]
+    for k, path in enumerate(paths):
+        path.write_text("".join(json.dumps(record) + "\n" for record in records[k::3]))
+    count_corpus(store, CountRequest("c", tuple(paths)))
+    associate(store, "c")
+    return store
+
+
+def rows(store: Store, table: str) -> dict[tuple[object, ...], Row]:
+    """By word and place; without the run."""
+    found = store.read(table, corpus="c").to_pylist()
+    key = ("word", "source", "side", "place", "counted", "collocate")
+    return {tuple(r.get(k) for k in key): {**r, "run_id": ""} for r in found}
+
+
+def assert_same(some: dict[str, Any], others: dict[str, Any]) -> None:
+    for table in some:
+        assert some[table].keys() == others[table].keys() and others[table]
+        for key, row in others[table].items():
+            for name, value in row.items():
+                same = pytest.approx(value, 1e-9, 1e-12) if isinstance(value, float) else value
+                assert some[table][key][name] == same, (table, key, name)
+
+
+@pytest.mark.parametrize("clusters", ["document", "source"])
+@pytest.mark.parametrize("sampling", [Sampling(3, 7), Sampling(2, 0, ("he",))])
+def test_the_rows_are_those_of_single_words(
+    clusters: str, sampling: Sampling, store: Store
+) -> None:
+    n_word = {r["word"]: r["n_word"] for r in store.read("word_count", corpus="c").to_pylist()}
+    assert {"she", "he", "girl", "lonely", "tea"} < set(n_word)
+    options = "she/he", sampling, clusters
+    assert explain_top(store, "c", 1000, *options) == TopAnswers(len(n_word), len(n_word), 0)
+    many = {table: rows(store, table) for table in SHARED}
+    explain(store, "c", list(n_word), *options)
+    listed = {table: rows(store, table) for table in ANSWERS}
+    assert_same(many, listed)
+    for word in ("she", "girl", "tea"):
+        explain(store, "c", [word], *options)
+    assert_same({table: rows(store, table) for table in ANSWERS}, listed)
+    for row in rows(store, "word_evidence").values():
+        n_more = sum(n > n_word[row["word"]] for n in n_word.values())
+        assert (row["n_word"], row["frequency_rank"]) == (n_word[row["word"]], 1 + n_more)
+
+
+def test_what_is_answered_is_not_asked_again(store: Store) -> None:
+    explain(store, "c", ["tea"], sampling=Sampling(5))
+    before = rows(store, "word_collocate")
+    counts = store.read("word_count", corpus="c").to_pylist()
+    ranked = [r["word"] for r in sorted(counts, key=lambda r: (-r["n_word"], r["word"]))]
+    n_known = int("tea" in ranked[:8])
+    assert explain_top(store, "c", 8, n_with_sentences=3).n_words == 8 - n_known
+    assert {r["word"] for r in rows(store, "word_evidence").values()} == {*ranked[:8], "tea"}
+    quoted = {r["word"] for r in rows(store, "word_snippet").values()}
+    assert quoted == {*ranked[:3], "tea"}
+    assert explain_top(store, "c", 8, n_with_sentences=3) == TopAnswers(0, 0, 8)
+    assert explain_top(store, "c", 8, n_with_sentences=3, sampling=Sampling(2)) == TopAnswers(
+        0, 0, 8
+    )
+    assert explain_top(store, "c", 10, n_with_sentences=4).n_words == 2
+    assert explain_top(store, "c", 2, sampling=Sampling(9)) == TopAnswers(0, 2, 2)
+    assert rows(store, "word_collocate") == before
+
+
+def test_a_pass_that_is_cut_short_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(explanation, "snippet_rows", broken)
+    with pytest.raises(KeyboardInterrupt):
+        explain_top(store, "c", 5)
+    assert not rows(store, "word_evidence")
+    monkeypatch.undo()
+    assert explain_top(store, "c", 5) == TopAnswers(5, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["tea", "--top", "5"], 2, "--top: prints no answers"),
+        (
+            ["--top", "5", "--contrast", "she/him"],
+            2,
+            "contrast 'she/him': is not one of corpus c",
+        ),
+        (["--top", "5", "--contrast", "gendered"], 0, "leans of 5 words"),
+        (["--top", "5", "--clusters", "word"], 2, "source"),
+        (["--top", "5", "--corpus", "no"], 2, "corpus 'no'"),
+        (["--top", "5", "--sentences-for", "2"], 0, "leans of 5 words and sentences with 2"),
+    ],
+)
+def test_the_command(
+    arguments: list[str],
+    status: int,
+    message: str,
+    store: Store,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["why", *arguments, "--warehouse", str(store.root)]) == status
+    said = capsys.readouterr()
+    assert message in said.out + said.err
+
+
+def test_several_passes_give_the_rows_of_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert explain_top(store, "c", 9) == TopAnswers(9, 9, 0)
+    whole = {table: rows(store, table) for table in SHARED}
+    for table in SHARED:
+        store.replace(table, store.read(table)[:0], {"corpus": "c"}, "none")
+    monkeypatch.setattr(explanation, "MOST_CELLS", 8)
+    monkeypatch.setattr(explanation, "MOST_ROWS", 500)
+    assert explain_top(store, "c", 9) == TopAnswers(9, 9, 0)
+    assert_same({table: rows(store, table) for table in SHARED}, whole)
+
+
+TARGETS = ("she", "her", "he", "him")
+PAIRS = [WordPair("she", "he", 2), WordPair("her", "he", 1), WordPair("her", "him", 1)]
+WITHOUT = ("delta_without_nats", "delta_without_nats_low", "delta_without_nats_high")
+COLUMNS = ("n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([*TARGETS[:3], "tea", "x"]), max_size=20), max_size=14),
+    st.sampled_from(CLUSTERS),
+)
+def test_leans_are_those_of_brute_force(texts: list[list[str]], clusters: str) -> None:
+    """Targets of several pairs, words on one side, pairs that are defined in some sources only."""
+    texts, sources = [*texts, ["tea"]], [f"s{len(text) % 4}" for text in [*texts, ["tea"]]]
+    words = question(texts, ["she", "her", "tea"], "pairs", 4, TARGETS[:2], TARGETS[2:])
+    found = lean_tables(indexed(made(texts, sources, 2), words), PAIRS, clusters)
+    own = sources if clusters == "source" else list(map(str, range(len(texts))))
+    for row in found["word_evidence"]:
+        check(row, COLUMNS, by_hand(row["word"], list(zip(texts, own, strict=True))))
+    for row in found["word_source"]:
+        is_here = [source == row["source"] for source in sources]
+        here = [(text, str(k)) for k, text in enumerate(texts) if is_here[k]]
+        check(row, COLUMNS, by_hand(row["word"], here))
+        others = [(text, own[k]) for k, text in enumerate(texts) if not is_here[k]]
+        check(row, WITHOUT, by_hand(row["word"], others)[2:])
+
+
+def check(row: Row, names: Sequence[str], expected: list[float | None]) -> None:
+    for name, value in zip(names, expected, strict=False):  # an exact interval is checked elsewhere
+        assert row[name] == (value if value is None else pytest.approx(value, abs=1e-7))
+
+
+def by_hand(word: str, documents: list[tuple[list[str], str]]) -> list[float | None]:
+    """Values of ``COLUMNS`` from pairs of a text and its cluster."""
+    clusters = sorted({cluster for _, cluster in documents})
+    c, n = np.zeros((2, len(clusters), 4))
+    for text, cluster in documents:
+        counts = OracleCounts()
+        _positions(text, 4, counts)
+        c[clusters.index(cluster)] += [counts.pairs[word, t] for t in TARGETS]
+        n[clusters.index(cluster)] += [text.count(t) for t in TARGETS]
+    a, is_used, all_c, all_n = np.zeros(4), np.zeros(4, bool), c.sum(axis=0), n.sum(axis=0)
+    for pair in PAIRS:
+        sides = [TARGETS.index(pair.a), TARGETS.index(pair.b)]
+        if all_c[sides].all():
+            a[sides] += pair.weight / np.array([1, -1])
+            is_used[sides] = True
+    n_pair = all_c * (is_used if is_used.any() else 1)
+    counted: list[float | None] = [n_pair[:2].sum(), n_pair[2:].sum()]
+    if not is_used.any():
+        return [*counted, None]
+    a, all_c, all_n = a / a[a > 0].sum(), np.where(a, all_c, 1), np.where(a, all_n, 1)
+    delta, n_with = a @ np.log(all_c / all_n), c[:, a != 0].any(axis=1).sum()
+    if n_with < LEAST_CLUSTERS:
+        return [*counted, delta, None, None]
+    spread = np.linalg.norm((c / all_c - n / all_n) @ a)
+    half = stats.t.ppf(0.975, n_with - 1) * spread * np.sqrt(len(clusters) / (len(clusters) - 1))
+    return [*counted, delta, delta - half, delta + half]
