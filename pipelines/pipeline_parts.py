@@ -19,6 +19,7 @@ from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.writing.offline import CAVEAT
 from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.evidence.explanation import explain_candidates
 from plumbline.pipelines import extras, spark_submit
 from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
 from plumbline.pipelines.command.registry import name_of
@@ -140,7 +141,16 @@ class Parts:
                 raise  # no shard was counted, or the error isn't about a shard
             self.unread.append(str(e))
         self._do(f"associate {corpus_plan.name}", corpus.Associate, corpus=corpus_plan.name)
-        if self.options.evidence and (words := self._words(corpus_plan.name)):
+        if not self.options.evidence:
+            return
+        self.context.stage(
+            f"rank words of {corpus_plan.name}",
+            explain_candidates,
+            self.store,
+            corpus_plan.name,
+            self.options.contrast,
+        )
+        if words := self._words(corpus_plan.name):
             fields = {"corpus": (corpus_plan.name,), "contrast": self.options.contrast}
             self._do(f"explain {corpus_plan.name}", Why, words=words, **fields)
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.evidence.explanation import explain, explain_top
+from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
 from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.lean_of_words import clear_words
@@ -62,6 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     count_corpus(store, CountRequest("c", (path,)))
     associate(store, "c")
     explain_top(store, "c", 40, n_with_sentences=30)
+    explain_candidates(store, "c")
     explain(store, "c", ["tea"])
     return store
 
@@ -130,9 +131,8 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     ]
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")
     assert counted["n_first"] == len(clear)
-    assert f"interval over documents, {len(clear):,} lean" in next(
-        clear_words(Facts(store), counted)
-    )
+    (said, _) = clear_words(Facts(store), counted)
+    assert f": {len(clear):,} lean to she" in said.replace(", ", ": ") and "over documents" in said
 
 
 def index_of(page: Path) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_all_five_parts_work(
     made = store()
     said = ran(capsys, "sql", "FROM topic_lean", "--format", "json")
     assert json.loads(said) == [
-        {"corpus": "c", "contrast": "she/he", "topic": "tools", "n_words": 2, "lean_nats": -1.5}
+        {"corpus": "c", "contrast": "she/he", "topic": "tools", "n_words": 2, "delta_nats": -1.5}
     ]
     assert "female share" in ran(capsys, "measure")
     ran(capsys, "report")

@@ -442,7 +442,7 @@ def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> N
     assert "preference" in page.anchors and "words" not in page.anchors
     assert sorted(p.name for p in out.glob("*.svg")) == ["pd-b.svg", "spread-b.svg", "us-b.svg"]
     fill(store, "pair_score", [score("b", str(i), 1.0) for i in range(3)])
-    assert "older than the scores" in alone(store, tmp_path / "alone").text
+    assert "plumbline measure" in alone(store, tmp_path / "alone").text
 
 
 def test_the_page_is_about_the_contrasts_that_matter(store: Store, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from plumbline.jobs.evidence.index import Hashes, Index, Ints, Occurrences, read
 from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
 from plumbline.jobs.evidence.queries import Query, Row, of_phrase, parsed
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.run_records import recorded
@@ -41,6 +42,7 @@ N_COLLOCATES = 20
 #: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
 MOST_CELLS, MOST_ROWS = 4_000_000, 50_000_000
 Progress = Callable[[int, int], None]
+_CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contrast = $contrast"
 
 
 @dataclass(frozen=True)
@@ -130,23 +132,47 @@ def explain_top(
     inquiry, query = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
     counts = pa.table({"n_word": inquiry.n_word, "word": query.vocabulary})
     keys = [("n_word", "descending"), ("word", "ascending")]
-    order = pc.sort_indices(counts, keys).to_numpy()[:top]
-    words = query.vocabulary.take(pa.array(order)).to_pylist()
-    chosen = words if n_with_sentences is None else words[:n_with_sentences]
+    ids = pc.sort_indices(counts, keys).to_numpy()[:top]
+    n_chosen = len(ids) if n_with_sentences is None else n_with_sentences
+    return _explain_leans(store, inquiry, query, ids, n_chosen, progress)
+
+
+@writes_corpus
+def explain_candidates(
+    store: Store, corpus: str, contrast: str = "she/he", progress: Progress = lambda *_: None
+) -> TopAnswers:
+    """Write the leans of the words that pages may rank, those of the view ``lean_candidate``.
+
+    As ``explain_top``, without sentences. Raises the errors of ``explain``.
+    """
+    inquiry, query = _inquiry(store, corpus, contrast, Sampling(0), None)
+    key = {"corpus": corpus, "contrast": inquiry.contrast}
+    words = [row["word"] for row in rows_of(store, _CANDIDATES, key)]
+    ids = pc.index_in(pa.array(words, pa.string()), query.vocabulary).to_numpy()
+    return _explain_leans(store, inquiry, query, ids, 0, progress)
+
+
+def _explain_leans(
+    store: Store, inquiry: _Inquiry, query: Query, ids: Ints, n_chosen: int, progress: Progress
+) -> TopAnswers:
+    """Write the leans of words, by their places in the vocabulary, and sentences of the first."""
+    words = query.vocabulary.take(pa.array(ids)).to_pylist()
+    chosen = words[:n_chosen]
     same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
-    answered = set(store.read("word_evidence", same, corpus=corpus)["word"].to_pylist())
+    answered = set(store.read("word_evidence", same, corpus=inquiry.corpus)["word"].to_pylist())
     quoted = _quoted(store, inquiry) if inquiry.sampling.n else set(chosen)
     new = [word for word in words if word not in answered]
     to_quote = [word for word in chosen if word not in quoted]
     asked = {"word_evidence": new, "word_source": new, "word_snippet": to_quote}
     if not new and not to_quote:
         return TopAnswers(0, 0, len(words))
-    config = inquiry.config(top=top, n_with_sentences=len(chosen))
+    config = inquiry.config(n_words=len(words), n_with_sentences=len(chosen))
     with recorded(store, "why", config) as run_id:
         rows: dict[str, list[Row]] = {table: [] for table in asked}
         is_asked = np.isin(words, [*new, *to_quote])
-        for ids in _passes(inquiry, query, order[is_asked]):
-            part = replace(query, words=tuple(query.vocabulary.take(pa.array(ids)).to_pylist()))
+        for of_pass in _passes(inquiry, query, ids[is_asked]):
+            in_pass = query.vocabulary.take(pa.array(of_pass)).to_pylist()
+            part = replace(query, words=tuple(in_pass))
             some = _rows_by_table(inquiry, part, progress, set(to_quote), with_context=False)
             for table in asked:
                 rows[table] += some[table]

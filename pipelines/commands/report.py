@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,9 +12,18 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.progress import progress
+
+#: The texts with words to ask about before they are ranked.
+_TO_ASK = """
+SELECT DISTINCT corpus, contrast
+FROM lean_candidate SEMI JOIN shown_contrast USING (corpus, contrast)
+ANTI JOIN word_evidence USING (corpus, contrast, word)
+ORDER BY ALL;"""
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.facts import Facts
@@ -76,11 +85,32 @@ class Report(Narrowed, Command):
 
         store = context.store
         read = store if self.at is None else store.pinned(version_of(store, self.at))
+        by_counts = list(self._ask_first(read))
         page = write_report(read, self.out, about=self.about)
         n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
         said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
         stale = [WARNING + line for line in to_make_again(read.snapshot().out_of_date)]
-        return Done(said=[said, *stale], files=[str(page)])
+        return Done(said=[said, *by_counts, *stale], files=[str(page)])
+
+    def _ask_first(self, store: Store) -> Iterator[str]:
+        """Ask `why` about the words that the page may rank; a line says where that isn't possible.
+
+        An earlier version (`--at`) isn't changed.
+        """
+        from plumbline.jobs.evidence.explanation import explain_candidates
+
+        problems = []
+        for row in self.facts(store).query(_TO_ASK):
+            corpus, contrast = row["corpus"], row["contrast"]
+            try:
+                with progress(f"look through {corpus}", "steps") as update:
+                    explain_candidates(store, corpus, contrast, update)
+            except (BadInput, MissingComponent, UsageProblem) as e:
+                problems.append(f"{e.args[0]} {e.args[1]}")
+        if problems:
+            why = "; ".join(dict.fromkeys(problems))
+            how = "over co-occurrences, whose intervals are mostly too narrow"
+            yield f"words are ranked {how}: {why}"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

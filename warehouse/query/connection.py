@@ -187,7 +187,7 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
     empty = [
         f"{table.name}: {table.how_filled}"
         for table in tables_of(text)
-        if (table.name not in _OPTIONAL or table.name in _words(text))
+        if (table.name not in _OPTIONAL or table.name in text)
         and connection.execute(f'SELECT 1 FROM "{table.name}" LIMIT 1').fetchone() is None
     ]
     return f"No rows yet in {'; '.join(empty[:_UNFILLED])}" if empty else ""

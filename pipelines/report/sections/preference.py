@@ -154,8 +154,8 @@ def _alerts(scores: Rows) -> list[str]:
             count = f"only {r['n_pairs']:,} of {counted(r['n_usable'], 'pair')} count"
             rest = ["the figures are of these", *filter(None, [unscored(r)])]
             alerts.append(f"{what}: {count}, {'; '.join(rest)}.")
-        if r["n_measured"] != r["n_pairs"]:
-            alerts.append(f"{what}: metrics are older than the scores; run `plumbline measure`.")
+        if r["n_measured"] is None:
+            alerts.append(f"{what}: scored and not measured yet; run `plumbline measure`.")
     return alerts
 
 

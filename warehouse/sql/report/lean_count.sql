@@ -1,7 +1,7 @@
 -- grain: corpus x contrast, how many words lean clearly to either side
--- n_all words have a lean; the others are of those that pages rank, over what `over` says. n_one_sided
--- are near one side only; n_chance is how many would look clear over co-occurrences if no word leaned;
--- n_corrected are clear with q below 5%.
+-- n_all words have a lean; the others are of those that pages rank, over what `over` says.
+-- n_one_sided are near one side only; n_chance is how many would look clear over co-occurrences if
+-- no word leaned; n_corrected are clear with q below 5%.
 SELECT
     corpus, contrast, count(*) AS n_all, count(*) FILTER (is_ranked) AS n_words,
     count(delta_nats_low) FILTER (is_ranked) AS n_known,

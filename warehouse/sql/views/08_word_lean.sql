@@ -1,61 +1,18 @@
 -- grain: corpus x contrast x word, words with a delta or a co-occurrence with either side
--- The bound of an interval nearer 0: 0 when the interval contains 0, the estimate itself when the
--- interval is unknown.
-CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
-    WHEN low_end IS NULL OR high_end IS NULL THEN estimate
-    WHEN low_end > 0 THEN low_end
-    WHEN high_end < 0 THEN high_end
-    ELSE 0
-END;
-
--- Leans from the counts of `corpus associate` alone, over co-occurrences. The interval of a pair of
--- words is that of `word_bound`; of a list's mean or sum that of its standard error, and for words
--- without a delta that of the sides together. Imported statistics have none. is_other: not a word of
--- the contrast.
-CREATE OR REPLACE VIEW counted_lean AS
-SELECT
-    *,
-    bound_nearer_zero(delta_nats, delta_nats_low, delta_nats_high) AS lean_bound_nats,
-    NOT list_contains(string_split(contrast, '/'), word) AS is_other
-FROM (
-    SELECT
-        corpus, contrast, word,
-        coalesce(b.n_word, d.n_word) AS n_word,
-        coalesce(b.n_pair_f, d.n_pair_f) AS n_pair_f,
-        coalesce(b.n_pair_m, d.n_pair_m) AS n_pair_m,
-        d.n_defined, d.delta_nats, d.delta_nats_se,
-        b.p IS NOT NULL AND (d.delta_nats IS NULL OR contains(contrast, '/')) AS is_exact,
-        if(is_exact, b.sides_nats_low, delta_nats - z975() * delta_nats_se) AS delta_nats_low,
-        if(is_exact, b.sides_nats_high, delta_nats + z975() * delta_nats_se) AS delta_nats_high,
-        b.p, b.q,
-        if(is_exact, b.chance_clear, 0.05) AS chance_clear
-    FROM word_bound AS b FULL JOIN word_delta AS d USING (corpus, contrast, word)
-);
-
--- The words of each side, 200 at most, that lean most over co-occurrences. A page that ranks words
--- first asks `why` about them.
-CREATE OR REPLACE VIEW lean_candidate AS
-SELECT corpus, contrast, word, lean_bound_nats
-FROM counted_lean
-WHERE is_other AND lean_bound_nats <> 0
-QUALIFY row_number() OVER (
-    PARTITION BY corpus, contrast, lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
-) <= 200;
-
 -- How far words lean: delta_nats, with its standard error and its 95% interval, delta_nats_low to
--- delta_nats_high. `over` says what is taken as independent: `sources` or `documents` for words that
--- `why` was asked about (table `word_evidence`), else `co-occurrences`, whose intervals are mostly
--- too narrow, since words of one text go together. A word that only one side has nearby has no delta,
--- and its interval is infinite at one end. lean_bound_nats is the bound of the interval nearer 0: 0
--- when the interval contains 0, and over fewer than five documents or sources; delta itself for
--- imported statistics, which have no interval.
+-- delta_nats_high. `over` says what is taken as independent: `sources` or `documents` for words
+-- that `why` was asked about (table `word_evidence`), else `co-occurrences`, whose intervals are
+-- mostly too narrow, since words of one text go together. A word that only one side has nearby has
+-- no delta, and its interval is infinite at one end. lean_bound_nats is the bound of the interval
+-- nearer 0: 0 when the interval contains 0, and over fewer than five documents or sources; delta
+-- itself for imported statistics, which have no interval.
 --
--- p, q          of no lean; q is p corrected for all words of the contrast (Benjamini and Hochberg).
---               Over co-occurrences p is the exact test of the two sides; over documents and sources
---               words that weren't asked about count as p = 1
+-- p, q          of no lean; q is p corrected for all words of the contrast (Benjamini and
+--               Hochberg). Over co-occurrences p is the exact test of the two sides; over documents
+--               and sources words that weren't asked about count as p = 1
 -- chance_clear  how likely the interval leaves out 0 without a lean
--- is_ranked     pages rank it: not a word of the contrast; and asked about, if `why` was asked about
---               all words of `lean_candidate`
+-- is_ranked     pages rank it: not a word of the contrast; and asked about, if `why` was asked
+--               about all words of `lean_candidate`
 CREATE OR REPLACE VIEW word_lean AS
 WITH asked_contrast AS (
     SELECT corpus, contrast, bool_and(e.word IS NOT NULL) AS all_asked
@@ -63,7 +20,9 @@ WITH asked_contrast AS (
     GROUP BY corpus, contrast
 ),
 contrast_size AS (
-    SELECT corpus, contrast, count(*) AS n_words FROM counted_lean WHERE is_other GROUP BY corpus, contrast
+    SELECT corpus, contrast, count(*) AS n_words
+    FROM counted_lean WHERE is_other
+    GROUP BY corpus, contrast
 ),
 asked AS (
     SELECT

@@ -1,0 +1,33 @@
+-- grain: corpus x contrast x word, words with a delta or a co-occurrence with either side
+-- The bound of an interval nearer 0: 0 when the interval contains 0, the estimate itself when the
+-- interval is unknown.
+CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
+    WHEN low_end IS NULL OR high_end IS NULL THEN estimate
+    WHEN low_end > 0 THEN low_end
+    WHEN high_end < 0 THEN high_end
+    ELSE 0
+END;
+
+-- Leans from the counts of `corpus associate` alone, over co-occurrences. The interval of a pair
+-- of words is that of `word_bound`; of a list's mean or sum that of its standard error, and for
+-- words without a delta that of the sides together. Imported statistics have none. is_other: not a
+-- word of the contrast.
+CREATE OR REPLACE VIEW counted_lean AS
+SELECT
+    *,
+    bound_nearer_zero(delta_nats, delta_nats_low, delta_nats_high) AS lean_bound_nats,
+    NOT list_contains(string_split(contrast, '/'), word) AS is_other
+FROM (
+    SELECT
+        corpus, contrast, word,
+        coalesce(b.n_word, d.n_word) AS n_word,
+        coalesce(b.n_pair_f, d.n_pair_f) AS n_pair_f,
+        coalesce(b.n_pair_m, d.n_pair_m) AS n_pair_m,
+        d.n_defined, d.delta_nats, d.delta_nats_se,
+        b.p IS NOT NULL AND (d.delta_nats IS NULL OR contains(contrast, '/')) AS is_exact,
+        if(is_exact, b.sides_nats_low, delta_nats - z975() * delta_nats_se) AS delta_nats_low,
+        if(is_exact, b.sides_nats_high, delta_nats + z975() * delta_nats_se) AS delta_nats_high,
+        b.p, b.q,
+        if(is_exact, b.chance_clear, 0.05) AS chance_clear
+    FROM word_bound AS b FULL JOIN word_delta AS d USING (corpus, contrast, word)
+);
