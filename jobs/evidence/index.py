@@ -157,15 +157,13 @@ class Occurrences:
 
 def find(query: Query, documents: Documents) -> Occurrences:
     """Find the words of a query, and the targets near them."""
-    ids, offsets = documents.values, documents.offsets
+    ids, offsets, document = documents.values, documents.offsets, documents.document
     word, target = query.word_table[ids], query.target_table[ids]
     at, target_at = np.flatnonzero(word >= 0), np.flatnonzero(target >= 0)
-    document = np.searchsorted(offsets, at, side="right") - 1
     # From the fewer of the two to the others.
     forward = at.size <= target_at.size
     here, is_other = (at, target >= 0) if forward else (target_at, word >= 0)
-    own = document if forward else np.searchsorted(offsets, here, side="right") - 1
-    first, end = offsets[own], offsets[own + 1]
+    first, end = offsets[document[here]], offsets[document[here] + 1]
     found = []
     for step in query.steps:
         other = here + (step if forward else -step)
@@ -176,7 +174,7 @@ def find(query: Query, documents: Documents) -> Occurrences:
     word_at, target_at = (these, others) if forward else (others, these)
     occurrence = np.cumsum(word >= 0)[word_at] - 1
     columns = occurrence, target[target_at].astype(np.int64), target_at
-    return Occurrences(documents, at, document, word[at].astype(np.int64), *columns)
+    return Occurrences(documents, at, document[at], word[at].astype(np.int64), *columns)
 
 
 def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
