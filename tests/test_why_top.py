@@ -27,6 +27,7 @@ from plumbline.jobs.evidence.lean import lean_tables
 from plumbline.jobs.evidence.queries import Row
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.finding import LEAST_CLUSTERS
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
@@ -129,6 +130,40 @@ def test_a_pass_that_is_cut_short_leaves_nothing(
     assert not rows(store, "word_evidence")
     monkeypatch.undo()
     assert explain_top(store, "c", 5) == TopAnswers(5, 5, 0)
+
+
+def test_a_report_asks_before_it_ranks(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "leaning.jsonl"
+    some = ["she drinks tea, tea and tea again", "he drinks rum, rum and rum again"] * 30
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in some))
+    count_corpus(store, CountRequest("d", (path,)))
+    associate(store, "d")
+    version = store.snapshot().version
+
+    def report(*more: str) -> tuple[str, dict[str, Row]]:
+        page = ["--corpus", "d", "--out", str(tmp_path / "report"), *more]
+        assert main(["report", "--warehouse", str(store.root), *page]) == 0
+        leans = rows_of(store.root, "FROM word_lean WHERE corpus = 'd' AND contrast = 'she/he'")
+        return capsys.readouterr().out, {r["word"]: r for r in leans}
+
+    said, leans = report("--at", str(version))
+    assert "words are ranked over co-occurrences, whose intervals are mostly too narrow" in said
+    assert {r["over"] for r in leans.values()} == {"co-occurrences"}
+    said, leans = report()
+    assert "co-occurrences" not in said
+    assert {w: leans[w]["over"] for w in ("tea", "rum", "drinks")} == {
+        **dict.fromkeys(("tea", "rum"), "documents"),
+        "drinks": "co-occurrences",
+    }
+    ranked = {w for w, r in leans.items() if r["is_ranked"]}
+    assert ranked == {
+        r["word"] for r in rows_of(store.root, "FROM lean_candidate") if r["corpus"] == "d"
+    }
+    asked = store.snapshot().version
+    report()
+    assert store.snapshot().version == asked, "asked about once"
 
 
 @pytest.mark.parametrize(
