@@ -316,13 +316,6 @@ def proxied(
     bucket._store.cache_clear()
 
 
-def test_a_sound_bucket_has_no_problems_with_a_cold_cache(
-    proxied: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["warehouse", "check", "--warehouse", str(proxied[0])]) == 0
-    assert "no problems" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "status", "what"),

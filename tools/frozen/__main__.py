@@ -49,8 +49,8 @@ def _main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as work, frozen(Path(work)) as printed:
         outputs = Outputs(printed)
+        relations = {} if given.text else outputs.relations()  # first: a report asks `why`
         texts = outputs.texts() | helps()
-        relations = {} if given.text else outputs.relations()
     if given.text:
         print(_shown(texts.get(given.text, ""), given.text, given.at))
         return 0

@@ -45,8 +45,9 @@ _MEANING = (
     "delta is the PMI of a word with the first minus that with the second side of a contrast, "
     "in nats: above 0 leans to the first. Plots of delta leave out words seen fewer than "
     f"{MIN_PAIRS} times with either side, plots of PMI with that side; no metric leaves them out. "
-    "The tables rank words by the bound nearer 0 of their lean's 95% interval, and list none whose "
-    "interval contains 0. A word near one side only has no delta, but a bound: ≤ −1.90 is at least "
+    "The tables rank words by the bound nearer 0 of their lean's 95% interval, those with q below "
+    "5% first, and list none whose interval contains 0. A word near one side only has no delta, "
+    "but a bound: ≤ −1.90 is at least "
     "1.90 nats to the second. The tables say what intervals are over: sources or documents, where "
     "the counted text was kept, else co-occurrences. q is the false discovery rate among words at "
     "least as clear (Benjamini and Hochberg)."
@@ -83,16 +84,16 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
         )
         return
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
-    clear = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
     if over != OVER_COUNTS:
         yield (
-            f"Of the {row['n_words']:,} words of {corpus} that lean most over co-occurrences or "
-            f"were asked about{alone}, {clear} over {over} (95% intervals). {row['n_corrected']:,} "
-            f"of them are clear after correction for all {row['n_all']:,} words (q < 5%)."
+            f"In {corpus} {row['n_first']:,} words lean to {first} and {row['n_second']:,} to "
+            f"{second}: their 95% intervals over {over} leave out 0. {row['n_corrected']:,} are "
+            f"clear after correction for all {row['n_all']:,} words (q < 5%)."
         )
         yield (
-            "Intervals of other words are over co-occurrences; over documents or sources most are "
-            "wider."
+            f"These are among the {row['n_words']:,} words that lean most by their counts alone or "
+            "were asked about. Intervals of other words are over co-occurrences; over documents or "
+            "sources most are wider."
         )
         return
     corrected = ""
@@ -100,7 +101,8 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
         corrected = f"; {row['n_corrected']:,} are clear after correction for their number (q < 5%)"
     yield (
         f"Of {row['n_known']:,} words of {corpus} whose lean has a 95% interval over "
-        f"co-occurrences{alone}, {clear}. If no word leaned, chance alone would make up to "
+        f"co-occurrences{alone}, {row['n_first']:,} lean to {first} and {row['n_second']:,} to "
+        f"{second}. If no word leaned, chance alone would make up to "
         f"{row['n_chance']:,.0f} look clear{corrected}. Over documents or sources most intervals "
         "are wider."
     )

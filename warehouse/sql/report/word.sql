@@ -1,11 +1,12 @@
 -- grain: corpus x contrast x word, $top per side, those of the first first
--- Words whose interval contains 0 are left out; place 1 has the bound farthest from 0.
+-- Words whose interval contains 0 are left out. Those with q below 5% come first, then those whose
+-- bound is farther from 0.
 SELECT
     corpus, contrast, word, n_word, n_pair_f, n_pair_m,
     delta_nats, delta_nats_low, delta_nats_high, lean_bound_nats, q, over,
     row_number() OVER (
         PARTITION BY corpus, contrast, lean_bound_nats > 0
-        ORDER BY abs(lean_bound_nats) DESC, word
+        ORDER BY q < 0.05 DESC, abs(lean_bound_nats) DESC, word
     ) AS place
 FROM word_lean SEMI JOIN shown_contrast USING (corpus, contrast)
 WHERE is_ranked AND lean_bound_nats <> 0
