@@ -17,6 +17,7 @@ from plumbline.pipelines.sql import result_output as output
 from plumbline.pipelines.sql import shell as sql
 from plumbline.pipelines.sql.shell import completer, completions
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.guard import read_only
 from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
@@ -187,6 +188,10 @@ def test_importing_the_command_starts_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_of_several_statements_the_last_is_shown(store: Store) -> None:
+    assert read_only(store, "SELECT 1; SELECT 2; SELECT 3 AS n").to_pylist() == [{"n": 3}]
 
 
 def test_an_empty_answer_says_what_fills_its_tables(

@@ -102,7 +102,7 @@ def last_statement(
     if not statements:
         raise UsageProblem("SQL", "there is no statement in it")
     for statement in statements[:-1]:
-        connection.execute(statement, _params_of(statement, params or {}))
+        connection.execute(statement, _params_of(statement, params or {})).fetchall()
     return statements[-1]
 
 
