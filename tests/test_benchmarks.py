@@ -102,7 +102,7 @@ def test_gzip_reads_the_same_and_a_truncated_one_is_refused(store: Store, tmp_pa
     read = find("use-5").read
     assert read("use-5", packed).pairs[0]["template"] == read("use-5", plain).pairs[0]["template"]
     packed.write_bytes(packed.read_bytes()[:-9])
-    with pytest.raises(BadInput, match="read to its end"):
+    with pytest.raises(BadInput, match="Compressed file ended before"):
         import_benchmark(store, "use-5", packed, "run")
     assert store.read("benchmark_pair").num_rows == 0
 

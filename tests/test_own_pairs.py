@@ -812,7 +812,8 @@ def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.reference
-def test_crows_pairs_as_released(store: Store, data: Path) -> None:
+def test_crows_pairs_as_released(store: Store, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_DATA", str(data))
     done = import_benchmark(store, "crows-pairs", None, "r")
     assert (done.n_pairs, done.n_rejects) == (1508, 0)
     pairs = store.read("benchmark_pair", benchmark="crows-pairs").to_pylist()

@@ -134,7 +134,7 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
     before = contents(store, "corpus", "word_count", "word_delta", "reject")
     whole = gzip.compress((tmp_path / "s.csv").read_bytes())
     files = {
-        "truncated.csv.gz": (whole[:-9], "read to its end"),
+        "truncated.csv.gz": (whole[:-9], "Compressed file ended before"),
         "parquet": (b"PAR1\0\0" + bytes(range(256)) * 999, "header"),
         "empty.csv": (b"", "no column word"),
         "only.csv": (b"word,pmi_diff,counts,freq\n", "no usable row"),
