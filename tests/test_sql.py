@@ -190,10 +190,6 @@ def test_importing_the_command_starts_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_of_several_statements_the_last_is_shown(store: Store) -> None:
-    assert read_only(store, "SELECT 1; SELECT 2; SELECT 3 AS n").to_pylist() == [{"n": 3}]
-
-
 def test_an_empty_answer_says_what_fills_its_tables(
     connection: duckdb.DuckDBPyConnection, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +200,8 @@ def test_an_empty_answer_says_what_fills_its_tables(
     assert said("SELECT verdict FROM control").startswith("No rows yet in control: `plumbline meas")
     assert "word_evidence: `plumbline why`" in said("FROM word_evidence", "--format", "csv")
     assert "continuation: " in said("FROM gas_prompt")  # a view, by what it reads
+    # Of several statements the last is shown.
+    assert read_only(store, "SELECT 1; SELECT 2; SELECT 3 AS n").to_pylist() == [{"n": 3}]
     # A filter that nothing passes is no lack of rows.
     filtered = "FROM word_lean WHERE word = 'none'"
     assert said(filtered) == "No rows yet in word_bound: `plumbline corpus associate`\n"

@@ -157,13 +157,10 @@ def test_a_report_asks_before_it_ranks(
         **dict.fromkeys(("tea", "rum"), "documents"),
         "drinks": "co-occurrences",
     }
-    ranked = {w for w, r in leans.items() if r["is_ranked"]}
-    assert ranked == {
-        r["word"] for r in rows_of(store.root, "FROM lean_candidate") if r["corpus"] == "d"
-    }
-    asked = store.snapshot().version
-    report()
-    assert store.snapshot().version == asked, "asked about once"
+    candidates = rows_of(store.root, "FROM lean_candidate WHERE corpus = 'd'")
+    assert {w for w, r in leans.items() if r["is_ranked"]} == {r["word"] for r in candidates}
+    version = store.snapshot().version
+    assert report()[1] == leans and store.snapshot().version == version, "asked about once"
 
 
 @pytest.mark.parametrize(
