@@ -74,14 +74,14 @@ State = dict[str, int]
 
 
 def publish(store: Store, unit: str, number: int) -> None:
-    """Publish a number under a unit, in all rows of two tables."""
+    """Publish a number under a unit, in all rows of two tables that aren't made from each other."""
     run_id = f"{unit}-{number}"
     words = [{"corpus": "c", "word": f"{unit}{i}", "n_word": number} for i in range(_N_ROWS)]
-    shared = {"corpus": "c", "contrast": "she/he", "word": unit, "n_word": number}
-    delta = {**shared, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1, "delta_nats": 0.0}
+    planted = {"corpus": "c", "world": "straight", "word": unit, "word_class": "noun"}
     with store.together(run_id):
         store.publish("word_count", words, unit=unit, run_id=run_id)
-        store.publish("word_delta", [delta], unit=unit, run_id=run_id)
+        row = {**planted, "planted_delta_nats": float(number)}
+        store.publish("planted_word", [row], unit=unit, run_id=run_id)
 
 
 def state_of(now: Store) -> State:
@@ -91,8 +91,9 @@ def state_of(now: Store) -> State:
         rows = [r for r in now.read("word_count").to_pylist() if r["word"][0] == unit]
         values = {row["n_word"] for row in rows}
         assert (len(rows), len(values)) in ((_N_ROWS, 1), (0, 0)), f"{unit}: torn rows {rows}"
-        deltas = {r["n_word"] for r in now.read("word_delta").to_pylist() if r["word"] == unit}
-        assert deltas == values, f"{unit}: {values} in one table, {deltas} in the other"
+        planted = [r for r in now.read("planted_word").to_pylist() if r["word"] == unit]
+        others = {int(r["planted_delta_nats"]) for r in planted}
+        assert others == values, f"{unit}: {values} in one table, {others} in the other"
         found[unit] = max(values, default=0)
     return found
 
