@@ -58,4 +58,4 @@ def shown(
 
 def write_slow_shard(path: Path) -> None:
     """A small file of so much text that counting it takes seconds: time to interrupt it."""
-    write_jsonl_zst(path, ["She saw the word that he left for her. " * 2000] * 2000)
+    write_jsonl_zst(path, ["She saw the word that he left for her. " * 2000] * 5000)

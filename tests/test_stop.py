@@ -202,7 +202,7 @@ from plumbline.pipelines.command import main
 @ctypes.CFUNCTYPE(None)
 def stopped():
     os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(10**6): pass
+    for _ in range(10**7): pass
 
 @ctypes.CFUNCTYPE(None)
 def failing():
