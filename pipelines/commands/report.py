@@ -109,8 +109,7 @@ class Report(Narrowed, Command):
                 problems.append(f"{e.args[0]} {e.args[1]}")
         if problems:
             why = "; ".join(dict.fromkeys(problems))
-            how = "over co-occurrences, whose intervals are mostly too narrow"
-            yield f"words are ranked {how}: {why}"
+            yield f"words are ranked over co-occurrences: {why}"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
