@@ -24,6 +24,7 @@ EXTRA_OF = {
     "prefect": "schedule",
     "sqlalchemy": "schedule",  # needed by prefect
     "spacy": "languages",
+    "vl_convert": "figures",
     "obstore": "cloud",
     "pandas": "spark",
     "py4j": "spark",

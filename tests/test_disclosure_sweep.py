@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -23,7 +22,9 @@ from plumbline.eval_workers.models.transformers_backend import TransformersBacke
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import Sweep
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import rows_table
+from plumbline.pipelines.report.sections.disclosure import sections
 from plumbline.pipelines.reproduce import papers
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -57,7 +58,7 @@ def prompts(store: Store) -> Store:
 def _run(store: Store, model: Path, by: str, *more: str) -> str:
     command = ["disclosure", "sweep", "demo", "--model", str(model), "--by", by]
     command += ["--max-new-tokens", "12"]
-    command += ["--warehouse", str(store.root), "--out", str(store.root.parent / "plots")]
+    command += ["--warehouse", str(store.root)]
     done = CliRunner().invoke(app, [*command, *more])
     if done.exception is not None:
         raise done.exception
@@ -126,9 +127,10 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
     assert len(re.findall(r"│ yes ", said)) == sum(r["is_best"] for r in rows)
-    assert "Next: plumbline sql" in said
-    (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.svg")
-    assert ElementTree.parse(plot).getroot().tag.endswith("svg")
+    assert "Next: plumbline report" in said
+    (section,) = sections(Facts(prompts.root))
+    (figure,) = (f for f in getattr(section, "figures", ()) if "GAS by setting" in f.alt)
+    assert {r["setting"] for r in figure.rows} == {r["setting"] for r in rows}
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
     assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)

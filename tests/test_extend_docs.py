@@ -147,8 +147,8 @@ def test_metric_and_section_are_on_the_page_and_the_metric_is_printed(
     figure = f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"
     assert f"novel prefers strongly on weather: {figure} nats." in page
     assert f">{figure}<" in page, "the table's cell"
-    plot = (here / "out/report/strength.svg").read_text(encoding="utf-8")
-    assert "novel, weather" in plot and (here / "out/report/strength.metadata.json").is_file()
+    chart = (here / "out/report/strength.vl.json").read_text(encoding="utf-8")
+    assert "novel, weather" in chart and (here / "out/report/strength.csv").is_file()
     assert len(FILES["my_parts/strength.py"].splitlines()) < 60
     anchors = re.findall(r'<section id="(\w+)"', page)
     assert anchors.index("preference") + 1 == anchors.index("strength")

@@ -167,7 +167,7 @@ def test_the_command_line_loads_no_command() -> None:
         "from plumbline.pipelines.command.main import main\n"
         "for words in ([], ['corpus'], ['warehouse']):\n"
         "    assert main([*words, '--help']) == 0\n"
-        "known = {'pandas', 'pyarrow', 'numpy', 'duckdb', 'numba', 'jinja2', 'matplotlib'}\n"
+        "known = {'pandas', 'pyarrow', 'numpy', 'duckdb', 'numba', 'jinja2', 'altair'}\n"
         "loaded = known & set(sys.modules)\n"
         "assert not loaded, loaded\n"
         "commands = [m for m in sys.modules if m.startswith('plumbline.pipelines.commands.')]\n"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+import altair as alt
 import numpy as np
 import pytest
 from scipy import stats
@@ -30,6 +31,8 @@ from tests.conftest import copied
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 
 _VOID = {"meta", "link", "img", "br"}
+_JSON = ("type", "application/json")
+CHART = alt.Chart(alt.InlineData([{"x": 1}])).mark_point().encode(x="x:Q")
 
 
 def appendix(store: Store | Path, out: Path) -> Path:
@@ -58,7 +61,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         assert not any(name.startswith("on") for name in values)
-        assert tag != "script" or not attrs
+        assert tag != "script" or attrs in ([], [("src", "vega.js")], [_JSON])
+        self._is_own = tag == "script" and not attrs
         self.links += [values[a] or "" for a in ("src", "href", "srcset", "action") if a in values]
         self.anchors.add(values.get("id") or "")
         if tag not in _VOID:
@@ -82,7 +86,7 @@ class Page(HTMLParser):
         if self._is_cell and self.open and self.open[-1] in ("td", "th"):
             text, value = self.tables[self._caption][-1][-1]
             self.tables[self._caption][-1][-1] = (text + data, value)
-        if self.open and self.open[-1] == "script":
+        if self.open and self.open[-1] == "script" and self._is_own:
             self.scripts.append(data)
         if not self.open or self.open[-1] not in ("style", "script"):
             self.text += data
@@ -166,17 +170,18 @@ def test_page_is_whole_and_asks_for_nothing_outside(written: Path) -> None:
     page, path = Page(written), written
     assert page.links
     for link in page.links:
-        is_inside = re.match(r"data:(image/svg\+xml;base64)?,|#|index\.html$", link)
+        is_inside = re.match(r"data:,|#|index\.html$|vega\.js$", link)
         assert is_inside, link[:80]
         if link.startswith("#"):
             assert link[1:] in page.anchors
     text = path.read_text(encoding="utf-8")
     assert "@import" not in text and "url(" not in text
-    plots = sorted(p.name for p in path.parent.glob("*.svg"))
+    charts = list(path.parent.glob("*.vl.json"))
     drawn = path.with_name("index.html").read_text(encoding="utf-8").count("</figure>")
-    assert text.count("data:image/svg+xml;base64,") == len(plots) - drawn >= 10
-    for plot in path.parent.glob("*.svg"):
-        assert ElementTree.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    assert text.count('<div class="chart"') == len(charts) - drawn >= 10
+    for chart in charts:
+        spec = json.loads(chart.read_text("utf-8"))
+        assert spec["usermeta"]["name"] == chart.name.removesuffix(".vl.json")
 
 
 def _shown(row: Any, digits: int, scale: float = 1, signed: bool = False) -> str:
@@ -422,7 +427,7 @@ def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> No
         assert command in page.text
     assert page.anchors >= {"answer", "methods", "missing"}
     assert not page.anchors & {"preference", "follow", "words", "text", "pairs"}
-    assert not list(path.parent.glob("*.svg"))
+    assert not list(path.parent.glob("*.vl.json"))
 
 
 @pytest.mark.slow
@@ -431,7 +436,7 @@ def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> N
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     page = Page(appendix(store, out))
     assert "words" in page.anchors and "preference" not in page.anchors
-    assert sorted(p.name for p in out.glob("*.svg")) == ["delta-she-he.svg", "words-c-she-he.svg"]
+    assert _charts(out) == ["delta-she-he", "words-c-she-he"]
     fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(5)])
     fill(store, "pair_score", [score("b", str(i), i - 2.0) for i in range(5)])
     page = alone(store, tmp_path / "alone")
@@ -440,7 +445,7 @@ def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> N
     store.drop("word_delta", {"corpus": "c"})
     page = Page(appendix(store, out))
     assert "preference" in page.anchors and "words" not in page.anchors
-    assert sorted(p.name for p in out.glob("*.svg")) == ["pd-b.svg", "spread-b.svg", "us-b.svg"]
+    assert _charts(out) == ["pd-b", "spread-b", "us-b"]
     fill(store, "pair_score", [score("b", str(i), 1.0) for i in range(3)])
     assert "plumbline measure" in alone(store, tmp_path / "alone").text
 
@@ -496,10 +501,9 @@ def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
     path = appendix(store, tmp_path / "report")
     page = Page(path)  # fails on a foreign script, an on... attribute, tags that do not balance
     assert bad in page.text and "49" not in re.findall(r"&{+ *(\d+)", page.text)
-    assert all(link.startswith(("#", "data:", "index.html")) for link in page.links)
-    assert {p.parent for p in tmp_path.rglob("*.svg")} == {path.parent}
-    labels = [e.text for p in path.parent.glob("*.svg") for e in ElementTree.parse(p).iter()]
-    assert any("<script>" in (label or "") for label in labels)
+    assert all(link.startswith(("#", "data:", "index.html", "vega.js")) for link in page.links)
+    assert {p.parent for p in tmp_path.rglob("*.vl.json")} == {path.parent}
+    assert any("<script>" in p.read_text("utf-8") for p in path.parent.glob("*.vl.json"))
 
 
 @pytest.mark.slow
@@ -512,6 +516,11 @@ def test_the_same_warehouse_gives_the_same_page(
     assert first[0] == first[1]
 
 
+def _charts(out: Path) -> list[str]:
+    """The names of the charts in a directory."""
+    return sorted(path.name.removesuffix(".vl.json") for path in out.glob("*.vl.json"))
+
+
 def test_foreign_files_beside_the_report_stay(store: Store, tmp_path: Path) -> None:
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
@@ -522,7 +531,7 @@ def test_foreign_files_beside_the_report_stay(store: Store, tmp_path: Path) -> N
         listing.write("../outside.svg\n")
     store.drop("word_delta", {"corpus": "c"})
     write_report(store, out)
-    assert [p.name for p in out.glob("*.svg")] == ["mine.svg"]
+    assert [p.name for p in out.glob("*.svg")] == ["mine.svg"] and not _charts(out)
     assert (tmp_path / "outside.svg").exists()
 
 
@@ -532,7 +541,7 @@ def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> 
 
     def page(name: str) -> parts.Page:
         figures = [
-            parts.Figure(f"{name}-{i}", name, name, "<svg/>", Rows([{"n": i}])) for i in range(10)
+            parts.Figure(f"{name}-{i}", name, name, CHART, Rows([{"n": i}])) for i in range(10)
         ]
         return parts.Page(sections=[parts.Section(name, name, figures=figures)])
 
@@ -542,8 +551,8 @@ def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> 
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, "abcd"))
-    (name,) = {path.name[0] for path in out.glob("*.svg")}
-    plots = {f"{name}-{i}.{kind}" for i in range(10) for kind in ("svg", "csv", "metadata.json")}
+    (name,) = {chart[0] for chart in _charts(out)}
+    plots = {f"{name}-{i}.{kind}" for i in range(10) for kind in ("csv", "vl.json")} | {"vega.js"}
     assert {path.name for path in out.iterdir()} == {*plots, "index.html", "plots.txt"}
     assert set((out / "plots.txt").read_text().split()) == plots
     assert f'id="{name}"' in (out / "index.html").read_text()
@@ -552,7 +561,7 @@ def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> 
 def test_the_plots_of_the_last_page_stay_until_the_next_one_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figure = parts.Figure("one", "one", "one", "<svg/>")
+    figure = parts.Figure("one", "one", "one", CHART)
     publish(parts.Page(sections=[parts.Section("a", "a", figures=[figure])]), tmp_path)
 
     def full(path: Path, content: bytes) -> None:
@@ -561,4 +570,4 @@ def test_the_plots_of_the_last_page_stay_until_the_next_one_is_there(
     monkeypatch.setattr(write, "_write", full)
     with pytest.raises(BadInput, match="No space left"):
         publish(parts.Page(), tmp_path)
-    assert (tmp_path / "one.svg").exists()
+    assert _charts(tmp_path) == ["one"]

@@ -78,10 +78,13 @@ def test_the_policy_allows_this_script_and_style_only(index: Path) -> None:
     text = index.read_text(encoding="utf-8")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert re.findall(r"(\S+)-src (?=\S)", policy.replace("'self' ", "")) == [
+        *("default", "img", "style", "script"),
+    ]
     for tag in ("script", "style"):
         (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert f"{tag}-src 'sha256-{digest}'" in policy
+        assert f"'sha256-{digest}'" in policy
 
 
 @needs_browser
@@ -91,8 +94,10 @@ def test_nothing_is_asked_for_and_nothing_complains(driven: Browser, index: Path
     broken = "[...document.querySelectorAll('a[href^=\"#\"]')].filter(a =>"
     assert driven.ask(f"{broken} !document.getElementById(a.hash.slice(1))).length") == 0
     asked = [e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")]
-    assert {url.split(":")[0] for url in asked} == {"file", "data"}
-    assert [url for url in asked if url.startswith("file")] == [index.resolve().as_uri()]
+    own = {path.resolve().as_uri() for path in (index, index.with_name("vega.js"))}
+    assert {url for url in asked if not url.startswith("data:")} == own
+    drawn = "document.querySelectorAll('.chart svg').length"
+    assert driven.ask(drawn) == driven.ask("document.querySelectorAll('.chart').length") > 10
     for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
         assert _events(driven, kind) == []
 
@@ -188,11 +193,6 @@ def test_plots_download_with_their_data(
     click = f"document.getElementById('{figure.stem}').querySelector('button').click()"
     assert _downloaded(driven, tmp_path, click) == as_csv(figure.rows)
     assert (index.parent / f"{figure.stem}.csv").read_text("utf-8") == as_csv(figure.rows)
-    link = f"document.getElementById('{figure.stem}').querySelector('a[download]')"
-    assert driven.ask(f"{link}.download") == f"{figure.stem}.svg"
-    size = driven.ask(f"fetch({link}.href).then(() => 'fetched', () => 'refused')")
-    assert size == "refused"  # the page may not fetch, even from itself
-    assert driven.ask(f"{link}.href").startswith("data:image/svg+xml;base64,")
 
 
 @needs_browser

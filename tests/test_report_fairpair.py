@@ -14,6 +14,7 @@ from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptio
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.pipelines.commands.fairpair import figures
+from plumbline.pipelines.report.charts.fairpair_charts import QUANTITIES
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections.fairpair import leads, sections, verdict
@@ -169,13 +170,12 @@ def test_distributions_over_prompts_are_those_of_the_table(planted: Store) -> No
         low, high = (f"{100 * end(r[column] for r in rows):.1f}" for end in (min, max))
         assert f"{name} from {low} to {high}%" in figure.alt
     assert {r["prompt_id"] for r in figure.rows} == {r["prompt_id"] for r in rows}
-    # With common bins, outlines of as many prompts hold as much area, wherever the prompts lie.
-    areas = []
-    for path in re.findall(r'd="M([^"]+)Z"', figure.svg):
-        points = [tuple(map(float, one.split())) for one in path.split("L")]
-        ends = zip(points, [*points[1:], points[0]], strict=True)
-        areas.append(abs(sum(x * v - u * y for (x, y), (u, v) in ends)) / 2)
-    assert len(areas) == 3 and areas == pytest.approx([areas[0]] * 3, rel=1e-3)
+    # In common bins, wherever the prompts lie, each quantity counts as many.
+    points = figure.chart.data.values
+    n_by_series = {name: 0 for name in QUANTITIES.values()}
+    for one in points:
+        n_by_series[one["series"]] += one["y"]
+    assert set(n_by_series.values()) == {len(rows)}
 
 
 def test_perturbations_and_their_failures(planted: Store, page: Page) -> None:
@@ -253,7 +253,7 @@ def test_hostile_texts_are_escaped(store: Store, tmp_path: Path) -> None:
     page = page_of(store, tmp_path)  # fails on a script tag and on tags that do not balance
     assert "alert(1)</script><img" in " ".join(c[0] for r in page.tables[WHERE][1:] for c in r)
     assert f"{bad}'s continuations" in page.text
-    assert {p.parent for p in tmp_path.rglob("*.svg")} == {tmp_path / "report"}
+    assert {p.parent for p in tmp_path.rglob("*.vl.json")} == {tmp_path / "report"}
 
 
 def test_several_sets_have_a_section_each(store: Store, tmp_path: Path) -> None:

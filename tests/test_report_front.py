@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -333,7 +333,8 @@ def test_it_is_small_and_asks_for_nothing(driven: Browser, index: Path) -> None:
     assert driven.ask(r"document.body.innerText.split(/\s+/).length") < 1500
     assert driven.ask("document.documentElement.scrollHeight") < 3 * 900
     asked = {e["params"]["request"]["url"] for e in driven.events if _is_request(e)}
-    assert {url for url in asked if not url.startswith("data:")} == {index.resolve().as_uri()}
+    own = {index.with_name(name).resolve().as_uri() for name in ("index.html", "vega.js")}
+    assert {url for url in asked if not url.startswith("data:")} == own
     kinds = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
     assert not [event for event in driven.events if event["method"] in kinds]
     links = driven.ask("[...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))")
@@ -366,41 +367,24 @@ def test_it_is_accessible_in_both_themes_and_on_a_phone(driven: Browser, index: 
 
 
 @needs_browser
-def test_a_point_says_what_it_is_to_keys_and_pointer(driven: Browser, index: Path) -> None:
+def test_a_point_says_what_it_is_and_leads_to_its_word(driven: Browser, index: Path) -> None:
     driven.resize(1280, 900)
     driven.open(index)
-    tip = "document.querySelector('.tip')"
-    assert driven.ask(f"{tip}.hidden") is True
-    driven.ask("document.querySelector('figure svg').focus()")
-    seen = []
-    for _ in range(3):
-        driven.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
-        seen.append(driven.ask(f"{tip}.textContent"))
-    assert len(set(seen)) == 3
-    assert all(re.match(r"word\d+: lean [+−]\d.* preference [+−]\d", said) for said in seen)
-    driven.ask("document.activeElement.blur()")
-    assert driven.ask(f"{tip}.hidden") is True
-    box = driven.ask(
-        "(b => [b.x + b.width / 2, b.y + b.height / 2])"
-        "(document.querySelector('.strip circle').getBoundingClientRect())"
+    point = "document.querySelector('.chart .mark-symbol path')"
+    driven.ask(f"{point}.scrollIntoView({{block: 'center'}})")
+    x, y = driven.ask(
+        f"(b => [b.x + b.width / 2, b.y + b.height / 2])({point}.getBoundingClientRect())"
     )
-    driven.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
-    assert driven.ask(f"{tip}.textContent").startswith("PD ")
-
-
-@needs_browser
-def test_a_point_leads_to_its_word_in_the_explorer(driven: Browser, index: Path) -> None:
-    driven.resize(1280, 900)
-    driven.open(index)
-    driven.ask("document.querySelector('figure svg').focus()")
-    driven.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
-    word = driven.ask("document.querySelector('.tip').textContent").partition(":")[0]
-    driven.events.clear()
-    driven.call("Input.dispatchKeyEvent", type="keyDown", key="Enter")
-    while not any(event["method"] == "Page.loadEventFired" for event in driven.events):
-        with suppress(AssertionError):  # asked just as the page was left
-            driven.ask("1")
-    assert driven.ask("location.pathname.split('/').pop() + location.hash") == f"words.html#{word}"
+    driven.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    driven.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + 0.5, y=y)
+    tip = str(driven.ask("document.getElementById('vg-tooltip-element').textContent"))
+    assert re.search(r"word\d+.*x_nats.*y_nats", tip, re.DOTALL)
+    for kind in ("mousePressed", "mouseReleased"):
+        driven.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    end = time.monotonic() + 20
+    while "words.html" not in str(driven.ask("location.href")):
+        assert time.monotonic() < end
+    assert re.search(r"words\.html#word\d+$", str(driven.ask("location.href")))
 
 
 @needs_browser

@@ -314,15 +314,17 @@ def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
     for path in (first, first.with_name("appendix.html")):
         page = Page(path)  # fails on a script, an on... attribute and tags that do not balance
         raw = path.read_text(encoding="utf-8")
-        # The page's own script is the only one, and its hash the only one that may run.
-        assert "onerror=alert(1)>{{ 7*7 }}" in page.text and raw.lower().count("<script") == 1
-        assert raw.count("script-src 'sha256-") == 1
-        own = ("#", "data:", "index.html", "appendix.html", "words.html", "pairs.html")
+        # The page's own script and that of its charts are the only ones that may run.
+        assert "onerror=alert(1)>{{ 7*7 }}" in page.text
+        n_charts = raw.count('<script type="application/json">')
+        assert raw.lower().count("<script") == n_charts + 2 > 2
+        assert raw.count("script-src 'self' 'sha256-") == 1
+        own = ("#", "data:", "index.html", "appendix.html", "words.html", "pairs.html", "vega.js")
         assert page.links and all(link.startswith(own) for link in page.links)
         assert "default-src 'none'" in raw and "@import" not in raw
         style = raw.split("<style>")[1].split("</style>")[0]
         assert "url(" not in style and "//" not in style
-    assert {p.parent for p in tmp_path.rglob("*.svg")} == {first.parent}
+    assert {p.parent for p in tmp_path.rglob("*.vl.json")} == {first.parent}
     searches = [first.with_name("words.html"), first.with_name("pairs.html")]
     scripts = [path for page in searches for path in first.parent.glob(f"{page.stem}/*.js")]
     assert len(scripts) >= 2
@@ -503,7 +505,7 @@ def test_a_report_leaves_nothing_half_written(
     out = tmp_path / "report"
     write_report(filled(store), out)
     before = {p.name for p in out.iterdir()}
-    plot = next(name for name in before if name.endswith(".svg"))
+    plot = next(name for name in before if name.endswith(".vl.json"))
     for name in (plot, "index.html", "plots.txt", "mine"):
         (out / f"{name}.tmp").touch()
     write_report(store, out)

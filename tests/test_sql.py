@@ -184,7 +184,7 @@ def test_importing_the_command_starts_nothing_heavy() -> None:
         "import sys; import plumbline.pipelines.commands.measure\n"
         "import plumbline.pipelines.commands.sql\n"
         "import plumbline.pipelines.commands.report\n"
-        "print(sorted({'torch', 'pyspark', 'prefect', 'matplotlib', 'jinja2'} & set(sys.modules)))"
+        "print(sorted({'torch', 'pyspark', 'prefect', 'altair', 'jinja2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

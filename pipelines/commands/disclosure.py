@@ -32,7 +32,6 @@ from plumbline.pipelines.command.fields import (
     DataOption,
     InputFile,
     InputPath,
-    OutputDirectory,
     ReportDirectory,
     Seed,
 )
@@ -47,7 +46,6 @@ from plumbline.pipelines.commands._disclosure import (
     measured,
     to_do,
 )
-from plumbline.pipelines.report.plots import disclosure_plots
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, part
@@ -309,9 +307,6 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     form: Annotated[tuple[str, ...], Field(description="prefix, chat, or both by a comma.")] = (
         "prefix",
     )
-    out: Annotated[OutputDirectory, Field(description="Directory of the plot.")] = Path(
-        "out/report"
-    )
 
     def __post_init__(self) -> None:
         other, names = "instruction", ["instructions", "form"]
@@ -374,13 +369,11 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             rows = [{**row, "is_best": False} for row in rows]
         if rejected := sum(one.n_rejected for one in done):
             said.append(f"{rejected:,} continuations could not be drawn: table reject")
-        plot = disclosure_plots.decoding(rows, f"{done[0].model} on {self.probe_set}")
         return Done(
             rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
             said=said,
             wrote=("continuation", "sampling", "attribute_pair"),
-            files=(self._write_plot(plot, key),),
-            next='plumbline sql "FROM decoding_sweep ORDER BY gas"',
+            next="plumbline report",
             query=_DECODINGS,
             params=params,
         )
@@ -399,25 +392,17 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         params = self._params(probed.model_key, words.name)
         params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
         rows = rows_of(store.root, _INSTRUCTIONS, params)
-        plot = disclosure_plots.instructions(rows, f"{probed.model} on {self.probe_set}")
         return Done(
             rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
             said=[line for one in done for line in _left_out(one)],
             wrote=(*TABLES, "instruction"),
-            files=(self._write_plot(plot, probed.model_key),),
-            next='plumbline sql "FROM instruction_sweep() ORDER BY measure, figure"',
+            next="plumbline report",
             query=_INSTRUCTIONS,
             params=params,
         )
 
     def _params(self, model_key: str, words: str) -> dict[str, object]:
         return {"probe_set": self.probe_set, "model_key": model_key, "word_list": words}
-
-    def _write_plot(self, svg: str, model_key: str) -> str:
-        path = self.out / f"sweep-{self.by}-{model_key}.svg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(svg, encoding="utf-8", errors="replace")
-        return str(path)
 
 
 _OF_SET = "probe_set = $probe_set AND model_key = $model_key AND word_list = $word_list"

@@ -87,8 +87,8 @@ class Report(Narrowed, Command):
         read = store if self.at is None else store.pinned(version_of(store, self.at))
         by_counts = list(self._ask_first(read))
         page = write_report(read, self.out, about=self.about)
-        n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
-        said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
+        n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "vl.json"))
+        said = f"{n_pages} pages with {n_plots} charts; open the first in a browser"
         stale = [WARNING + line for line in to_make_again(read.snapshot().out_of_date)]
         return Done(said=[said, *by_counts, *stale], files=[str(page)])
 
@@ -131,7 +131,6 @@ class ReportFigure(Narrowed, Command):
     ] = None
     width: Annotated[str, Field(description="Width, as 3.3in, 84mm or 240pt.")] = "3.3in"
     out: Annotated[OutputFile | None, Field(description="Default: named after the plot.")] = None
-    title: Annotated[bool, Field(description="Draw its title, too.")] = False
 
     def check(self) -> None:
         from plumbline.pipelines.report.paper import figure_files
@@ -145,11 +144,8 @@ class ReportFigure(Narrowed, Command):
             plots = figure_files.figures(self.facts(context.store))
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
-        how = (form, figure_files.inches(self.width))
-        facts = self.facts(context.store)
-        drawn, *data = figure_files.figure_files(
-            facts, self.name, *how, has_title=self.title
-        ).items()
+        facts, width_in = self.facts(context.store), figure_files.inches(self.width)
+        drawn, *data = figure_files.figure_files(facts, self.name, form, width_in).items()
         path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
         paths = [figure_files.write_file(path.with_suffix(end), content) for end, content in data]
         return Done(files=[*map(str, (path, *paths))])

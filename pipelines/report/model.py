@@ -55,12 +55,12 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as SVG, with its file's stem, a description (``alt``), a caption and its rows."""
+    """An Altair chart, with its file's stem, a description (``alt``), a caption and its rows."""
 
     stem: str
     alt: str
     caption: str
-    svg: str
+    chart: Any
     rows: Rows = field(default_factory=Rows)
 
 
@@ -115,6 +115,11 @@ class Page:
         "the lean come from the text?"
     )
     home: str = ""
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The charts of all sections."""
+        return [figure for section in self.sections for figure in section.figures]
 
 
 def table(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from statistics import NormalDist
 
+from plumbline.pipelines.report.charts import fairpair_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import (
     Cell,
@@ -19,7 +20,6 @@ from plumbline.pipelines.report.model import (
     table,
     text,
 )
-from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 
 #: Columns that identify a set of FairPair: sampled texts and their perturbed copies.
@@ -65,7 +65,7 @@ def _figure(name: str, rows: Rows, other: str, person: str) -> Figure:
         f"plots has one beyond |z| = {shown(limit, 1)} by chance. Of overlapping, equally frequent "
         f"n-grams one is shown."
     )
-    plot = fairpair_plots.ngrams(rows, other, person, "Phrases more frequent about one of the two")
+    plot = charts.ngrams(rows, other, person)
     return Figure(name, alt, caption, plot, rows)
 
 

@@ -117,57 +117,24 @@
 
   for (const figure of document.querySelectorAll("figure")) {
     const data = figure.querySelector(".data pre");
-    const plot = element("a", { textContent: "SVG", download: `${figure.id}.svg` });
-    plot.href = figure.querySelector("img")?.src ?? `${figure.id}.svg`;
-    plot.setAttribute("aria-label", `Download the plot as SVG: ${figure.id}`);
-    const tools = element("p", { className: "tools" }, plot);
-    if (data) {
-      tools.append(button("CSV", `Download the plot's data as CSV: ${figure.id}`, () =>
-        save(`${figure.id}.csv`, data.textContent)));
+    if (!data) continue;
+    figure.querySelector("figcaption").after(element("p", { className: "tools" },
+      button("CSV", `Download the chart's data as CSV: ${figure.id}`, () =>
+        save(`${figure.id}.csv`, data.textContent))));
+  }
+
+  // The policy forbids eval and inline styles: expressions are interpreted, the style is ours.
+  const options = {
+    ast: true, actions: false, renderer: "svg", defaultStyle: false,
+    tooltip: { disableDefaultStyle: true },
+  };
+  async function draw() {
+    for (const place of document.querySelectorAll(".chart")) {
+      await vegaEmbed(place, JSON.parse(place.nextElementSibling.textContent), options);
     }
-    (figure.querySelector(".numbers > summary") ?? figure.querySelector("figcaption")).after(tools);
+    document.body.dataset.drawn = "";
   }
-
-  // Tooltips of drawn points: for a pointer, a finger, and the arrow keys.
-  const tip = element("div", { className: "tip", hidden: true });
-  tip.setAttribute("role", "status");
-  document.body.append(tip);
-
-  function tell(point) {
-    const name = point?.querySelector?.("title");
-    tip.hidden = !name;
-    if (!name) return;
-    tip.textContent = name.textContent;
-    const box = point.getBoundingClientRect();
-    const left = Math.min(scrollX + box.right + 6, scrollX + innerWidth - tip.offsetWidth - 8);
-    tip.style.left = `${Math.max(4, left)}px`;
-    tip.style.top = `${scrollY + box.bottom + 4}px`;
-  }
-
-  // A word's point links to the word in the explorer, if there is one.
-  function open(point) {
-    const word = point?.querySelector("title")?.textContent.match(/^(.*): lean /)?.[1];
-    const { words } = document.body.dataset;
-    if (word && words) location.assign(`${words}#${encodeURIComponent(word)}`);
-  }
-
-  for (const plot of document.querySelectorAll("svg")) {
-    const points = [...plot.querySelectorAll("circle:has(title)")];
-    points.sort((a, b) => a.getAttribute("cx") - b.getAttribute("cx"));
-    let at = -1;
-    plot.addEventListener("pointerover", (event) => tell(event.target.closest("circle:has(title), .strip svg")));
-    plot.addEventListener("pointerleave", () => tell(null));
-    plot.addEventListener("blur", () => tell(null));
-    plot.addEventListener("click", (event) => open(event.target.closest("circle:has(title)")));
-    plot.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") open(points[at]);
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!step || !points.length) return;
-      event.preventDefault();
-      at = (at + step + points.length) % points.length;
-      tell(points[at]);
-    });
-  }
+  if (document.querySelector(".chart")) draw();
 
   for (const query of document.querySelectorAll(".sql pre")) {
     const told = element("span", { className: "told" });

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -42,8 +42,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    environment.filters |= {"data_uri": _data_uri, "inline": _inline, "prose": _prose}
-    environment.filters |= {"csv": as_csv, "sha256": policy_hash}
+    environment.filters |= {"prose": _prose, "csv": as_csv, "sha256": policy_hash}
+    environment.filters["specification"] = _specification
     return environment
 
 
@@ -53,11 +53,12 @@ def _prose(sentence: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", shown))
 
 
-def _inline(figure: Figure) -> Markup:
-    """A plot's SVG without its style element, which the page's content security policy forbids."""
-    svg = re.sub(r"<style>.*?</style>", "", figure.svg, count=1)
-    labelled = f'<svg role="img" tabindex="0" aria-label="{escape(figure.alt)}" '
-    return Markup(svg.replace("<svg ", labelled, 1))
+def _specification(figure: Figure) -> Markup:
+    """A chart's specification as JSON that can stand in a script element."""
+    from plumbline.pipelines.report.charts.chart_forms import specification
+
+    spec = {**specification(figure.chart), "description": figure.alt}
+    return Markup(json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c"))
 
 
 def _visible(value: object) -> object:
@@ -65,8 +66,3 @@ def _visible(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value
-
-
-def _data_uri(svg: str) -> str:
-    encoded = base64.b64encode(svg.encode("utf-8", "replace"))
-    return "data:image/svg+xml;base64," + encoded.decode("ascii")

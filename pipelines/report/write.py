@@ -1,4 +1,4 @@
-"""Writes a warehouse's report: its pages, SVG files and the data behind them."""
+"""Writes a warehouse's report: its pages, and the charts with their data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import plumbline
@@ -21,10 +22,10 @@ from plumbline.pipelines.report.explorer.pages import (
 )
 from plumbline.pipelines.report.explorer.sentence_pairs import pairs
 from plumbline.pipelines.report.facts import Facts, narrowed
-from plumbline.pipelines.report.front.first_page import Front, figures_of, front
+from plumbline.pipelines.report.front.first_page import Front, front
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
 from plumbline.pipelines.report.templates import rendered
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.run_records import package_versions
@@ -44,7 +45,7 @@ def write_report(
 ) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
-    The other files are ``appendix.html``, the plots as SVG with their data (``data_of``), and
+    The other files are ``appendix.html``, the files of each chart (``data_of``), and
     ``words.html`` and ``pairs.html``, which search words and sentence pairs. Files of
     an earlier report are removed. Raises ``BadInput`` if ``warehouse`` isn't a warehouse or ``out``
     can't be written, and ``UsageProblem`` if a pattern of ``about`` (``facts.narrowed``) matches
@@ -71,7 +72,7 @@ def write_report(
         _publish_in(
             dict(pair_files(sentence_pairs, words)) if sentence_pairs else {}, out / "pairs"
         )
-        return _publish(pages, [*figures_of(first), *_figures(appendix)], out)
+        return _publish(pages, [*first.figures, *appendix.figures], out)
 
 
 def _publish_in(pages: Mapping[str, str], out: Path) -> None:
@@ -90,7 +91,7 @@ def publish(page: Page, out: Path) -> Path:
     """
     with _directory_lock(out):
         numbered = replace(page, sections=_numbered(page.sections))
-        return _publish({"index.html": render(numbered)}, _figures(numbered), out)
+        return _publish({"index.html": render(numbered)}, numbered.figures, out)
 
 
 @contextmanager
@@ -113,7 +114,11 @@ def _writable(out: Path) -> Iterator[None]:
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
     """Write the new pages and plots, then remove files that only an earlier report had."""
-    files = _files(figures) | {n: text.encode("utf-8", "replace") for n, text in pages.items()}
+    files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
+    for figure in figures:
+        files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
+    if figures:
+        files["vega.js"] = _vega()
     listing = out / _LISTING
     with _writable(out):
         before = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
@@ -125,7 +130,7 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
         for name, content in files.items():
             _write(out / name, content)
         for name in set(before) - set(files):
-            if name.endswith((".svg", ".csv", ".json", ".html", ".js")) and Path(name).name == name:
+            if name.endswith((".csv", ".json", ".html", ".js")) and Path(name).name == name:
                 (out / name).unlink(missing_ok=True)
         _list(listing, removable)
     return out / "index.html"
@@ -167,43 +172,39 @@ def render_front(first: Front) -> str:
     return rendered("front.html", front=first)
 
 
-def _figures(page: Page) -> list[Figure]:
-    return [figure for section in page.sections for figure in section.figures]
-
-
-def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
-    files = {}
-    for figure in figures:
-        files[f"{figure.stem}.svg"] = figure.svg.encode("utf-8", "replace")
-        files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
-    return files
-
-
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """The files beside a plot by ending: its rows as CSV, a description as JSON; none without rows.
+    """The files of a chart by ending: its Vega-Lite specification, and its rows as CSV if any.
 
-    The description has the plot's caption, its columns with their units, its query, versions, and
-    how to cite it.
+    The specification's ``usermeta`` has the caption, the columns with their units, the query,
+    versions, and how to cite it.
     """
-    if not figure.rows:
-        return {}
+    from plumbline.pipelines.report.charts.chart_forms import HEIGHT, specification
+
     units = units_of_columns()
     about = {
         "name": figure.stem,
-        "shows": figure.alt,
         "caption": figure.caption,
         "n_rows": len(figure.rows),
-        "columns": {name: units.get(name, "") for name in figure.rows[0]},
+        "columns": {name: units.get(name, "") for name in (figure.rows or [{}])[0]},
         "query": figure.rows.sql,
         "methods": "docs/methods.md",
         "versions": package_versions(),
         "cite": f"Plumbline {plumbline.__version__}, CITATION.cff",
     }
-    described = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-    return {
-        ".csv": as_csv(figure.rows).encode("utf-8", "replace"),
-        ".metadata.json": described.encode("utf-8", "replace"),
-    }
+    spec = specification(figure.chart, 2 * HEIGHT)
+    spec |= {"description": figure.alt, "usermeta": about}
+    files = {".vl.json": json.dumps(spec, ensure_ascii=False).encode("utf-8", "replace")}
+    if figure.rows:
+        files[".csv"] = as_csv(figure.rows).encode("utf-8", "replace")
+    return files
+
+
+def _vega() -> bytes:
+    """The script that draws charts, which the package's build puts beside this module."""
+    script = resources.files(__package__) / "vega.js"
+    if not script.is_file():
+        raise MissingComponent("vega.js", "is missing from the package", "pip install .")
+    return script.read_bytes()
 
 
 def _list(listing: Path, names: Collection[str]) -> None:

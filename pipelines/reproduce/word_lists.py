@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.cluster_counts import cluster_counts
+from plumbline.pipelines.report.charts.chart_forms import Chart, data, on_paper
 from plumbline.pipelines.reproduce.tau_interval import (
     FEWEST_CLUSTERS,
     TauAgreement,
@@ -257,7 +259,7 @@ def write_compared(compared: ComparedList, out: Path) -> list[Path]:
             f"grey: fewer than {_FEWEST_WORDS} common words"
         )
         written.append(out / f"{stem}-kendall.png")
-        draw(contrasts, tau_b, title, written[-1])
+        written[-1].write_bytes(on_paper(chart(contrasts, tau_b, title), "png", 6))
     return written
 
 
@@ -336,40 +338,21 @@ def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
         yield from lines
 
 
-#: Most contrasts for which the heat map prints tau in each cell.
-_ANNOTATED = 40
-
-
-def draw(contrasts: Sequence[str], tau: NDArray[np.float64], title: str, path: Path) -> None:
-    """Write a heat map of tau as PNG: the lower triangle, colour from -1 to 1, NaN in grey.
+def chart(contrasts: Sequence[str], tau: NDArray[np.float64], title: str) -> Chart:
+    """A heat map of tau: the lower triangle, coloured from -1 to 1, NaN in grey.
 
     ``tau`` is a square matrix of the ``contrasts``, of which there are two or more.
     """
-    from matplotlib.figure import Figure
-
-    n = len(contrasts)
-    shown = np.where(np.tri(n, k=-1, dtype=bool), tau, np.nan)[1:, :-1]
-    side = 3.4 + 0.3 * n
-    figure = Figure(figsize=(side + 0.2, side), layout="constrained")
-    axes = figure.add_subplot()
-    image = axes.imshow(shown, cmap="RdBu", vmin=-1, vmax=1, aspect="equal")
-    for i, j in np.argwhere(np.tri(n - 1, dtype=bool)).tolist():
-        value = shown[i, j]
-        if np.isnan(value):
-            axes.fill((j - 0.5, j + 0.5, j + 0.5, j - 0.5), (i - 0.5,) * 2 + (i + 0.5,) * 2, "0.85")
-        elif n <= _ANNOTATED:
-            color = "w" if abs(value) > 0.6 else "k"
-            label = f"{round(value, 2) + 0.0:.2f}".replace("0.", ".", 1).replace("-", "−")
-            axes.text(j, i, label, ha="center", va="center", fontsize=6, color=color)
-    axes.set_xticks(range(n - 1), contrasts[:-1], rotation=90, fontsize=8)
-    axes.set_yticks(range(n - 1), contrasts[1:], fontsize=8)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.set_title(title, loc="left", fontsize=9)
-    # The empty upper triangle has room for the scale; a single cell has none.
-    bar = figure.colorbar(image, cax=axes.inset_axes((0.93 if n > 2 else 1.3, 0.5, 0.02, 0.48)))
-    bar.set_label("Kendall τ-b of delta", size=8)
-    bar.ax.yaxis.set_ticks_position("left")
-    bar.ax.yaxis.set_label_position("left")
-    bar.ax.tick_params(labelsize=8)
-    figure.savefig(path, dpi=150)
+    rows = [
+        {"x": contrasts[j], "y": contrasts[i], "tau": float(tau[i, j])}
+        for i in range(1, len(contrasts))
+        for j in range(i)
+    ]
+    scale = alt.Scale(scheme="redblue", domain=[-1, 1])
+    colour = alt.Color("tau:Q", scale=scale, title="Kendall τ-b of delta")
+    base = alt.Chart(data(rows), width=alt.Step(14), height=alt.Step(14), title=title)
+    return base.mark_rect(invalid=None).encode(
+        alt.X("x:N", sort=None, title=None),
+        alt.Y("y:N", sort=None, title=None),
+        color=alt.condition("isValid(datum.tau)", colour, alt.value("#d9d9d9")),
+    )

@@ -60,6 +60,12 @@ class Front:
     questions: Sequence[tuple[str, str]] = ()
     searches: Mapping[str, str] = field(default_factory=lambda: {"words": "", "pairs": ""})
 
+    @property
+    def figures(self) -> list[Figure]:
+        """The charts of the page."""
+        drawn = [self.figure, *(part.figure for part in self.parts)]
+        return [figure for figure in drawn if figure is not None]
+
 
 def front(facts: Facts, appendix: Page) -> Front:
     """The first page of a warehouse. Alerts and other answers come from ``appendix``."""
@@ -152,9 +158,3 @@ def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
             results.append(f"{claim} ({name} {shown(worst['value'], digits)}, {ends})")
     sentence = "; ".join(results)
     return ClosedWorldVerdict(has_passed, sentence[0].upper() + sentence[1:]) if results else None
-
-
-def figures_of(first: Front) -> list[Figure]:
-    """The plots of the first page."""
-    drawn = [first.figure, *(part.figure for part in first.parts)]
-    return [figure for figure in drawn if figure is not None]

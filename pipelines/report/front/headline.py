@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from plumbline.pipelines.report.charts import word_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.model import Figure, shown, stem
-from plumbline.pipelines.report.plots.svg import INK, NEUTRAL, Panel, svg
 from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides
 from plumbline.pipelines.report.sections.follow import (
     BY_MAX_PMI,
     LEANS,
     drawable_points,
-    fitted_line,
     own_texts,
 )
 
 #: Columns that the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
-#: Most points with their word written beside them.
-_LABELLED = 10
-#: With more points than this, the plot is a cloud without tooltips.
-_MOST_NAMED = 800
 
 
 @dataclass(frozen=True)
@@ -138,6 +130,7 @@ def headline_figure(facts: Facts, head: Headline) -> Figure | None:
     which, pairs = f"of {name}", "sentences with it"
     if fit["subset"] == BY_MAX_PMI:
         which, pairs = f"that decides the MaxPMI of some pairs of {name}", "these pairs, often few"
+    titles = (LEANS[fit["subset"]][0], f"log ratio in nats (up: {first})")
     middle = f" (the middle one of {len(head.about)})" if len(head.about) > 1 else ""
     return Figure(
         stem("lean", fit["model"], name, fit["corpus"]),
@@ -146,35 +139,6 @@ def headline_figure(facts: Facts, head: Headline) -> Figure | None:
         f"Each dot is a word {which}. Across: its lean in the text {fit['corpus']} "
         f"(right: {first}). Up: the mean log ratio of the model {fit['model']}{middle} in "
         f"{pairs} (up: {first}). Outer words are named. Line: least squares, 95% band.",
-        _drawn(points, fit),
+        charts.following(points, fit, titles, "words.html"),
         points,
     )
-
-
-def _drawn(points: Rows, fit: Row) -> str:
-    x, y = (np.array([p[column] for p in points]) for column in ("x_nats", "y_nats"))
-    lean, _ = LEANS[fit["subset"]]
-    panel = Panel(lean, f"log ratio in nats (up: {sides(fit)[0]})")
-    panel.rule(x=0, color=NEUTRAL, width=0.7)
-    panel.rule(y=0, color=NEUTRAL, width=0.7)
-    fitted_line(panel, x, fit)
-    if len(points) > _MOST_NAMED:
-        panel.cloud(x, y, INK, 4, 0.4)
-    else:
-        titles = [
-            f"{p['point']}: lean {shown(p['x_nats'], 2, signed=True)} nats in the text, "
-            f"preference {shown(p['y_nats'], 2, signed=True)} nats"
-            for p in points
-        ]
-        panel.named(x, y, INK, titles)
-    named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _outermost(x, y)]
-    panel.labels(named, _LABELLED)
-    return svg("", [panel], 440, 600)
-
-
-def _outermost(x: np.ndarray, y: np.ndarray) -> Sequence[int]:
-    """Indices of the points, outermost first: in turns the highest, rightmost, lowest, leftmost."""
-    spread_x, spread_y = (float(v.std()) or 1.0 for v in (x, y))
-    across, up = (x - x.mean()) / spread_x, (y - y.mean()) / spread_y
-    ways = [np.argsort(-far, kind="stable") for far in (up, across, -up, -across)]
-    return list(dict.fromkeys(int(i) for turn in zip(*ways, strict=True) for i in turn))

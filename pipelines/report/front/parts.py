@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from plumbline.pipelines.report.charts import model_charts as charts
+from plumbline.pipelines.report.charts import word_charts as word_charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
@@ -30,17 +32,7 @@ from plumbline.pipelines.report.model import (
     stem,
     table,
 )
-from plumbline.pipelines.report.plots.svg import (
-    FEMALE,
-    INK,
-    MALE,
-    NEUTRAL,
-    Panel,
-    model_label,
-    short,
-    svg,
-)
-from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
+from plumbline.pipelines.report.rows import Row, Rows, set_name
 from plumbline.pipelines.report.sections import lean_of_words
 
 #: Most models, words per side, and lines of slopes in a plot.
@@ -49,8 +41,6 @@ _MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
 _MOST_COUNTED = 6
 #: Nats that no lean in a text can reach.
 _MOST_NATS = 1000.0
-#: The colour of coefficients with controls held fixed; it stands for neither side.
-_GREEN = "#009E73"
 
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
@@ -93,19 +83,8 @@ def _spread(rows: Rows, pd_rows: Rows) -> Figure:
     more = f" {left_out:,} models with lower medians are in the appendix." if left_out else ""
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:]
     first_row, preferred = pd_rows[0], {r["model_key"]: side(r) for r in pd_rows}
-    first, second = sides(first_row)
-    panel, places = Panel(f"log ratio in nats ({second} < 0 < {first})"), range(len(drawn))
-    epsilon = first_row["epsilon_nats"]
-    panel.band([-epsilon, epsilon], [-0.7] * 2, [len(drawn) - 0.3] * 2, NEUTRAL, 0.3)
-    panel.rule(x=0, color=NEUTRAL, width=0.7)
-    ends = {name: [r[f"{name}_nats"] for r in drawn] for name in ("q5", "q25", "q50", "q75", "q95")}
-    panel.spans(places, ends["q5"], ends["q95"], NEUTRAL, 1.5)
-    panel.spans(places, ends["q25"], ends["q75"], INK, 5)
-    for colour, group in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
-        at = [i for i, r in enumerate(drawn) if preferred.get(r["model_key"], "") == group]
-        panel.marks([ends["q50"][i] for i in at], at, colour, size=9)
     models = [r["model"] for r in drawn]
-    panel.list_down([model_label(brief(m, models)) for m in models], -0.7, len(drawn) - 0.3)
+    names = {r["model_key"]: brief(r["model"], models) for r in drawn[::-1]}
     name = set_name(first_row)
     return Figure(
         stem("spread", name),
@@ -113,7 +92,7 @@ def _spread(rows: Rows, pd_rows: Rows) -> Figure:
         f"How much likelier one sentence is, over the pairs of {name}. Dot: median, coloured by "
         "the side of PD where its 95% interval leaves out 0 and q is at most 5%; dark: the middle "
         f"half of pairs; thin: nine in ten; band: no preference.{more}",
-        svg("", [panel], 70 + (19 if len(drawn) > 6 else 34) * len(drawn)),
+        charts.spread(drawn[::-1], names, preferred, first_row),
         rows,
     )
 
@@ -139,7 +118,7 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
         "The text",
         [*lean_of_words.clear_words(facts, lean_count), *_furthest(words), *filter(None, [note])],
         # A larger lean comes from a damaged row.
-        _words(words) if words and furthest < _MOST_NATS else figure,
+        _words(facts, words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(facts, words, folded=True) if words else None,
         "words",
     )
@@ -153,30 +132,19 @@ def _furthest(words: Rows) -> Iterator[str]:
         yield f"{which}: {' and '.join(named)}, in nats."
 
 
-def _words(rows: Rows) -> Figure:
+def _words(facts: Facts, rows: Rows) -> Figure:
     """A plot of the words that lean most surely, in colour if their intervals exclude 0."""
     drawn = [r for r in rows if r["place"] <= _WORDS]
-    drawn.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = drawn[0]["corpus"], drawn[0]["contrast"]
     has_ends = drawn[0]["delta_nats_low"] is not None
     manner = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
-    panel = Panel(f"lean ({contrast}) in nats")
-    panel.rule(x=0, color=NEUTRAL, width=0.7)
-    bounds = [finding({**r, "delta_nats": r["lean_bound_nats"]}, "delta_nats") for r in drawn]
-    colours = [bound.pick(above=FEMALE, below=MALE, untold=NEUTRAL) for bound in bounds]
-    for colour in (FEMALE, MALE, NEUTRAL):
-        at = [(i, r) for i, r in enumerate(drawn) if colours[i] == colour]
-        panel.estimates(at, "delta_nats", colour)
-        least = [(i, r["lean_bound_nats"]) for i, r in at if r["delta_nats"] is None]
-        panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
     is_one_sided = any(r["delta_nats"] is None for r in drawn)
     rings = " A ring: the least lean of a word near one side only." if is_one_sided else ""
-    panel.list_down([short(r["word"], 24) for r in drawn], -0.7, len(drawn) - 0.3)
     return Figure(
         stem("words", corpus, contrast),
         f"The words of {corpus} that lean {manner}.",
         f"{corpus}: the {_WORDS} words a side that lean {manner}.{rings}",
-        svg("", [panel], 70 + 18 * len(drawn)),
+        word_charts.leaning(drawn, contrast, facts.contrast_sides(corpus, contrast)),
         rows,
     )
 
@@ -231,31 +199,18 @@ def _beside(controls: Rows) -> str:
 def _forest(slopes: Rows, controls: Rows) -> Figure:
     """A plot of all slopes by benchmark and text, and of coefficients with controls held fixed."""
     groups = slopes.groups(*SHARED)[:_MOST_SLOPES]
-    n_models = max(map(len, groups))
-    panel = Panel("nats of preference per nat of lean, 95% intervals")
-    panel.rule(x=0, color=NEUTRAL, width=0.7)
-    panel.x.seen.append(0.0)
-    thick = min(0.8, 0.12 * n_models)
-    for place, group in enumerate(groups):
-        ordered = sorted(group, key=lambda r: r["value"])
-        at = [
-            (place + thick * (k / max(len(ordered) - 1, 1) - 0.5), row)
-            for k, row in enumerate(ordered)
-        ]
-        panel.estimates(at, "value", INK, size=5, label="slope")
-        same = {c: group[0][c] for c in SHARED if c not in ("subset", "options")}
-        beside = [(place + 0.3, r) for r in controls.where(**same) if r["coefficient"] is not None]
-        if beside:
-            panel.estimates(beside, "coefficient", _GREEN, "D", 6, "controls held fixed")
-    names = [f"{short(set_name(group[0]))}\n{short(_text_of(group[0]))}" for group in groups]
-    panel.list_down(names, len(groups) - 0.4, -0.6)
+    shared = [c for c in SHARED if c not in ("subset", "options")]
+    drawn = [
+        (f"{set_name(g[0])}, {_text_of(g[0])}", g, controls.where(**{c: g[0][c] for c in shared}))
+        for g in groups
+    ]
     left_out = len(slopes.groups(*SHARED)) - len(groups)
     more = f" {left_out:,} more lines are in the appendix." if left_out else ""
     return Figure(
         "slopes",
         "Slope of the preference on the lean of the text, each model, benchmark and text.",
         f"Every slope of preference on lean: a dot is a model.{more}",
-        svg("", [panel], 110 + max(36, 7 * n_models) * len(groups)),
+        charts.slopes(drawn),
         slopes,
     )
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.first_page import figures_of, front
+from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.model import Figure, Page
-from plumbline.pipelines.report.plots.svg import Sheet, drawn_on
 from plumbline.pipelines.report.write import data_of, named_sections
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
@@ -24,38 +23,31 @@ _FIRST = ("lean", "slopes", "spread", "words")
 _Item = TypeVar("_Item")
 
 
-def figures(facts: Facts, sheet: Sheet | None = None, name: str = "") -> dict[str, Figure]:
-    """Every plot of the report by the stem of its file, the first page's first.
+def figures(facts: Facts, name: str = "") -> dict[str, Figure]:
+    """Every chart of the report by the stem of its file, the first page's first.
 
-    They are drawn on ``sheet``, by default as on the report's page. With ``name``, only plots that
-    may have that name are drawn.
+    With ``name``, only charts that may have that name are made.
     """
-    with drawn_on(sheet or Sheet()):
-        is_first = not name or name.startswith(_FIRST)
-        first = figures_of(front(facts, Page())) if is_first else []
-        others = named_sections(facts, name)
+    is_first = not name or name.startswith(_FIRST)
+    first = front(facts, Page()).figures if is_first else []
+    others = named_sections(facts, name)
     drawn = (*first, *(figure for section in others for figure in section.figures))
     return {figure.stem: figure for figure in drawn}
 
 
 def figure_files(
-    facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3, *, has_title: bool = False
+    facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3
 ) -> dict[str, bytes]:
-    """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
+    """A chart of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
     Keys are the endings of the files; the data's are those of ``write.data_of``. Text has 8 points
-    at any width, the background is white, and fonts are embedded. The plot has a title only with
-    ``has_title``, because a paper has captions. Raises ``UsageProblem`` for a format or a name that
-    doesn't exist.
+    (charts of several panels are scaled as a whole), and fonts are embedded in PDF. Raises
+    ``UsageProblem`` for a name that doesn't exist.
     """
-    from plumbline.pipelines.report.plots.painter import FORMATS, painted, pixels
+    from plumbline.pipelines.report.charts.chart_forms import on_paper
 
-    if form not in FORMATS:
-        raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
-    sheet = Sheet(pixels(width_in), has_title)
-    plots = figures(facts, sheet, name) or figures(facts, sheet)
-    figure = named(plots, "figure", name)
-    return {f".{form}": painted(figure.svg, form, width_in), **data_of(figure)}
+    figure = named(figures(facts, name) or figures(facts), "figure", name)
+    return {f".{form}": on_paper(figure.chart, form, width_in), **data_of(figure)}
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:

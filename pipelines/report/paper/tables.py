@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
-from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_rows, stem
-from plumbline.pipelines.report.plain import markdown_table
+from plumbline.pipelines.report.model import PageTable, numbered, plain_rows, stem
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.escape import as_csv, terminal
@@ -17,7 +15,6 @@ from plumbline.warehouse.text.escape import as_csv, terminal
 FORMATS = ("latex", "markdown", "csv")
 #: Most characters of a table's name. People type it, so a longer one is cut between words.
 _LONGEST = 60
-_ENDS = re.compile(r" \((\S+) to (\S+)\)$")
 #: Characters that are LaTeX commands (``[`` and ``*`` at a row's start) or are printed differently.
 _LATEX = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
@@ -59,8 +56,25 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     if form == "csv":
         return as_csv(list(plain_rows(page_table)))
-    lines = _latex_table(page_table, name) if form == "latex" else markdown_table(page_table)
-    return "\n".join(lines) + "\n"
+    import pandas as pd
+
+    cells = [[cell.text for cell in row] for row in page_table.rows]
+    frame = pd.DataFrame(cells, columns=list(page_table.headings))
+    if form == "markdown":
+        return str(frame.to_markdown(index=False)) + "\n"
+    caption = page_table.caption
+    if "brackets" not in caption and any(c.low is not None for row in page_table.rows for c in row):
+        caption += f", {IN_BRACKETS}"
+    numbers = [all(row[k].is_number for row in page_table.rows) for k in range(len(frame.columns))]
+    text = frame.map(latex).to_latex(
+        index=False,
+        header=list(map(latex, frame.columns)),
+        escape=False,
+        caption=latex(caption),
+        label=f"tab:{name}" if name else None,
+        column_format="".join("r" if is_number else "l" for is_number in numbers),
+    )
+    return "% \\usepackage{booktabs}\n" + str(text)
 
 
 def latex(words: str) -> str:
@@ -71,45 +85,3 @@ def latex(words: str) -> str:
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
     return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins two into one
-
-
-def _latex_table(page_table: PageTable, name: str) -> Iterator[str]:
-    """A table float with booktabs' rules. Estimates take two columns: value and interval."""
-    columns = list(zip(*page_table.rows, strict=True)) or [() for _ in page_table.headings]
-    kinds = [_kind(column) for column in columns]
-    has_ends = "r@{ }l" in kinds
-    caption = page_table.caption
-    if has_ends and "brackets" not in caption:
-        caption += f", {IN_BRACKETS}"
-    yield "% \\usepackage{booktabs}"
-    yield from ("\\begin{table}", "\\centering", f"\\caption{{{latex(caption)}.}}")
-    if name:
-        yield f"\\label{{tab:{name}}}"
-    yield from (f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule")
-    yield _row(
-        f"\\multicolumn{{2}}{{c}}{{{latex(heading)}}}" if "@" in kind else latex(heading)
-        for heading, kind in zip(page_table.headings, kinds, strict=True)
-    )
-    yield "\\midrule"
-    for row in page_table.rows:
-        yield _row(_latex_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True))
-    yield from ("\\bottomrule", "\\end{tabular}", "\\end{table}")
-
-
-def _kind(column: Sequence[Cell]) -> str:
-    if any(cell.low is not None for cell in column):
-        return "r@{ }l"
-    return "r" if any(cell.is_number for cell in column) else "l"
-
-
-def _latex_cell(cell: Cell, kind: str) -> str:
-    if "@" not in kind:
-        return latex(cell.text)
-    ends = _ENDS.search(cell.text)
-    if ends is None:
-        return f"{latex(cell.text)} &"
-    return f"{latex(cell.text[: ends.start()])} & [{latex(ends[1])}, {latex(ends[2])}]"
-
-
-def _row(cells: Iterator[str]) -> str:
-    return f"{' & '.join(cells)} \\\\"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from plumbline.pipelines.report.charts import model_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import (
@@ -21,15 +22,6 @@ from plumbline.pipelines.report.model import (
     shown,
     stem,
     table,
-)
-from plumbline.pipelines.report.plots.svg import (
-    FEMALE,
-    MALE,
-    NEUTRAL,
-    Panel,
-    model_label,
-    short,
-    svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sets, sides
 from plumbline.warehouse.text.display import display
@@ -220,20 +212,13 @@ def _table(rows: Rows, reference: str) -> PageTable:
 def _figure(rows: Rows, reference: str) -> Figure:
     """Each model's difference in US with its interval; grey if its sign isn't clear."""
     name = set_name(rows[0])
-    panel = Panel("US, points of difference (less even < 0 < more)")
-    ranked = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))
-    for y, row in enumerate(ranked):
-        colour = finding(row, "us_difference").pick(above=MALE, below=FEMALE, untold=NEUTRAL)
-        panel.estimates([(y, row)], "us_difference", colour, scale=100)
-    panel.rule(x=0)
-    panel.list_down((model_label(r["model"]) for r in ranked), -0.7, len(rows) - 0.3)
-    title = short(f"{name}: US against {reference}", 66)
+    title = "US, points of difference (less even < 0 < more)"
     return Figure(
         stem("compare", name),
         f"US of each model on {name} minus that of {reference}, with intervals; the figures are in "
         "the table of this benchmark.",
         f"{name}: US minus that of {reference}, in points, over the pairs that both scored; "
         "lines are 95% intervals.",
-        svg(title, [panel], 120 + 30 * len(rows)),
+        charts.differences(rows, "us_difference", title, 100),
         rows,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from plumbline.pipelines.report.charts import model_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved, sureness
 from plumbline.pipelines.report.model import Figure, Lead, Missing, Section, shown, span, stem
-from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
-from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
+from plumbline.pipelines.report.rows import Row, Rows, set_name
 
 PLACE = 300
 NAMES = ("constraint", "kept")
@@ -34,19 +34,12 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 def _figure(rows: Rows) -> Figure:
     corpus, contrast = rows[0]["corpus"], rows[0]["contrast"]
-    panel = Panel("eta: limit on |MaxPMI| in nats", "% of pairs kept")
-    groups = by_set(rows)
-    for set_rows, look in zip(groups, looks(len(groups)), strict=True):
-        label = f"{short(set_name(set_rows[0]))} (n = {set_rows[0]['n']:,})"
-        y = [100 * r["n_kept"] / r["n"] for r in set_rows]
-        panel.line([r["eta_nats"] for r in set_rows], y, label=label, **look)
-    panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 2, 0, 101
     at_half_nat = [_verdicts(r) for r in rows if r["eta_nats"] == 0.5]
     return Figure(
         stem("kept", corpus, contrast),
         f"Share of pairs with |MaxPMI| up to eta, against eta, by the words of {corpus}.",
         f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {'; '.join(at_half_nat)}.",
-        svg(short(f"Pairs kept, by {corpus} ({contrast})", 66), [panel]),
+        charts.kept(rows, [f"{set_name(r)} (n = {r['n']:,})" for r in rows]),
         rows,
     )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
+from plumbline.pipelines.report.charts import disclosure_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -25,7 +27,6 @@ from plumbline.pipelines.report.model import (
     stem,
     table,
 )
-from plumbline.pipelines.report.plots import disclosure_plots
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 600
@@ -71,11 +72,12 @@ _CHANGED = {
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """The section on disclosure, and on adapters tuned against it."""
     rows, tunings = facts.rows("disclosure", smoothing=_SMOOTHING), facts.rows("tuning")
-    if not (rows or tunings):
+    sweeps = list(_sweeps(facts))
+    if not (rows or tunings or sweeps):
         yield Missing(_TITLE, "plumbline disclosure probe topics --model ID_OR_PATH")
         return
     pooled = facts.rows("disclosure_strategy", smoothing=_SMOOTHING)
-    intro, figures, tables = [], [*_figures(rows, pooled)], []
+    intro, figures, tables = [], [*_figures(rows, pooled), *sweeps], []
     if rows:
         intro.append(_MEANING.format(smoothing=_SMOOTHING))
         listed = facts.rows("disclosed_continuation", most=_LISTED)
@@ -219,6 +221,31 @@ def _figures(rows: Rows, pooled: Rows) -> Iterator[Figure]:
             yield from _measures_and_gas(group, "topic", group[0]["probe_set"], words)
 
 
+#: Sweeps that the page draws, in the order of its charts.
+_DECODINGS = """FROM decoding_sweep WHERE instruction_key = 'none'
+ORDER BY probe_set, model, word_list, max_new_tokens, seed, parameter, setting;"""
+_INSTRUCTIONS = """FROM instruction_sweep()
+ORDER BY probe_set, model, word_list, max_new_tokens, instruction_key, measure;"""
+
+
+def _sweeps(facts: Facts) -> Iterator[Figure]:
+    """Charts of sweeps of decoding and of instructions, by set, model and list of words."""
+    for rows in facts.query(_DECODINGS).groups("probe_set", "model_key", "word_list"):
+        if len({r["sampling_key"] for r in rows} - {None}) > 2:
+            caption = "GAS by setting of decoding, the others off; a ring marks the lowest"
+            yield _sweep_figure(rows, "decoding", caption, charts.decoding(rows))
+    for rows in facts.query(_INSTRUCTIONS).groups("probe_set", "model_key", "word_list"):
+        if len({r["instruction_key"] for r in rows}) > 1:
+            caption = "GAS, GLD and ADD under each instruction and without one"
+            yield _sweep_figure(rows, "instruction", caption, charts.instructions(rows))
+
+
+def _sweep_figure(rows: Rows, by: str, caption: str, chart: Any) -> Figure:
+    where = f"{rows[0]['model']} on {rows[0]['probe_set']}, words {rows[0]['word_list']}"
+    name = stem("disclosure", by, rows[0]["probe_set"], rows[0]["word_list"], rows[0]["model"])
+    return Figure(name, f"{caption}: {where}.", f"{where}: {caption}.", chart, rows)
+
+
 def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
     yield _measures_figure(rows, by, probe_set, of_what)
     continued = rows.only(lambda r: r["gas"] is not None)
@@ -242,7 +269,7 @@ def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figur
         stem("disclosure", "measures", about.replace(" ", "-"), rows[0]["word_list"]),
         f"GAS, GLD and ADD by {what} of {about}, with intervals. {'; '.join(listed)}.",
         f"GAS, GLD and ADD by {what}, {of_what}; lines are 95% intervals.",
-        disclosure_plots.measures(drawn, by, f"{about}: what models disclose"),
+        charts.measures(drawn, by),
         drawn,
     )
 
@@ -260,7 +287,7 @@ def _gas_figure(rows: Rows, by: str, probe_set: str) -> Figure:
         f"Greedy continuations of {model} with gendered words, {about}. {listed}.",
         f"Greedy continuations of {model}, {n_tokens:,} tokens at the most, that hold a "
         f"female or a male word, by {what}, {about}; lines are 95% intervals.",
-        disclosure_plots.gas(rows, by, f"{about}: gendered words of {model}"),
+        charts.gas(rows, by),
         rows,
     )
 
@@ -301,8 +328,8 @@ def _losses(tuning: Row, steps: Rows) -> Figure:
         stem("disclosure", "losses", tuning["tuning"]),
         f"The three losses of {tuning['tuning']} against the step: {ends}.",
         f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
-        f"(thin) and as means of up to {disclosure_plots.SMOOTHED} steps{dev}: {ends}.",
-        disclosure_plots.losses(tuning_steps, f"{tuning['tuning']}: losses while tuning", chosen),
+        f"(thin) and as means of up to {charts.SMOOTHED} steps{dev}: {ends}.",
+        charts.losses(tuning_steps, chosen),
         tuning_steps,
     )
 

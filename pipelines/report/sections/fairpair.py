@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from plumbline.pipelines.report.charts import fairpair_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import of_groups
 from plumbline.pipelines.report.model import (
@@ -24,7 +25,6 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.ngrams import KEY, ngram_parts
-from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA
 
@@ -238,7 +238,7 @@ def _summed_up(rows: Sequence[Row]) -> str:
 
 def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     """A plot of the F of each prompt; none if no prompt has one."""
-    measure, drawn = _measure(row), fairpair_plots.chosen(prompts)
+    measure, drawn = _measure(row), charts.chosen(prompts)
     if not drawn:
         return []
     has_ends = any(r["fairpair_f_low"] is not None for r in prompts)
@@ -253,18 +253,16 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
         f"F of each prompt, {measure}, texts about {_whom(row)}: at 1, the dotted line, the groups "
         f"differ as two samples do. {lines}"
     )
-    if None in drawn:
-        caption += (
-            f" Drawn are the {fairpair_plots.TOP} largest and the {fairpair_plots.BOTTOM} smallest."
-        )
+    if len(drawn) == charts.TOP + charts.BOTTOM:
+        caption += f" Drawn are the {charts.TOP} largest and the {charts.BOTTOM} smallest."
     name = stem("fairpair", "prompts", measure, row["probe_set"], row["model"])
-    plot = fairpair_plots.by_prompt(prompts, f"F of each prompt ({measure})")
+    plot = charts.by_prompt(prompts)
     return [Figure(name, alt, caption, plot, prompts)]
 
 
 def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
     """Histograms of B and V over prompts (the paper's Figure 5); none below ``_ENOUGH`` prompts."""
-    measured, measure = fairpair_plots.measured_prompts(prompts), _measure(row)
+    measured, measure = charts.measured_prompts(prompts), _measure(row)
     if len(measured) < _ENOUGH:
         return
     ranges = {
@@ -277,7 +275,7 @@ def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
         f"Histograms of B, V_pg and V_gp over {len(measured):,} prompts, {measure}: {ends}.",
         f"B, V_pg and V_gp of {len(measured):,} prompts ({measure}): {ends}. Where the name adds "
         "nothing, their means are the same; B, a mean over more pairs of texts, spreads less.",
-        fairpair_plots.distributions(measured, f"B and V over prompts ({measure})"),
+        charts.distributions(measured),
         measured,
     )
 
@@ -306,9 +304,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
             f"Means of B, V_pg and V_gp against {what}, {measure}; at the most {what}: {last}.",
             f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({measure}); bands are "
             f"one standard deviation over random draws to either side. At the most {what}: {last}.",
-            fairpair_plots.convergence(
-                size_rows, f"B and V against the number of {what} ({measure})", by
-            ),
+            charts.convergence(size_rows, by),
             size_rows,
         )
 

@@ -7,8 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
+from plumbline.pipelines.report.charts import chart_forms as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
@@ -40,7 +39,6 @@ from plumbline.pipelines.report.model import (
     stem,
     table,
 )
-from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
 
@@ -140,9 +138,7 @@ def _follow_figure(facts: Facts, fit: Row) -> list[Figure]:
         stem("follow", fit["model"], name, fit["corpus"], fit["subset"]),
         f"Log ratio of {fit['model']} on {name} against the {fit['subset']}: {note}.",
         f"{title}; against the {lean}. {note}.",
-        (title, lean, f"log ratio in nats (> 0 prefers {sides(fit)[0]})"),
-        note,
-        "perfect learner" if fit["subset"] == "words, planted delta" else "",
+        (lean, f"log ratio in nats (> 0 prefers {sides(fit)[0]})"),
     )
 
 
@@ -154,37 +150,12 @@ def drawable_points(facts: Facts, fit: Row) -> Rows:
 
 
 def _figure(
-    facts: Facts,
-    fit: Row,
-    name: str,
-    alt: str,
-    caption: str,
-    labels: tuple[str, str, str],
-    note: str,
-    identity: str = "",
+    facts: Facts, fit: Row, name: str, alt: str, caption: str, axes: tuple[str, str]
 ) -> list[Figure]:
-    """A plot of a fit's points, line and 95% band; empty if the points can't be drawn.
-
-    ``labels`` are the title and the labels of x and y. ``note`` goes in a corner. ``identity`` is
-    the name of the line x = y; if it is empty, the line isn't drawn.
-    """
-    points = drawable_points(facts, fit)
-    if not points:
-        return []
-    x, y = (np.array([p[column] for p in points]) for column in ("x_nats", "y_nats"))
-    title, *axes = labels
-    panel = Panel(*axes)
-    panel.rule(x=0, color=NEUTRAL, width=0.7)
-    panel.rule(y=0, color=NEUTRAL, width=0.7)
-    size, opacity = (6, 0.5) if len(x) < 1500 else (3, 0.3)
-    for colour, side in ((NEUTRAL, x == 0), (FEMALE, x > 0), (MALE, x < 0)):
-        panel.cloud(x[side], y[side], colour, size, opacity)
-    if identity:
-        panel.line([x.min(), x.max()], [x.min(), x.max()], NEUTRAL, ":", label=identity)
-    fitted_line(panel, x, fit, "fitted line, 95% band")
-    # In the lower corner that the line leaves empty.
-    panel.corner(note.replace("), ", ")\n"), "end" if fit["slope"] >= 0 else "start")
-    return [Figure(name, alt, caption, svg(short(title, 66), [panel], 480), points)]
+    """A chart of a fit's points and line; empty if the points can't be drawn."""
+    if points := drawable_points(facts, fit):
+        return [Figure(name, alt, caption, charts.fitted(points, fit, *axes), points)]
+    return []
 
 
 def _estimates(facts: Facts, fit: Row, *names: str) -> list[str]:
@@ -232,15 +203,13 @@ def _swapped(facts: Facts) -> Section | Missing:
     for fit in fits:
         name, straight, other = set_name(fit), fit["model"], _swapped_model(fit)
         note = _note(facts, fit)
-        axes = [f"{model}: log ratio in nats" for model in (straight, other)]
         figures += _figure(
             facts,
             fit,
             stem("swapped", name, straight, other),
             f"Mean log ratio of words under {other} against {straight}: {note}.",
             f"{name}: a point is a word, its mean log ratio under each model.",
-            (f"{name}: the same words, two texts", axes[0], axes[1]),
-            note,
+            (f"{straight}: log ratio in nats", f"{other}: log ratio in nats"),
         )
     intro = [
         "Two texts differ only in that she and he changed places. If the text is where the lean "
@@ -275,17 +244,11 @@ def _planted(facts: Facts) -> Section | Missing:
             stem("planted", fit["corpus"], fit["contrast"]),
             f"Measured against planted delta of the words of {fit['corpus']}: {note}.",
             f"{fit['corpus']}, {fit['contrast']}: each point is a word; {note}.",
-            (
-                f"{fit['corpus']} ({fit['contrast']})",
-                "planted delta in nats",
-                "measured delta in nats",
-            ),
-            note,
-            "measured = planted",
+            ("planted delta in nats", "measured delta in nats"),
         )
     intro = [
         "The corpus writer chose each word's lean; counting knows nothing of that choice. If "
-        "counting works, the points lie on the dotted line, but for the noise of finite counts."
+        "counting works, the points lie on a line of slope 1, but for the noise of finite counts."
     ]
     rows = facts.rows("metric").where(subset=_PLANTED)
     caption = f"Measured on planted delta, {IN_BRACKETS}"
@@ -391,15 +354,3 @@ def _counting_finds(facts: Facts) -> Iterator[str]:
                 f"{shown(row['value'], 3)} ({sureness(row, 3)}) between planted and measured delta "
                 f"({row['contrast']}) over {row['n']:,} words."
             )
-
-
-def fitted_line(panel: Panel, x: np.ndarray, fit: Row, label: str = "") -> None:
-    """Draw a fit's least-squares line over the range of ``x`` in nats, with its 95% band."""
-    ends = np.linspace(x.min(), x.max(), 40)
-    line = fit["intercept_nats"] + fit["slope"] * ends
-    if fit["slope_se"] is not None and fit["t"] is not None:
-        off = ends - fit["mean_x_nats"]
-        variance = fit["mean_y_nats_se"] ** 2 + (off * fit["slope_se"]) ** 2
-        band = fit["t"] * np.sqrt(variance + 2 * off * fit["level_slope_covariance"])
-        panel.band(ends, line - band, line + band, INK)
-    panel.line(ends[[0, -1]], line[[0, -1]], INK, label=label)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from plumbline.pipelines.report.charts import word_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import homographs
 from plumbline.pipelines.report.model import (
@@ -18,17 +18,6 @@ from plumbline.pipelines.report.model import (
     probability,
     stem,
     text,
-)
-from plumbline.pipelines.report.plots.svg import (
-    FEMALE,
-    INK,
-    MALE,
-    NEUTRAL,
-    Panel,
-    looks,
-    round_ticks,
-    short,
-    svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
 
@@ -123,14 +112,7 @@ def distribution(facts: Facts, rows: Rows) -> Figure:
     """A plot of the share of words in each bin of 0.1 nats of delta, one line per corpus."""
     contrast = rows[0]["contrast"]
     first, second = facts.contrast_sides(rows[0]["corpus"], contrast)
-    panel = Panel(f"delta in nats ({second} < 0 < {first})", "% of words in 0.1 nats")
-    groups = rows.groups("corpus")
-    for corpus_rows, look in zip(groups, looks(len(groups)), strict=True):
-        counts = Counter({r["bin"]: r["n_words"] for r in corpus_rows})
-        label = f"{short(corpus_rows[0]['corpus'])} (n = {counts.total():,} words)"
-        panel.line(*_outline(counts), label=label, **look)
-    panel.rule(x=0, color=NEUTRAL)
-    panel.y.low = 0
+    by_corpus = {group[0]["corpus"]: group for group in rows.groups("corpus")}
     n, n_unknown = (sum(r[name] for r in rows) for name in ("n_words", "n_unknown"))
     unknown = f", and {n_unknown:,} of imported statistics without counts" if n_unknown else ""
     return Figure(
@@ -139,51 +121,16 @@ def distribution(facts: Facts, rows: Rows) -> Figure:
         f"Share of words in each tenth of a nat of delta ({contrast}); {n - n_unknown:,} words "
         f"seen at least {MIN_PAIRS} times with each side{unknown}. At +0.69 a word co-occurs with "
         f"{first} twice as strongly as with {second}.",
-        svg(f"How words lean: delta ({short(contrast)})", [panel]),
+        charts.distribution(by_corpus, (first, second)),
         rows,
     )
-
-
-def _outline(counts: Counter[int]) -> tuple[list[float], list[float]]:
-    """The outline of a histogram in bins of 0.1 nats: edges in nats, and shares in percent."""
-    bins, n = range(min(counts), max(counts) + 1), counts.total()
-    edges = [0.1 * edge for b in bins for edge in (b, b + 1)]
-    shares = [100 * counts[b] / n for b in bins for _ in "ab"]
-    return [edges[0], *edges, edges[-1]], [0, *shares, 0]
-
-
-#: Most words of a cell, and the cell's opacity.
-_SHADES = ((1, 0.35), (4, 0.6), (16, 0.8), (1 << 62, 1.0))
 
 
 def _joint(rows: Rows) -> Figure:
     """A plot of words' PMI with each word of a contrast: both distributions, and the joint one."""
     corpus, contrast = rows[0]["corpus"], rows[0]["contrast"]
     first, second = contrast.split("/", 1)
-    alone = Panel("% of words in 0.1 nats", "PMI in nats")
-    both = Panel(f"PMI with {second} in nats (up: PMI with {first})")
-    ends = [0.1 * r[name] for r in rows for name in ("bin_f", "bin_m") if r[name] is not None]
-    for name, word, colour in (("bin_f", first, FEMALE), ("bin_m", second, MALE)):
-        counts: Counter[int] = Counter()
-        for row in rows.but(**{name: None}):
-            counts[row[name]] += row["n_words"]
-        if counts:
-            edges, shares = _outline(counts)
-            label = f"with {word} (n = {counts.total():,} words)"
-            alone.line(shares, edges, colour, label=label)
     cells = rows.but(bin_f=None).but(bin_m=None)
-    least = 0
-    for most, opacity in _SHADES:
-        shade = [r for r in cells if least < r["n_words"] <= most]
-        xs, ys = ([0.1 * r[name] + 0.05 for r in shade] for name in ("bin_m", "bin_f"))
-        both.cloud(xs, ys, INK, 4, opacity)
-        least = most
-    low, high = min(ends), max(ends) + 0.1
-    both.line([low, high], [low, high], NEUTRAL, "--", 1.2)
-    alone.x.low = 0
-    for panel in (alone, both):
-        panel.y.low, panel.y.high = low, high
-    both.x.low, both.x.high, both.x.ticks = low, high, round_ticks(low, high, 6)
     n, n_all = (sum(r["n_words"] for r in some) for some in (cells, rows))
     return Figure(
         stem("pmi", corpus, contrast),
@@ -192,7 +139,7 @@ def _joint(rows: Rows) -> Figure:
         f"{corpus}: PMI with {first} and with {second} of words seen with that side at least "
         f"{MIN_PAIRS} times: each (left), both (right: {n:,} of {n_all:,} words have both; more "
         "opaque: more words). A word's delta is its height over the dashed line.",
-        svg(f"PMI with {first} and with {second}: {short(corpus)}", [alone, both]),
+        charts.joint(rows, contrast),
         rows,
     )
 

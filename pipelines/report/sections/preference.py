@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from plumbline.pipelines.report.charts import model_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
@@ -36,18 +37,6 @@ from plumbline.pipelines.report.model import (
     shown,
     stem,
     table,
-)
-from plumbline.pipelines.report.plots.svg import (
-    FEMALE,
-    HEIGHT,
-    INK,
-    MALE,
-    NEUTRAL,
-    Panel,
-    looks,
-    model_label,
-    short,
-    svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sets, sides
 
@@ -175,7 +164,7 @@ def _figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
             f"{name}: percentage points by which pairs that prefer the {first} sentence "
             f"outnumber those that prefer the {second} one, with 95% intervals"
             f"{_same_n(bars)}. Grey: which one can't be told.",
-            _pd_bars(bars, name),
+            charts.disparity(bars, model_names(bars)),
             bars,
         ),
         Figure(
@@ -184,7 +173,7 @@ def _figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
             f"{name}: US against epsilon{_same_n(curve)}. At the dotted line, "
             f"epsilon = {shown(epsilon)}, one sentence is {shown(math.exp(epsilon))} times as "
             "likely as the other.",
-            _us_against_epsilon(curve, name, epsilon),
+            charts.us_curve(curve, model_names(curve), epsilon),
             curve,
         ),
     ]
@@ -200,22 +189,6 @@ def _share_figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
     if not rows:
         return []
     name, even = set_name(benchmark), 100 / rows[0]["n_groups"]
-    panel = Panel("share of preferred sentences, %")
-    models = [of_model[0] for of_model in rows.groups("model", "model_key")]
-    named = dict(zip([r["model_key"] for r in models], _names(models), strict=True))
-    one_model = len(named) == 1
-    labels = [
-        short(r["group_name"] if one_model else f"{named[r['model_key']]}: {r['group_name']}", 40)
-        for r in rows
-    ]
-    panel.bars(range(len(rows)), [100 * r["value"] for r in rows], NEUTRAL)
-    low, high = ([100 * r[end] for r in rows] for end in ("value_low", "value_high"))
-    panel.spans(range(len(rows)), low, high, INK, 1.2)
-    panel.rule(x=even, linestyle=":")
-    panel.x.low, panel.x.high = 0, 104
-    panel.list_down(labels, -0.7, len(rows) - 0.3)
-    subject = short(benchmark["benchmark"], 28)
-    title = f"{subject}: which group is preferred (n = {rows[0]['n']:,} items)"
     return [
         Figure(
             stem("share", name),
@@ -223,7 +196,7 @@ def _share_figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
             f"{name}: share of items whose likeliest sentence is that of a group, divided among "
             f"those within epsilon of it, with 95% intervals. The dotted line is an even share, "
             f"{shown(even, 1)}%.",
-            svg(title, [panel], 105 + 30 * len(rows)),
+            charts.shares(rows, model_names(rows)),
             rows,
         )
     ]
@@ -356,57 +329,17 @@ def _evenest(facts: Facts, rows: Rows) -> str:
     )
 
 
-def _us_against_epsilon(rows: Rows, benchmark: str, epsilon: float) -> str:
-    """A plot of US against epsilon for each model; the dotted line is the epsilon used."""
-    groups = rows.groups("model", "model_key")
-    first_rows = [model_rows[0] for model_rows in groups]
-    names, same_n = _names(first_rows), _same_n(first_rows)
-    panel = Panel("epsilon: largest |log ratio| without a preference, in nats", "US: % of pairs")
-    for name, model_rows, look in zip(names, groups, looks(len(groups)), strict=True):
-        label = short(name, 44) + ("" if same_n else f" (n = {model_rows[0]['n']:,})")
-        xs, ys = [r["epsilon_nats"] for r in model_rows], [100 * r["us"] for r in model_rows]
-        panel.line(xs, ys, label=label, **look)
-    panel.rule(x=epsilon, linestyle=":")
-    panel.note(epsilon + 0.05, 2, shown(epsilon))
-    panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 6, 0, 101
-    title = f"{short(benchmark, 28)}: pairs without a preference{same_n}"
-    return svg(title, [panel], HEIGHT + 10 * len(groups))
-
-
-def _names(rows: Sequence[Row]) -> list[str]:
-    """Names of the rows' models, with the start of the key if several have the same name."""
-    names = [row["model"] for row in rows]
-    return [
-        name if names.count(name) == 1 else f"{name} [{row['model_key'][:8]}]"
-        for name, row in zip(names, rows, strict=True)
-    ]
+def model_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The names of the rows' models by key, with the start of the key if two have one name."""
+    by_key = {row["model_key"]: str(row["model"]) for row in rows}
+    names = list(by_key.values())
+    return {
+        key: name if names.count(name) == 1 else f"{name} [{key[:8]}]"
+        for key, name in by_key.items()
+    }
 
 
 def _same_n(rows: Sequence[Row]) -> str:
     """The number of pairs in brackets, if it is the same in all rows; else empty."""
     numbers = {r["n"] for r in rows}
     return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
-
-
-def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
-    """A plot of each model's PD with its interval, sorted."""
-    rows = sorted(rows, key=lambda r: (r["value"], r["model"], r["model_key"]))
-    same_n = _same_n(rows)
-    labels = [
-        model_label(name) + ("" if same_n else f" (n = {row['n']:,})")
-        for name, row in zip(_names(rows), rows, strict=True)
-    ]
-    first, second = sides(rows[0])
-    panel = Panel(f"PD, percentage points ({short(second, 24)} < 0 < {short(first, 24)})")
-    for colour, group in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
-        at = [y for y, r in enumerate(rows) if side(r) == group]
-        panel.bars(at, [rows[y]["value"] for y in at], colour)
-    sure = [y for y, r in enumerate(rows) if r["value_low"] is not None]
-    low, high = ([rows[y][end] for y in sure] for end in ("value_low", "value_high"))
-    panel.spans(sure, low, high, INK, 1.2)
-    panel.rule(x=0)
-    reach = 1.08 * max(10.0, *(abs(r["value"]) for r in rows), *map(abs, (*low, *high)))
-    panel.x.low, panel.x.high = -min(reach, 104), min(reach, 104)
-    panel.list_down(labels, -0.7, len(rows) - 0.3)
-    title = f"{short(benchmark, 28)}: which sentence is preferred{same_n}"
-    return svg(title, [panel], 105 + 34 * len(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.pipelines.report.charts import model_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -16,17 +17,6 @@ from plumbline.pipelines.report.model import (
     stem,
     table,
 )
-from plumbline.pipelines.report.plots.svg import (
-    FEMALE,
-    INK,
-    MALE,
-    NEUTRAL,
-    Panel,
-    grid,
-    round_ticks,
-    short,
-    svg,
-)
 from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
@@ -36,7 +26,6 @@ NAMES = ("size", "deduplication")
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
 #: Measures that are plotted against size -> their units.
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
-_TENS = [(10.0**p, f"{10**p:,}") for p in range(8)]
 _UNITS = "US and PD in points, slopes in nats per nat; 95% intervals in brackets"
 _OF_MEANS: Columns = [("models", "n_models"), ("clearly up", "n_rose"), ("clearly down", "n_fell")]
 _OF_MODELS: Columns = [("model's", "plain_figure"), ("twin's", "deduped_figure"), "n"]
@@ -99,22 +88,13 @@ def _trend(row: Row) -> str:
 
 def _points(rows: Rows, measure: str) -> Figure:
     """A measure against size, one panel per benchmark and text, one point per model."""
-    (title, scale), panels = _MEASURES[measure], []
-    for group in rows.groups("benchmark", "groups", "corpus", "contrast", "subset"):
-        panel = Panel()
-        panel.x.is_log, panel.x.ticks = True, _TENS
-        for scores, shape in (("released", "o"), ("own", "O")):
-            if drawn := group.where(scores=scores):
-                xs = [r["n_parameters"] / 1e6 for r in drawn]
-                ys = [scale * r["figure"] for r in drawn]
-                panel.marks(xs, ys, INK, shape, 5, f"{scores} scores")
-        panels.append((short(set_name(group[0]), 24), panel))
+    title, scale = _MEASURES[measure]
     title = f"{title} in {_DRAWN[measure]}"
     return Figure(
         stem("size", measure),
         f"{title} of each model against its parameters, a panel for each benchmark and text.",
         f"{title} of each model by its number of parameters, on a logarithmic axis.",
-        grid(f"{title}, by millions of parameters", panels, min(3, len(panels))),
+        charts.by_size(rows, list(map(set_name, rows)), title, scale),
         rows,
     )
 
@@ -164,30 +144,18 @@ def _mean(row: Row) -> str:
 def _changes(rows: Rows, means: Rows) -> Figure:
     name = set_name(rows[0])
     of_set = means.where(**{c: rows[0][c] for c in ("benchmark", "groups")})
-    models = sorted({(r["scores"], r["model"]) for r in rows}, reverse=True)
-    panels = []
-    for measure in ("us", "pd"):
-        panel = Panel(f"{measure.upper()}, points of change")
-        for y, (scores, model) in enumerate(models, 1):
-            for r in rows.where(measure=measure, scores=scores, model=model):
-                change = finding(r, "difference")
-                colour = change.pick(above=MALE, below=FEMALE, untold=NEUTRAL)
-                panel.estimates([(y, r)], "difference", colour)
-        mean = [(0, r) for r in of_set.where(measure=measure)]
-        panel.estimates(mean, "difference", INK, "D")
-        panel.rule(x=0, color=NEUTRAL)
-        panel.x.ticks = round_ticks(*panel.x.ends(), 5)
-        panel.list_down(
-            ["mean", *(short(model, 30) for _, model in models)], -0.7, len(models) + 0.7
-        )
-        panels.append(panel)
+    listed = Rows([*rows, *({**r, "model": "mean"} for r in of_set)], rows.sql)
+    panels = [
+        charts.differences(of, "difference", f"{of[0]['measure'].upper()}, points of change")
+        for of in listed.where(measure=("us", "pd")).groups("measure")
+    ]
     return Figure(
         stem("deduplication", name),
         f"Change of US and PD on {name} from each model to its -deduped twin, and the mean.",
         f"{name}: US and PD of the -deduped twin less those of the model; lines are 95% intervals, "
         "over pairs for a model and over models for the mean.",
-        svg(short(f"{name}: what deduplication changes", 66), panels, 150 + 30 * len(models)),
-        Rows([*rows, *of_set], rows.sql),
+        charts.side_by_side(panels),
+        listed,
     )
 
 

@@ -7,9 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 
 from plumbline.eval_workers.scoring.statistics.components import AVERAGE, SHARED, Share
+from plumbline.pipelines.report.charts.chart_forms import INK, Chart, data, on_paper
 from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import BenchmarkAnatomy
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.text.escape import as_csv
@@ -104,63 +106,46 @@ def write(anatomies: Sequence[BenchmarkAnatomy], out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     for name, rows in as_rows(anatomies).items():
         (out / name).write_text(as_csv(rows), encoding="utf-8", newline="")
-    draw(anatomies, out / "anatomy.png")
+    (out / "anatomy.png").write_bytes(on_paper(chart(anatomies), "png", 2.2 * len(anatomies)))
     return [out / name for name in ("shares.csv", "us.csv", "anatomy.png")]
 
 
-def draw(anatomies: Sequence[BenchmarkAnatomy], path: Path) -> None:
-    """Write a PNG: above, shares of each benchmark by the models that share them; below, US."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.5 + 2.4 * len(anatomies), 6.8), layout="constrained")
-    axes = figure.subplots(2, len(anatomies), squeeze=False, sharex="row")
-    for anatomy, shares, us in zip(anatomies, *axes, strict=True):
-        _draw_shares(shares, anatomy)
-        _draw_us(us, anatomy)
-    axes[0, 0].set_title(
-        f"Shares of the mean square of log ratios\n{anatomies[0].benchmark}", **_TITLE
-    )
-    axes[1, 0].set_title("US of each model after subtracting", **_TITLE)
-    keys = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*keys, loc="outside lower center", ncols=3, fontsize=8, title="shared by")
-    figure.savefig(path, dpi=130)
+def chart(anatomies: Sequence[BenchmarkAnatomy]) -> Chart:
+    """A column per benchmark: shares by the models that share them; below, US of each model."""
+    panels = [
+        alt.vconcat(_shares(one), _us(one)).properties(title=one.benchmark) for one in anatomies
+    ]
+    return alt.hconcat(*panels)
 
 
-_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 9}
-
-
-def _draw_shares(axes: Any, anatomy: BenchmarkAnatomy) -> None:
+def _shares(anatomy: BenchmarkAnatomy) -> Chart:
     shares = [s for s in anatomy.shares if s.order == AVERAGE]
-    parts = list(dict.fromkeys(s.part for s in shares))
-    left = np.zeros(len(parts))
-    for shared, color in zip(SHARED, _COLORS, strict=False):
-        width = np.array([max(100 * s.share, 0) for s in shares if s.shared == shared])
-        axes.barh(parts, width, left=left, color=color, height=0.65, label=shared)
-        left += width
-    totals = [s for s in shares if s.shared == SHARED[-1]]
-    ends = np.array([[100 * s.share_low, 100 * s.share_high] for s in totals]).T
-    axes.hlines(parts, *ends, color="k", linewidth=1.2)
-    axes.plot([100 * s.share for s in totals], parts, "k|", markersize=7)
-    axes.set_title(anatomy.benchmark, **_TITLE)
-    axes.set_xlabel("% (95% interval over words)", fontsize=8)
-    _style(axes)
+    rows = [
+        {"part": s.part, "shared by": s.shared, "share": 100 * max(s.share, 0)}
+        | {"low": 100 * s.share_low, "high": 100 * s.share_high}
+        for s in shares
+    ]
+    kinds = alt.Scale(domain=[*SHARED[:-1]], range=_COLORS)
+    base = alt.Chart(data(rows), width=170, height=alt.Step(16))
+    bars = base.transform_filter(alt.datum["shared by"] != SHARED[-1]).mark_bar()
+    ends = base.transform_filter(alt.datum["shared by"] == SHARED[-1]).mark_rule(color=INK)
+    part = alt.Y("part:N", sort=None, title=None)
+    x = alt.X("share:Q", title="% of the mean square")
+    return alt.layer(
+        bars.encode(x, part, alt.Color("shared by:N", scale=kinds)),
+        ends.encode(alt.X("low:Q"), alt.X2("high:Q"), part),
+    )
 
 
-def _draw_us(axes: Any, anatomy: BenchmarkAnatomy) -> None:
-    for row, step in enumerate(anatomy.us):
-        axes.plot(step.us, [row] * len(step.us), "o", color=_COLORS[0], alpha=0.35, markersize=3.5)
-        axes.plot(np.median(step.us), row, "k|", markersize=10)
-    axes.set_yticks(range(len(anatomy.us)), [step.taken for step in anatomy.us])
-    axes.set_xlabel("US, % (bar: median)", fontsize=8)
-    _style(axes)
-
-
-def _style(axes: Any) -> None:
-    axes.invert_yaxis()
-    axes.tick_params(labelsize=7, length=0)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.grid(axis="x", color="0.9")
-    axes.set_axisbelow(True)
+def _us(anatomy: BenchmarkAnatomy) -> Chart:
+    rows = [{"taken": step.taken, "us": us} for step in anatomy.us for us in map(float, step.us)]
+    base = alt.Chart(data(rows), width=170, height=alt.Step(16))
+    taken = alt.Y("taken:N", sort=None, title="after subtracting")
+    x = alt.X("us:Q", title="US, %", scale=alt.Scale(zero=False))
+    return alt.layer(
+        base.mark_circle(opacity=0.35).encode(x, taken),
+        base.mark_tick(color=INK).encode(alt.X("median(us):Q"), taken),
+    )
 
 
 def _percent(share: Share) -> str:

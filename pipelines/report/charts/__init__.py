@@ -1,0 +1,1 @@
+"""Charts of the report: one theme, and functions from rows to Altair charts."""

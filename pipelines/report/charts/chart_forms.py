@@ -1,0 +1,234 @@
+"""The theme of all charts, and the forms that most of them have: estimates, lines, and a fit.
+
+A chart is an Altair object made from rows. ``specification`` makes the JSON that the page draws and
+that ``report figure`` turns into a file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
+
+import altair as alt
+import numpy as np
+
+from plumbline.pipelines.report.model import estimate
+from plumbline.pipelines.report.rows import Row
+from plumbline.warehouse.text.escape import terminal
+
+#: An Altair chart of any form: their common class lacks the methods that all of them have.
+Chart: TypeAlias = Any
+#: Black on white, light on dark.
+INK = "currentColor"
+FEMALE, MALE, NEUTRAL, GREEN = "#D55E00", "#0072B2", "#808080", "#009E73"
+# Okabe and Ito's palette, distinct for colour-blind readers, without its yellow: faint on white.
+_PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+#: Font size in pixels, and the height of charts whose vertical axis is a number.
+FONT_PX, HEIGHT = 12, 300
+_TEXT = {
+    "labelColor": INK,
+    "titleColor": INK,
+    "labelFontSize": FONT_PX,
+    "titleFontSize": FONT_PX,
+    "aria": False,
+}
+_THEME: dict[str, Any] = {
+    "font": "system-ui, 'DejaVu Sans', sans-serif",
+    "mark": {"aria": False},
+    "view": {"stroke": None},
+    "axis": {
+        **_TEXT,
+        "titleFontWeight": "normal",
+        "labelLimit": 220,
+        **{"domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13},
+    },
+    "axisY": {"minExtent": 30},
+    "legend": {**_TEXT, "orient": "bottom", "title": None, "columns": 2, "labelLimit": 280},
+    "header": {**_TEXT, "title": None},
+    "text": {"color": INK, "fontSize": FONT_PX},
+}
+
+
+def data(points: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+    """Rows as a chart's data. Numbers that JSON lacks become null, and text is made visible."""
+    return alt.InlineData([{k: _plain(v) for k, v in point.items()} for point in points])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return terminal(value)
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.8g}") if math.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def specification(
+    chart: Chart, width_px: int | Literal["container"] = "container"
+) -> dict[str, Any]:
+    """A chart's Vega-Lite specification in the theme.
+
+    ``width_px`` is the width with axes; by default the chart is as wide as its container. Charts of
+    several panels keep their own width.
+    """
+    spec: dict[str, Any] = {**chart.to_dict(validate=False), "config": _THEME}
+    if "hconcat" not in spec and "facet" not in spec:
+        spec |= {"width": width_px, "autosize": {"type": "fit-x", "contains": "padding"}}
+    return spec
+
+
+def on_paper(chart: Chart, form: str, width_in: float) -> bytes:
+    """A chart as the bytes of a ``pdf``, ``svg`` or ``png`` file, with type of 8 points.
+
+    Charts of several panels keep the proportion of type to panels and are scaled to the width.
+    Raises ``MissingComponent`` without vl-convert.
+    """
+    import vl_convert
+
+    width_pt = 72 * width_in
+    spec = specification(chart, round(width_pt * FONT_PX / 8))
+    svg = vl_convert.vegalite_to_svg(json.dumps(spec).replace(INK, "#222222"))
+    size = re.search(r'width="([0-9.]+)" height="([0-9.]+)"', svg)
+    assert size is not None, "the root element of an SVG has a size"
+    height_pt = width_pt * float(size[2]) / float(size[1])
+    svg = svg.replace(size[0], f'width="{width_pt:.6g}" height="{height_pt:.6g}"', 1)
+    if form == "png":
+        return vl_convert.svg_to_png(svg, ppi=600)
+    return svg.encode() if form == "svg" else vl_convert.svg_to_pdf(svg)
+
+
+def point(row: Row, of: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
+    """A row's column ``of`` and its interval, for ``estimates``, in the unit of the chart."""
+    ends = (row[of], row.get(f"{of}_low"), row.get(f"{of}_high"))
+    value, low, high = (None if end is None else scale * end for end in ends)
+    label = estimate(row, of, scale=scale).text
+    return {"name": name, "value": value, "low": low, "high": high, "kind": kind, "label": label}
+
+
+def estimates(
+    points: Sequence[Mapping[str, Any]],
+    title: str,
+    colours: Mapping[str, str],
+    *,
+    rule: float | None = 0.0,
+    is_log: bool = False,
+) -> Chart:
+    """A dot with its interval for each ``point``, listed from top to bottom.
+
+    Args:
+        title: the quantity with its unit.
+        colours: the colour of each kind of point; a legend names them if there are several.
+        rule: where a dotted vertical line is drawn.
+        is_log: True for a logarithmic axis.
+    """
+    n_names = len({p["name"] for p in points})
+    has_kinds = len(points) > n_names
+    scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False, nice=True)
+    base = alt.Chart(data(points)).encode(
+        y=alt.Y("name:N", sort=None, title=None),
+        x=alt.X("value:Q", title=title, scale=scale),
+        color=kinds(colours),
+        tooltip=[alt.Tooltip("name:N"), alt.Tooltip("label:N", title=title)],
+    )
+    if has_kinds:
+        base = base.encode(yOffset=alt.YOffset("kind:N", sort=[*colours]))
+    ends = base.mark_rule(strokeWidth=1.7).encode(alt.X("low:Q"), alt.X2("high:Q"))
+    dots = base.mark_point(filled=True, opacity=1, size=60)
+    layers = [*([] if rule is None else [line_at(rule)]), dots]
+    if any(p["low"] is not None for p in points):
+        layers.insert(-1, ends)
+    return alt.layer(*layers).properties(height=list_height(n_names, len(colours) * has_kinds))
+
+
+def list_height(n_names: int, n_kinds: int = 0) -> int:
+    """The height of a chart with names down its vertical axis, and several kinds for each."""
+    return 8 + n_names * max(22, 13 * n_kinds + 8)
+
+
+def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
+    """The colour of each kind of mark, with a legend if there are several."""
+    scale = alt.Scale(domain=[*colours], range=[*colours.values()])
+    return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if len(colours) > 1 else None)
+
+
+def line_at(x: float | None = None, y: float | None = None) -> Chart:
+    """A dotted line across the chart, at an ``x`` or at a ``y``."""
+    rule = alt.Chart(data([{}])).mark_rule(color=NEUTRAL, strokeDash=[2, 2])
+    return rule.encode(x=alt.datum(x)) if y is None else rule.encode(y=alt.datum(y))
+
+
+def palette(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name; from the eighth on they repeat."""
+    return {name: _PALETTE[i % len(_PALETTE)] for i, name in enumerate(names)}
+
+
+def lines(
+    points: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, interpolate: Any = "linear"
+) -> Chart:
+    """A line through the points of each ``series``; 28 series look different."""
+    names = list(dict.fromkeys(str(p["series"]) for p in points))
+    dashes = [_DASHES[i // len(_PALETTE) % len(_DASHES)] for i in range(len(names))]
+    legend = alt.Legend(symbolType="stroke") if len(names) > 1 else None
+    scale = alt.Scale(domain=names, range=[*palette(names).values()])
+    return (
+        alt.Chart(data(points), height=HEIGHT)
+        .mark_line(interpolate=interpolate, strokeWidth=1.8)
+        .encode(
+            x,
+            y,
+            alt.Color("series:N", scale=scale, legend=legend),
+            alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
+            tooltip=alt.Tooltip("series:N"),
+        )
+    )
+
+
+def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -> Chart:
+    """The points of a fit, coloured by side, with its least-squares line and 95% band.
+
+    Args:
+        fit: a row of view ``fit``.
+        x, y: the titles of the axes.
+        page: the address of a page to whose anchors points link by their names.
+    """
+    colours = alt.Scale(domain=["above", "below", "0"], range=[FEMALE, MALE, NEUTRAL])
+    dots = (
+        alt.Chart(data(_with_sides(points, page)), height=HEIGHT)
+        .mark_circle(size=40 if len(points) < 1500 else 12, opacity=0.6)
+        .encode(
+            alt.X("x_nats:Q", title=x, scale=alt.Scale(zero=False)),
+            alt.Y("y_nats:Q", title=y, scale=alt.Scale(zero=False)),
+            alt.Color("side:N", scale=colours, legend=None),
+            tooltip=["point:N", "x_nats:Q", "y_nats:Q"],
+        )
+    )
+    if page:
+        dots = dots.encode(href="href:N")
+    at = np.linspace(min(p["x_nats"] for p in points), max(p["x_nats"] for p in points), 40)
+    line = alt.Chart(data(_line(at, fit))).encode(alt.X("x_nats:Q"))
+    band = line.mark_area(opacity=0.16, color=INK).encode(alt.Y("low:Q"), alt.Y2("high:Q"))
+    return alt.layer(dots, band, line.mark_line(color=INK).encode(alt.Y("y_nats:Q")))
+
+
+def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
+    for p in points:
+        side = "above" if p["x_nats"] > 0 else "below" if p["x_nats"] < 0 else "0"
+        link = {"href": f"{page}#{quote(str(p['point']))}"} if page else {}
+        yield {**{c: p[c] for c in ("point", "x_nats", "y_nats")}, "side": side, **link}
+
+
+def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
+    """A fit's line, and its 95% band where the fit has one, at some values of x."""
+    y = fit["intercept_nats"] + fit["slope"] * at
+    half = np.zeros_like(at)
+    if fit["slope_se"] is not None and fit["t"] is not None:
+        off = at - fit["mean_x_nats"]
+        variance = fit["mean_y_nats_se"] ** 2 + (off * fit["slope_se"]) ** 2
+        half = fit["t"] * np.sqrt(variance + 2 * off * fit["level_slope_covariance"])
+    columns = (at, y, y - half, y + half)
+    for values in zip(*columns, strict=True):
+        yield dict(zip(("x_nats", "y_nats", "low", "high"), values, strict=True))

@@ -1,0 +1,129 @@
+"""Charts of disclosure: GAS, GLD and ADD by set or topic, losses while tuning, and sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from plumbline.pipelines.report.charts.chart_forms import (
+    FEMALE,
+    INK,
+    MALE,
+    NEUTRAL,
+    Chart,
+    data,
+    estimates,
+    line_at,
+    lines,
+    palette,
+    point,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+
+_LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
+#: Measures that a chart shows, with their units.
+MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
+_CURVES = {"gas": "any gendered word", "gas_f_of_all": "female", "gas_m_of_all": "male"}
+#: Most steps in a moving mean of the losses.
+SMOOTHED = 10
+
+
+def measures(rows: Rows, by: str) -> Chart:
+    """A panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``."""
+    colours = palette(list(dict.fromkeys(r["model"] for r in rows)))
+    panels = [
+        estimates([point(r, measure, _name(r, by), r["model"]) for r in rows], title, colours)
+        for measure, title in MEASURES.items()
+        if any(r[measure] is not None for r in rows)
+    ]
+    return alt.hconcat(*(panel.properties(width=150) for panel in panels))
+
+
+def gas(rows: Rows, by: str) -> Chart:
+    """Shares of continuations with a female and with a male word, for each value of ``by``."""
+    words = {"female word": ("gas_f_of_all", FEMALE), "male word": ("gas_m_of_all", MALE)}
+    points = [
+        point(row, column, _name(row, by), kind, 100)
+        for row in rows
+        for kind, (column, _) in words.items()
+    ]
+    colours = {kind: colour for kind, (_, colour) in words.items()}
+    return estimates(points, "% of greedy continuations with 95% interval", colours)
+
+
+def _name(row: Row, by: str) -> str:
+    return "all prompts" if row[by] is None else str(row[by])
+
+
+def losses(steps: Sequence[Row], chosen: int | None = None) -> Chart:
+    """The moving means of the three losses against the step, on a log axis if all are above 0.
+
+    Dots are the losses on dev prompts. A dotted line is at ``chosen``, the step that they select.
+    """
+    width = min(SMOOTHED, max(1, len(steps) // 2))
+    means, dev = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+    for column, label in _LOSSES.items():
+        values = np.array([row[column] for row in steps])
+        smooth = np.convolve(values, np.full(width, 1 / width), mode="valid")
+        at = [row["step"] for row in steps][width - 1 :]
+        means += ({"series": label, "x": x, "y": y} for x, y in zip(at, smooth, strict=True))
+        dev += (
+            {"series": label, "x": row["step"], "y": row[f"dev_{column}"]}
+            for row in steps
+            if row["dev_loss"] is not None
+        )
+    is_log = all(p["y"] > 0 for p in means)
+    scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False)
+    y = alt.Y("y:Q", title="loss", scale=scale)
+    chart = lines(means, alt.X("x:Q", title="step"), y).mark_line(point=len(means) == len(_LOSSES))
+    dots = alt.Chart(data(dev)).mark_point(filled=True).encode(x="x:Q", y=y, color="series:N")
+    return alt.layer(chart, dots, *([] if chosen is None else [line_at(chosen)]))
+
+
+def decoding(rows: Sequence[Row]) -> Chart:
+    """Shares of gendered continuations, a panel for each parameter; dotted lines are greedy's.
+
+    A ring is around the setting with the lowest GAS.
+    """
+    greedy = next((r for r in rows if r["parameter"] == "greedy"), None)
+    points = [
+        {"series": label, "x": row["setting"], "y": row[column], "parameter": row["parameter"]}
+        | {"greedy": greedy and greedy[column], "is_best": row["is_best"] and column == "gas"}
+        | {"low": row[f"{column}_low"] if column == "gas" else None}
+        | {"high": row[f"{column}_high"] if column == "gas" else None}
+        for row in rows
+        if row["parameter"] != "greedy"
+        for column, label in _CURVES.items()
+        if row[column] is not None
+    ]
+    x = alt.X("x:Q", title=None, scale=alt.Scale(zero=False))
+    curves = lines(points, x, alt.Y("y:Q", title="share of continuations"))
+    base = alt.Chart(data(points)).encode(x=x)
+    layers = [
+        base.mark_area(opacity=0.16, color=NEUTRAL).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeDash=[2, 2]).encode(y="greedy:Q", color="series:N"),
+        curves,
+        base.mark_point(size=140, color=INK).encode(y="y:Q").transform_filter("datum.is_best"),
+    ]
+    panels = alt.layer(*layers, data=data(points)).properties(width=170)
+    return panels.facet(facet=alt.Facet("parameter:N", title=None), columns=3).resolve_scale(
+        x="independent"
+    )
+
+
+def instructions(rows: Sequence[Row]) -> Chart:
+    """GAS, GLD and ADD with intervals, by instruction; the reference `none` comes first."""
+    ordered = sorted(rows, key=lambda r: r["instruction_key"] != "none")
+    points = [
+        point(row, "figure", _instruction(row), MEASURES[row["measure"]])
+        for row in ordered
+        if row["measure"] in MEASURES
+    ]
+    return estimates(points, "lower: less disclosed", palette([*MEASURES.values()]))
+
+
+def _instruction(row: Row) -> str:
+    return f"{row['form']}: {row['instruction']}" if row["instruction"] else "none"

@@ -1,0 +1,125 @@
+"""Charts of words: those that lean most, the distribution of leans, PMI with both sides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from plumbline.pipelines.report.charts.chart_forms import (
+    FEMALE,
+    INK,
+    MALE,
+    NEUTRAL,
+    Chart,
+    data,
+    estimates,
+    fitted,
+    line_at,
+    lines,
+    point,
+)
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.rows import Row, Rows
+
+#: Most points with their word beside them.
+_NAMED = 12
+_DELTA, _PMI = "% of words in 0.1 nats", "PMI in nats"
+
+
+def leaning(rows: Sequence[Row], contrast: str, sides: tuple[str, str]) -> Chart:
+    """Words with their lean; a word near one side only has a bound, drawn as a ring."""
+    first, second = sides
+    colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, "can't be told": NEUTRAL}
+    points = []
+    for row in sorted(rows, key=lambda r: -r["lean_bound_nats"]):
+        bound = finding({**row, "delta_nats": row["lean_bound_nats"]}, "delta_nats")
+        kind = bound.pick(above=f"leans to {first}", below=f"leans to {second}", untold=_UNTOLD)
+        points.append(
+            {**point(row, "delta_nats", row["word"], kind), "bound": row["lean_bound_nats"]}
+        )
+    chart = estimates(points, f"lean ({contrast}) in nats", colours)
+    one_sided = [p for p in points if p["value"] is None]
+    if not one_sided:
+        return chart
+    rings = alt.Chart(data(one_sided)).mark_point(size=60)
+    return chart + rings.encode(alt.Y("name:N", sort=None), alt.X("bound:Q"), alt.Color("kind:N"))
+
+
+_UNTOLD = "can't be told"
+
+
+def distribution(groups: Mapping[str, Sequence[Row]], sides: tuple[str, str]) -> Chart:
+    """The share of words in each bin of 0.1 nats of delta, a line for each named group."""
+    points = list[dict[str, Any]]()
+    for name, rows in groups.items():
+        points += _shares(Counter({r["bin"]: r["n_words"] for r in rows}), name)
+    first, second = sides
+    x = alt.X("at:Q", title=f"delta in nats ({second} < 0 < {first})")
+    chart = lines(points, x, alt.Y("share:Q", title=_DELTA), "step-after")
+    return alt.layer(line_at(0), chart)
+
+
+def _shares(counts: Counter[int], name: str) -> list[dict[str, Any]]:
+    """A histogram in bins of 0.1 nats: the start of each bin, and its share in percent."""
+    n = counts.total()
+    bins = range(min(counts) - 1, max(counts) + 2)
+    label = f"{name} (n = {n:,} words)"
+    return [{"series": label, "at": b / 10, "share": 100 * counts[b] / n} for b in bins]
+
+
+def joint(rows: Rows, contrast: str) -> Chart:
+    """Words' PMI with each word of a contrast: both distributions, and the joint one.
+
+    The dashed line is where both are equal; a word's delta is its height above it.
+    """
+    first, second = contrast.split("/", 1)
+    points = list[dict[str, Any]]()
+    for name, word in (("bin_f", first), ("bin_m", second)):
+        counts: Counter[int] = Counter()
+        for row in rows.but(**{name: None}):
+            counts[row[name]] += row["n_words"]
+        points += _shares(counts, f"with {word}") if counts else []
+    alone = lines(points, alt.X("at:Q", title=_PMI), alt.Y("share:Q", title=_DELTA), "step-after")
+    cells = [
+        {"x": r["bin_m"] / 10 + 0.05, "y": r["bin_f"] / 10 + 0.05, "words": r["n_words"]}
+        for r in rows.but(bin_f=None).but(bin_m=None)
+    ]
+    ends = [r[name] / 10 for r in rows for name in ("bin_f", "bin_m") if r[name] is not None]
+    equal = alt.Chart(data([{"x": end, "y": end} for end in (min(ends), max(ends))]))
+    opacity = alt.Opacity("words:Q", scale=alt.Scale(type="log", range=[0.3, 1]), legend=None)
+    both = alt.Chart(data(cells)).mark_square(color=INK, size=14)
+    x, y = (alt.X("x:Q", title=f"PMI with {second}"), alt.Y("y:Q", title=f"PMI with {first}"))
+    dashed = equal.mark_line(color=NEUTRAL, strokeDash=[6, 3])
+    panels = (alone, both.encode(x, y, opacity, tooltip="words:Q") + dashed.encode(x, y))
+    return alt.hconcat(*(panel.properties(width=230, height=230) for panel in panels))
+
+
+def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
+    """The points of a fit with the outer words named. A point links to its word on ``page``."""
+    chart = fitted(points, fit, *titles, page=page)
+    names = alt.Chart(data(_outermost(points))).mark_text(align="left", dx=6)
+    return chart + names.encode(x="x_nats:Q", y="y_nats:Q", text="point:N")
+
+
+def _outermost(points: Sequence[Row]) -> list[Row]:
+    """Points to name: in turns the highest, rightmost, lowest and leftmost that have room."""
+    xs, ys = ([p[c] for p in points] for c in ("x_nats", "y_nats"))
+    low_x, width, height = min(xs), (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
+    by_x = sorted(points, key=lambda p: float(p["x_nats"]))
+    by_y = sorted(points, key=lambda p: float(p["y_nats"]))
+    ways = (by_y[::-1], by_x[::-1], by_y, by_x)
+    named = list[Row]()
+    for row in (row for turn in zip(*ways, strict=True) for row in turn):
+        has_room = all(
+            abs(row["y_nats"] - other["y_nats"]) > 0.06 * height
+            or abs(row["x_nats"] - other["x_nats"]) > 0.2 * width
+            for other in named
+        )
+        if has_room and row["x_nats"] < low_x + 0.85 * width:
+            named.append(row)
+        if len(named) == _NAMED:
+            break
+    return named
