@@ -171,7 +171,7 @@ def test_distributions_over_prompts_are_those_of_the_table(planted: Store) -> No
         assert f"{name} from {low} to {high}%" in figure.alt
     assert {r["prompt_id"] for r in figure.rows} == {r["prompt_id"] for r in rows}
     # In common bins, wherever the prompts lie, each quantity counts as many.
-    points = figure.chart.data.values
+    points = figure.chart.data["values"]
     n_by_series = {name: 0 for name in QUANTITIES.values()}
     for one in points:
         n_by_series[one["series"]] += one["y"]

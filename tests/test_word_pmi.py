@@ -79,7 +79,7 @@ def test_the_figure_shows_each_side_and_both(counted: Store, tmp_path: Path) -> 
     (section,) = lean_of_words.sections(Facts(counted))
     figures: dict[str, Any] = {f.stem: f for f in getattr(section, "figures", ())}
     figure = figures["pmi-c-she-he"]
-    series = {point["series"] for point in figure.chart.hconcat[0].data.values}
+    series = {point["series"] for point in figure.chart.hconcat[0].data["values"]}
     assert series == {"with she (n = 3 words)", "with he (n = 5 words)"}
     assert "3 of 5 words have both" in figure.caption
     assert {r["bin_m"] for r in figure.rows if r["bin_f"] is None} == {3, 20}

@@ -54,9 +54,12 @@ _THEME: dict[str, Any] = {
 }
 
 
-def data(points: Iterable[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as a chart's data. Numbers that JSON lacks become null, and text is made visible."""
-    return alt.InlineData([{k: _plain(v) for k, v in point.items()} for point in points])
+def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rows as a chart's data. Numbers that JSON lacks become null, and text is made visible.
+
+    They are a plain dict, since Altair would check every value of its own class.
+    """
+    return {"values": [{k: _plain(v) for k, v in point.items()} for point in points]}
 
 
 def _plain(value: Any) -> Any:
