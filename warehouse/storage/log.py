@@ -247,25 +247,24 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
     Writes nothing if nothing changed. Raises what ``change`` raises, and ``LeaseLost``; then the
     warehouse is unchanged.
     """
-    with place.writing():
-        while True:
-            base = snapshot(place)
-            draft = Draft(base)
-            for (where, name), token in HELD.items():
-                if where == str(place):
-                    _refuse_lost(draft, name, token)
-            change(draft)
-            made = draft.tables(), draft.leases, draft.oldest, draft.out_of_date
-            if made == (base.tables, base.leases, base.oldest, base.out_of_date):
-                return base
-            time = max(datetime.now(timezone.utc), base.time)
-            state = Snapshot(place, base.version + 1, time, run_id, about, *made)
-            if _create(state):
-                break
-        for table, listing in state.tables.items():
-            before = base.tables.get(table, Listing())
-            if listing != before:
-                delta.follow(place, table, before, listing)
+    while True:
+        base = snapshot(place)
+        draft = Draft(base)
+        for (where, name), token in HELD.items():
+            if where == str(place):
+                _refuse_lost(draft, name, token)
+        change(draft)
+        made = draft.tables(), draft.leases, draft.oldest, draft.out_of_date
+        if made == (base.tables, base.leases, base.oldest, base.out_of_date):
+            return base
+        time = max(datetime.now(timezone.utc), base.time)
+        state = Snapshot(place, base.version + 1, time, run_id, about, *made)
+        if _create(state):
+            break
+    for table, listing in state.tables.items():
+        before = base.tables.get(table, Listing())
+        if listing != before:
+            delta.follow(place, table, before, listing)
     return state
 
 
@@ -314,6 +313,6 @@ def begin(place: Place) -> None:
     """
     if place.names(COMMITS):
         return
-    if any(name.split("/")[0] in TABLES for name in place.walk()):
+    if any(name.split("/")[0] in TABLES for name, _ in place.walk()):
         raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
     _create(Snapshot(place, 0, datetime.now(timezone.utc), "", "a new warehouse", {}))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
@@ -67,20 +67,6 @@ def place_of(root: str | Path) -> Place:
     return Disk(Path(root))
 
 
-@dataclass(frozen=True)
-class _OfBenchmarks(Snapshot):
-    """A state that hides the partitions of other benchmarks."""
-
-    benchmarks: Collection[str] = ()
-
-    def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        files, columns = super().files(table, partition), TABLES[table].partitions
-        if "benchmark" not in columns:
-            return files
-        position = columns.index("benchmark")
-        return [file for file in files if file.partition[position] in self.benchmarks]
-
-
 class OpenWarehouse:
     """A warehouse as of its newest commit, or pinned to one state.
 
@@ -138,8 +124,13 @@ class OpenWarehouse:
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
         """This warehouse, read-only and without the partitions of other benchmarks."""
-        state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
-        return OpenWarehouse(self.place, state)
+        state, tables = self.snapshot(), {}
+        for table, listing in state.declared.items():
+            partitions = TABLES[table].partitions
+            at = partitions.index("benchmark") if "benchmark" in partitions else None
+            files = (f for f in listing.files if at is None or f.partition[at] in names)
+            tables[table] = replace(listing, files=tuple(files))
+        return OpenWarehouse(self.place, replace(state, tables=tables))
 
     def snapshot(self) -> Snapshot:
         """The pinned state, or the newest."""

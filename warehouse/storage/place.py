@@ -8,16 +8,13 @@ bit, so a data file's hash is checked before the file is used.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import shlex
-import shutil
 import stat
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -27,12 +24,6 @@ from plumbline.warehouse.paths import content, refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-#: Suffix of files in ``STAGING`` that ``create`` is about to link to their final name.
-_NEW = ".new"
-#: A file on which every writer holds a shared lock.
-_WRITERS = "_log/writers"
-#: Attempts to find a moment without writers, and seconds between attempts.
-_TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 
 
@@ -60,8 +51,8 @@ class Place(Protocol):
     def names(self, directory: str) -> list[str]:
         """Sorted names of a directory's files; empty if it's missing."""
 
-    def walk(self) -> Iterator[str]:
-        """Names of all files except unfinished work."""
+    def walk(self) -> Iterator[tuple[str, float]]:
+        """Name and time (Unix seconds) of each file except unfinished work."""
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
@@ -75,12 +66,6 @@ class Place(Protocol):
 
     def scratch(self) -> Path:
         """A local directory for unfinished work, with ``_staging`` and ``_work``."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """During the block, no other process removes files that no commit names yet."""
-
-    def is_quiet(self) -> bool | None:
-        """True if no process is in a block of ``writing``; ``None`` if that can't be known."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +89,7 @@ class Disk:
         return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        temporary = staging(self) / f"{uuid.uuid4().hex}{_NEW}"
+        temporary = staging(self) / uuid.uuid4().hex
         try:
             with open(temporary, "wb") as file:
                 file.write(content)
@@ -129,6 +114,7 @@ class Disk:
     def put(self, local_path: Path, name: str) -> None:
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
+        os.utime(local_path)  # `compact` takes an old file that no commit names for a leftover
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)
@@ -139,12 +125,14 @@ class Disk:
         except FileNotFoundError:
             return []
 
-    def walk(self) -> Iterator[str]:
+    def walk(self) -> Iterator[tuple[str, float]]:
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
                 folders[:] = [f for f in folders if f not in (STAGING, "_work")]
-            yield from ((here / name).as_posix() for name in names)
+            for name in names:
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:
         path = refuse_links(self.root, self.root / name)
@@ -159,42 +147,6 @@ class Disk:
 
     def scratch(self) -> Path:
         return self.root
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        path = self._with_parents(_WRITERS)
-        with path.open("ab") as file:
-            if any(self.root.joinpath(STAGING).glob("*")):
-                with suppress(OSError):  # another process writes, or the disk has no locks
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self._clear()
-            with suppress(OSError):  # no locks: then `_clear` never runs
-                fcntl.flock(file, fcntl.LOCK_SH)
-            yield
-
-    def _clear(self) -> None:
-        """Remove the unfinished files of killed writers; call it only while nobody else writes."""
-        for path in staging(self).iterdir():
-            if path.suffix == _NEW:  # `create` may be about to link it to its final name
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-
-    def is_quiet(self) -> bool | None:
-        for _ in range(_TRIES):
-            try:
-                with (self.root / _WRITERS).open("ab") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                time.sleep(_PAUSE_S)
-            except FileNotFoundError:
-                return True
-            except OSError:
-                return None
-        return False
 
     def _with_parents(self, name: str) -> Path:
         """The path of a name. Makes missing directories, which survive a power cut."""

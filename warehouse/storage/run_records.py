@@ -19,7 +19,7 @@ from typing import Any
 from plumbline.warehouse.distribution import NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.locks import may_live, this_process
+from plumbline.warehouse.storage.locks import this_process
 from plumbline.warehouse.storage.store import Store
 
 #: Key of the joined steps' options in `config`. No option can have it: options are identifiers.
@@ -156,24 +156,6 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
         store.publish("run", [row], unit=run_id, run_id=run_id)
 
 
-def may_be_running(row: dict[str, Any]) -> bool:
-    """True if a row of ``run`` has no end yet and its process may still be running.
-
-    A process on another host counts as running.
-
-    >>> may_be_running({"status": "finished", "error": None})
-    False
-    """
-    return row["status"] == "running" and may_live(row["error"] or "")
-
-
-def others_running(store: Store) -> list[dict[str, Any]]:
-    """Rows of ``run`` without an end, of other processes that may still be running."""
-    rows, own_text = store.read("run").to_pylist(), this_process()
-    others = (row for row in rows if not (row["error"] or "").endswith(own_text))
-    return [row for row in others if may_be_running(row)]
-
-
 @cache
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages on which results depend, without absent packages."""
@@ -186,14 +168,9 @@ def package_versions() -> dict[str, str]:
     return installed
 
 
-def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Versions of packages in a row of ``run``.
-
-    >>> recorded_versions({"packages": '{"plumbline-lm": "1.0.0", "numpy": "2.1"}'})
-    {'plumbline-lm': '1.0.0', 'numpy': '2.1'}
-    """
-    versions: dict[str, Any] = json.loads(row["packages"])
-    return versions
+def recorded_versions(row: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of packages in a row of ``run``."""
+    return dict(json.loads(row["packages"]))
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:
@@ -201,17 +178,11 @@ def _git_commit(file: Path = Path(__file__)) -> str | None:
 
     A user's repository in which Plumbline is installed doesn't track the file.
     """
-    file = file.resolve()
-    for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
-        try:
-            process = subprocess.run(
-                ["git", "-C", str(file.parent), *command],
-                capture_output=True,
-                text=True,
-                timeout=10,
+    git, file = ["git", "-C", str(file.resolve().parent)], file.resolve()
+    with suppress(OSError, subprocess.SubprocessError):
+        for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
+            answer = subprocess.check_output(
+                [*git, *command], stderr=subprocess.DEVNULL, text=True, timeout=10
             )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        if process.returncode != 0:
-            return None
-    return process.stdout.strip()
+        return answer.strip()
+    return None

@@ -10,7 +10,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -24,7 +24,7 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import FORMAT, File, Unit, columns_id
+from plumbline.warehouse.storage.listing import File, Unit, columns_id
 from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
@@ -106,10 +106,10 @@ class Staged:
         first = next(parts, None)
         if first is None:
             return 0
-        schema, n_rows = table.arrow.with_metadata(file_metadata(self.table, self.run_id)), 0
+        n_rows = 0
         with (
             replacing(Path(self.directory) / f"{name}.parquet") as temporary,
-            pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+            pq.ParquetWriter(temporary, table.arrow, compression="zstd") as writer,
         ):
             for part in chain([first], parts):
                 writer.write_table(part)
@@ -135,7 +135,6 @@ class Store(OpenWarehouse):
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
         self._together: list[log.Change] | None = None
-        self._staged: dict[str, ExitStack] = {}
 
     @contextmanager
     def together(self, run_id: str, about: str = "") -> Iterator[None]:
@@ -153,13 +152,12 @@ class Store(OpenWarehouse):
             for change in changes:
                 change(draft)
 
-        with self.place.writing():
-            try:
-                yield
-                changes = self._together
-            finally:
-                self._together = None
-            self._commit(change_all, run_id, about)
+        try:
+            yield
+            changes = self._together
+        finally:
+            self._together = None
+        self._commit(change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
         """Publish rows of one partition as the unit named ``unit``, which they replace.
@@ -176,9 +174,8 @@ class Store(OpenWarehouse):
             rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
             draft.swap(table, old, [file], rest)
 
-        with self.place.writing():
-            file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
-            self._commit(change, run_id, f"publish {table}")
+        file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
+        self._commit(change, run_id, f"publish {table}")
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace a whole partition by these rows; without rows it becomes empty.
@@ -188,36 +185,28 @@ class Store(OpenWarehouse):
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
-        with self.place.writing():
-            files = [self.write(table, partition, data, units)] if data.num_rows else []
-            self._replace(table, partition, files, run_id)
+        files = [self.write(table, partition, data, units)] if data.num_rows else []
+        self._replace(table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition, to fill by ``Staged.write_part`` and to publish by ``commit``."""
         _folders(table, partition)  # raises for an invalid name
-        stack = ExitStack()
-        stack.enter_context(self.place.writing())
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
-        staged = Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
-        self._staged[staged.directory] = stack
-        return staged
+        return Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
 
     def commit(self, staged: Staged) -> None:
         """Replace the published partition by a staged one."""
-        partition = dict(staged.partition)
-        with self._staged.pop(staged.directory):
-            files = []
-            for part in staged.parts():
-                units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
-                files.append(self.adopt(staged.table, partition, part, units))
-            shutil.rmtree(staged.directory, ignore_errors=True)
-            self._replace(staged.table, partition, files, staged.run_id)
+        partition, files = dict(staged.partition), []
+        for part in staged.parts():
+            units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
+            files.append(self.adopt(staged.table, partition, part, units))
+        self.discard(staged)
+        self._replace(staged.table, partition, files, staged.run_id)
 
     def discard(self, staged: Staged) -> None:
         """Remove a staged partition instead of publishing it."""
-        with self._staged.pop(staged.directory):
-            shutil.rmtree(staged.directory, ignore_errors=True)
+        shutil.rmtree(staged.directory, ignore_errors=True)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
         """Remove a partition or, for values of only leading columns, all such partitions."""
@@ -234,14 +223,14 @@ class Store(OpenWarehouse):
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.become(table, state.files(table))
             draft.out_of_date = dict(state.out_of_date)
+            log.snapshot(self.place, version)  # raises if `compact` has dropped it meanwhile
 
-        with self.place.writing():  # from here on `compact` removes no file of this version
-            state = self.pinned(version).snapshot()
-            for table in state.declared.keys() - {"run"}:
-                for file in state.files(table):
-                    with reading(self.place, self.root / file.path):
-                        self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
-            log.commit(self.place, change, run_id, f"restore {version}")
+        state = self.pinned(version).snapshot()
+        for table in state.declared.keys() - {"run"}:
+            for file in state.files(table):
+                with reading(self.place, self.root / file.path):
+                    self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
+        log.commit(self.place, change, run_id, f"restore {version}")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of some partitions, in the table's schema; may be empty.
@@ -315,8 +304,7 @@ class Store(OpenWarehouse):
     ) -> File:
         """Write rows as a data file of a partition; a commit must then name it. See ``adopt``."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
-        metadata = file_metadata(table, units[0].run_id)
-        write_file(made, data.replace_schema_metadata(metadata))
+        write_file(made, data)
         return self.adopt(table, partition, made, units, written_ms)
 
     def _without(self, table: str, file: File, unit: str) -> File:
@@ -391,10 +379,3 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
             write_page_checksum=not temporary,
             **settings,
         )
-
-
-def file_metadata(table: str, run_id: str) -> dict[bytes, bytes]:
-    """Metadata of a published file: its table, run and format version."""
-    version = str(FORMAT)
-    values = {"table": table, "run_id": run_id, "warehouse_version": version}
-    return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}
