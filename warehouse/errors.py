@@ -146,7 +146,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """The error for work that ``cause`` stopped: ``Interrupted`` for an outage, else ``BadInput``."""
+    """The error after ``cause`` stopped work: ``Interrupted`` for an outage, else ``BadInput``."""
     if is_outage(cause):
         return Interrupted(what, problem, f"run the same command again; {fix}")
     return BadInput(what, problem, fix)

@@ -87,19 +87,17 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
     """Raise ``UsageProblem`` for a path where no file, or no directory, can be written."""
-    subject, problem, fix = f"{what} {path}", "", "give another path"
+    fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
-        subject, problem = f"{what} {Address(path)}", "is not a path of this machine"
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
-    elif os.path.exists(path):
+        raise UsageProblem(f"{what} {Address(path)}", "is not a path of this machine", fix)
+    if os.path.exists(path):
         if not (os.path.isdir(path) if directory else os.path.isfile(path)):
-            problem = f"isn't a {'directory' if directory else 'regular file'}"
-    else:
-        above = next(p for p in path.absolute().parents if os.path.exists(p))
-        if not os.path.isdir(above):
-            problem = f"{above} is a file"
-    if problem:
-        raise UsageProblem(subject, problem, fix)
+            raise UsageProblem(f"{what} {path}", f"isn't a {kind}", fix)
+        return
+    above = next(p for p in path.absolute().parents if os.path.exists(p))
+    if not os.path.isdir(above):
+        raise UsageProblem(f"{what} {path}", f"{above} is a file", fix)
 
 
 def opened(path: Path) -> io.BufferedReader:
@@ -124,7 +122,7 @@ def content(path: Path) -> bytes:
 
 
 def json_object(source: Path | str | bytes) -> dict[str, Any]:
-    """The JSON object in a file or a text. Raises ``OSError``, or ``ValueError`` for other content."""
+    """The JSON object in a file or text. Raises ``OSError``; ``ValueError`` for other content."""
     try:
         value = json.loads(content(source) if isinstance(source, Path) else source)
     except RecursionError as e:

@@ -93,16 +93,16 @@ class Compact(Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Leftovers to remove, and files to merge."""
         assert store is not None, "this command makes no warehouse"
-        todo = compaction.plan(store, self.keep_days)
-        for leftover in todo.leftovers:
-            yield planned(leftover.path, "to remove", 1, "", leftover.why)
-        for merge in todo.merges:
+        merges, leftovers = compaction.plan(store, self.keep_days)
+        for name, why in leftovers.items():
+            yield planned(name, "to remove", 1, "", why)
+        for merge in merges:
             subject = " ".join((merge.table, *merge.partition))
             yield planned(subject, "to merge", len(merge.files), "files")
 
     def run(self, context: Context) -> Done:
-        done = compaction.compact(context.store, context.run_id, self.keep_days)
-        row = {"n_partitions_merged": len(done.merges), "n_files_removed": len(done.leftovers)}
+        merges, gone = compaction.compact(context.store, context.run_id, self.keep_days)
+        row = {"n_partitions_merged": len(merges), "n_files_removed": len(gone)}
         return Done(rows=[row], said=context.store.snapshot().kept, next=_CHECK)
 
 

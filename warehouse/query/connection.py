@@ -66,10 +66,8 @@ def connect(
     if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
-    # DuckDB makes a view only if its tables exist: first empty tables, then views over files.
-    for table in tables:
-        columns = ", ".join(f'"{c.name}" {c.sql_type}' for c in table.columns)
-        connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
+    for table in tables:  # empty at first: DuckDB would read all files for each view on them
+        connection.execute(_view(table, [], []))
     for view in views:
         (name, *_) = _CREATED.findall(view)
         with package_views().one_line(name, "expected a query over tables and views"):
@@ -79,7 +77,6 @@ def connect(
         files = snapshot.files(table.name)
         paths = [store.path(file) for file in files]
         allowed += map(str, paths)
-        connection.execute(f'DROP TABLE "{table.name}"')
         try:
             connection.execute(_view(table, files, list(map(str, paths))))
         except duckdb.Error:

@@ -90,11 +90,7 @@ def details(store: Store, prefix: str) -> Row:
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:
-    """Nested options as one level, with names joined by dots.
-
-    >>> flat({"a": {"seed": 1}, "b": [2]})
-    {'a.seed': 1, 'b': [2]}
-    """
+    """Nested options as one level, with names joined by dots."""
     if not isinstance(options, Mapping):
         return {name: options}
     level: dict[str, object] = {}

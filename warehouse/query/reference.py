@@ -53,11 +53,7 @@ class Entry:
 
 
 def questions() -> list[WorkedQuestion]:
-    """The worked questions of ``sql/examples``, in order.
-
-    >>> questions()[0].question
-    'Which words lean most to each side?'
-    """
+    """The worked questions of ``sql/examples``, in order."""
     worked = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
@@ -67,11 +63,7 @@ def questions() -> list[WorkedQuestion]:
 
 
 def entries() -> list[Entry]:
-    """Every view and macro of ``sql/views``, with the comment of its paragraph.
-
-    >>> [e.kind for e in entries() if e.signature.startswith("us(")]
-    ['function']
-    """
+    """Every view and macro of ``sql/views``, with the comment of its paragraph."""
     listed = []
     for text in own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
@@ -104,11 +96,7 @@ def _made_from(table: Table) -> str:
 
 
 def names(columns: Iterable[str]) -> str:
-    """Names of columns or tables as Markdown.
-
-    >>> names(["corpus", "word"])
-    '`corpus`, `word`'
-    """
+    """Names of columns or tables as Markdown."""
     return ", ".join(f"`{column}`" for column in columns)
 
 

@@ -32,7 +32,7 @@ _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 @dataclass(frozen=True)
 class Bucket:
-    """A prefix of an object store; see :class:`plumbline.warehouse.storage.place.Place`."""
+    """A prefix of an object store; its methods do what those of ``Disk`` do."""
 
     root: Path
 

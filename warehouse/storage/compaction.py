@@ -37,29 +37,15 @@ class Merge:
     files: tuple[File, ...]
 
 
-@dataclass(frozen=True)
-class Leftover:
-    """A file or directory to remove: its path in the warehouse, and the reason."""
-
-    path: str
-    why: str
-
-
-@dataclass(frozen=True)
-class CompactionPlan:
-    """The files to merge and the files to remove."""
-
-    merges: tuple[Merge, ...]
-    leftovers: tuple[Leftover, ...]
-
-
-def plan(store: Store, keep_days: float = KEEP_DAYS) -> CompactionPlan:
-    """The plan of ``compact``; writes nothing."""
+def plan(store: Store, keep_days: float = KEEP_DAYS) -> tuple[list[Merge], dict[str, str]]:
+    """What ``compact`` would merge, and remove (``leftovers``); writes nothing."""
     oldest = _oldest_to_keep(store.snapshot(), keep_days)
-    return CompactionPlan(tuple(_merges(store, "")), tuple(leftovers(store, oldest)))
+    return list(_merges(store, "")), leftovers(store, oldest)
 
 
-def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> CompactionPlan:
+def compact(
+    store: Store, run_id: str, keep_days: float = KEEP_DAYS
+) -> tuple[list[Merge], dict[str, str]]:
     """Merge and remove the files of ``plan``. Other processes may read and write meanwhile.
 
     A merged file is read back and compared with the rows of its parts. It replaces the parts only
@@ -70,7 +56,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
     def drop(draft: Draft) -> None:
         draft.oldest = _oldest_to_keep(draft.base, keep_days)
 
-    merges = tuple(_merges(store, run_id))
+    merges = list(_merges(store, run_id))
     with disk_problems(store.root):
         for merge in merges:
             _merge(store, merge, run_id)
@@ -79,9 +65,9 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)
         gone = leftovers(store)
-        for leftover in gone:
-            _remove(store, leftover.path)
-    return CompactionPlan(merges, tuple(gone))
+        for name in gone:
+            _remove(store, name)
+    return merges, gone
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
@@ -139,28 +125,28 @@ def _bits(table: pa.Table) -> pa.Table:
     return pa.table(columns, table.column_names)
 
 
-def leftovers(store: Store, oldest: int | None = None) -> list[Leftover]:
-    """Files that no version from ``oldest`` on names, sorted by path; default: no kept version.
+def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
+    """Files and directories to remove, sorted, each with the reason.
 
-    Files of the last day are left out: a command may be about to name them. Raises ``BadInput`` if
-    the commit of a version to keep is damaged or gone.
+    They are unfinished, or no version from ``oldest`` on names them; by default, no kept one. Files
+    of the last day are left out: a command may be about to name them. Raises ``BadInput`` if the
+    commit of a version to keep is damaged or gone.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     named = set()
     for state in _versions_from(store.place, oldest):
         named.add(log.commit_name(state.version))
         named.update(f.path for listing in state.tables.values() for f in listing.files)
-    found = [
-        Leftover(name, "a file that no version to keep names")
+    found = {
+        name: "a file that no version to keep names"
         for name, written in store.place.walk()
         if written < limit and name not in named and _can_be_named(name)
-    ]
+    }
     for path in (store.place.scratch() / STAGING).glob("*"):
         with suppress(FileNotFoundError):  # finished meanwhile
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
-                name = f"{STAGING}/{path.name}"
-                found.append(Leftover(name, "a file or partition that was not finished"))
-    return sorted(found, key=lambda leftover: leftover.path)
+                found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
+    return dict(sorted(found.items()))
 
 
 def _versions_from(place: Place, oldest: int | None) -> Iterator[Snapshot]:

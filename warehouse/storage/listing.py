@@ -67,12 +67,7 @@ class File:
 
 
 def columns_id(table: Table) -> str:
-    """Hash of the names of a table's columns, in their order.
-
-    >>> from plumbline.warehouse.schema.catalog import TABLES
-    >>> len(columns_id(TABLES["word_count"]))
-    8
-    """
+    """Hash of the names of a table's columns, in their order."""
     return sha256(" ".join(table.names).encode()).hexdigest()[:8]
 
 

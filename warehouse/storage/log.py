@@ -74,14 +74,10 @@ class Snapshot:
         listing = self.tables.get(table, Listing())
         if table in TABLES and (unknown := set(listing.columns) - set(TABLES[table].names)):
             writer = TABLES.parts.source(table).partition(" ")[0] or "Plumbline"
-            raise newer(self.place, f"a newer {writer} wrote {table}.{min(unknown)}")
+            problem = f"a newer {writer} wrote {table}.{min(unknown)}"
+            fix = "upgrade it, or use another --warehouse directory"
+            raise BadInput(f"warehouse {self.place}", problem, fix)
         return _of_partition(listing.files, table, partition)
-
-
-def newer(place: Place, problem: str) -> BadInput:
-    """The error for a warehouse that a newer Plumbline or package wrote to."""
-    fix = "upgrade it, or use another --warehouse directory"
-    return BadInput(f"warehouse {place}", problem, fix)
 
 
 def _of_partition(
@@ -100,11 +96,7 @@ def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...
 
 
 def commit_name(version: int) -> str:
-    """The name of a version's commit.
-
-    >>> commit_name(3)
-    '_log/commits/00000000000000000003.json.gz'
-    """
+    """The name of a version's commit."""
     return f"{COMMITS}/{version:020}.json.gz"
 
 
@@ -190,11 +182,6 @@ class Draft:
         if table not in self._files:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
-
-    def files_of_unit(self, table: str, partition: Mapping[str, str], unit: str) -> list[File]:
-        """Files of a partition that hold rows of a unit."""
-        files = self.files(table, partition)
-        return [file for file in files if unit in (one.name for one in file.units)]
 
     def old_files(self, table: str) -> list[File]:
         """Files with rows that earlier commits wrote."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.paths import address, check_output, refuse_links, segment
+from plumbline.warehouse.paths import address, check_output, json_object, refuse_links, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.listing import FORMAT, MARKER, File
@@ -20,18 +20,13 @@ from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
-#: Packages whose errors in reading a file mean a fault of the file.
-_LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
+#: Modules whose errors in reading a file mean a fault of the file.
+_LIBRARIES = ("pyarrow.lib", "duckdb", "_duckdb")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 #: Advice for a damaged data file.
 GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse history`"
 _HISTORY = "see `plumbline warehouse history`"
-#: Advice by error number; ``None`` for libraries' own errors, which have no number.
-_FIXES: dict[int | None, str] = {
-    None: "`plumbline warehouse check` says what is wrong with it",
-    **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), log.GET_COPY),
-}
 _Kind = TypeVar("_Kind", bound="OpenWarehouse")
 README = "README.md"
 _README = """# A Plumbline warehouse
@@ -52,9 +47,6 @@ def place_of(root: str | Path) -> Place:
 
     Raises ``UsageProblem`` for a path that DuckDB would take for a glob pattern, and for a path
     that can't be a directory.
-
-    >>> str(place_of("out/warehouse"))
-    'out/warehouse'
     """
     if remote := address(root):
         from plumbline.warehouse.storage.bucket import Bucket  # loads pyarrow, in 0.17 s
@@ -68,12 +60,7 @@ def place_of(root: str | Path) -> Place:
 
 
 class OpenWarehouse:
-    """A warehouse as of its newest commit, or pinned to one state.
-
-    >>> import tempfile
-    >>> OpenWarehouse.open(tempfile.mkdtemp() + "/w").snapshot().version
-    0
-    """
+    """A warehouse as of its newest commit, or pinned to one state."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         self.place = place
@@ -181,16 +168,12 @@ def _check_format(place: Place, marker: bytes) -> None:
     """Raise ``BadInput`` for a warehouse of another format, or an unreadable marker."""
     where = f"warehouse {place}"
     try:
-        version = json.loads(marker)["warehouse_version"]
-        if not isinstance(version, int) or version < 1:
-            raise ValueError
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        version = int(json_object(marker)["warehouse_version"])
+    except (ValueError, KeyError, TypeError) as e:
         raise BadInput(where, f"{MARKER} is not readable") from e
-    if version > FORMAT:
-        raise log.newer(place, f"has the newer format {version}, this Plumbline reads {FORMAT}")
-    if version < FORMAT:
-        problem = "written by Plumbline 0.2 or earlier"
-        raise BadInput(where, problem, "read it with the version at tag v0.2.0")
+    if version != FORMAT:
+        fix = "use the Plumbline that wrote it: before 1.0, the tag v0.2.0"
+        raise BadInput(where, f"has format {version}, this Plumbline reads {FORMAT}", fix)
 
 
 @contextmanager
@@ -211,14 +194,11 @@ def reading(place: Place, path: Path) -> Iterator[None]:
     except (PlumblineError, MemoryError):
         raise
     except Exception as e:
-        number = getattr(e, "errno", None)
-        library = type(e).__module__.partition(".")[0]
-        if number in _TOO_LITTLE or not (
-            isinstance(e, (OSError, ValueError)) or library in _LIBRARIES
-        ):
+        is_of_file = isinstance(e, (OSError, ValueError)) or type(e).__module__ in _LIBRARIES
+        if getattr(e, "errno", None) in _TOO_LITTLE or not is_of_file:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
-        fix = _FIXES.get(number, "check who may read it, and the disk")
+        fix = "check the disk and who may read it, or get it from a copy"
         raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", fix) from e
 
 
@@ -228,10 +208,6 @@ def version_of(store: OpenWarehouse, text: str) -> int:
     A time means the last version made by then. It is ISO 8601 with dashes (without them, it would
     look like a run's id), in UTC unless it names a zone. A run means the last version that the run
     made. Raises ``UsageProblem`` for an empty text, and if there is no such version.
-
-    >>> import tempfile
-    >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
-    0
     """
     if not text.strip():
         raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")

@@ -17,10 +17,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import content, refuse_links
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.bucket import Bucket
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
@@ -31,54 +34,9 @@ class Damaged(ValueError):
     """A file's content differs from what was published."""
 
 
-class Place(Protocol):
-    """The operations of a disk or an object store; ``root`` is its path or address."""
-
-    @property
-    def root(self) -> Path: ...
-
-    def __hash__(self) -> int: ...
-
-    def read(self, name: str) -> bytes:
-        """Content of a small file. Raises ``FileNotFoundError`` for a missing file."""
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Create a file unless its name is taken; true if created. It survives a power cut."""
-
-    def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to a name; it survives a power cut."""
-
-    def names(self, directory: str) -> list[str]:
-        """Sorted names of a directory's files; empty if it's missing."""
-
-    def walk(self) -> Iterator[tuple[str, float]]:
-        """Name and time (Unix seconds) of each file except unfinished work."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
-
-    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
-        """A local path at which a data file can be read; its hash is checked.
-
-        With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
-        ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
-        """
-
-    def scratch(self) -> Path:
-        """A local directory for unfinished work, with ``_staging`` and ``_work``."""
-
-
 @dataclass(frozen=True)
 class Disk:
-    """A directory of a file system with hard links.
-
-    >>> import tempfile
-    >>> disk = Disk(Path(tempfile.mkdtemp()))
-    >>> disk.create("_log/1.json", b"a"), disk.create("_log/1.json", b"b"), disk.names("_log")
-    (True, False, ['1.json'])
-    >>> disk.read("_log/1.json")
-    b'a'
-    """
+    """A directory of a file system with hard links; ``Bucket`` has the same methods."""
 
     root: Path
 
@@ -86,9 +44,11 @@ class Disk:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
+        """Content of a small file. Raises ``FileNotFoundError`` for a missing file."""
         return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
+        """Create a file unless its name is taken; true if created. It survives a power cut."""
         temporary = staging(self) / uuid.uuid4().hex
         try:
             with open(temporary, "wb") as file:
@@ -112,6 +72,7 @@ class Disk:
                 os.unlink(temporary)
 
     def put(self, local_path: Path, name: str) -> None:
+        """Move a complete local file to a name; it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
         os.utime(local_path)  # `compact` takes an old file that no commit names for a leftover
@@ -120,12 +81,14 @@ class Disk:
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
+        """Sorted names of a directory's files; empty if it's missing."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
             return []
 
     def walk(self) -> Iterator[tuple[str, float]]:
+        """Name and time (Unix seconds) of each file except unfinished work."""
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
@@ -135,6 +98,7 @@ class Disk:
                     yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
         path = refuse_links(self.root, self.root / name)
         with suppress(FileNotFoundError):
             os.unlink(path)
@@ -142,10 +106,16 @@ class Disk:
             os.rmdir(path.parent)
 
     def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
+        """A local path at which a data file can be read; its hash is checked.
+
+        With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
+        ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
+        """
         verify(self.root / name, n_bytes, sha256)
         return self.root / name
 
     def scratch(self) -> Path:
+        """A local directory for unfinished work, with ``_staging`` and ``_work``."""
         return self.root
 
     def _with_parents(self, name: str) -> Path:
@@ -163,12 +133,11 @@ class Disk:
         return target
 
 
-def command(place: Place, *words: str) -> str:
-    """A command line of `plumbline warehouse` for this warehouse.
+Place: TypeAlias = "Disk | Bucket"
 
-    >>> command(Disk(Path("out/warehouse")), "restore", "12")
-    'plumbline warehouse restore 12 --warehouse out/warehouse'
-    """
+
+def command(place: Place, *words: str) -> str:
+    """A command line of `plumbline warehouse` for this warehouse."""
     return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 
 

@@ -37,11 +37,7 @@ _PACKAGES = (
 
 
 def config_hash(config: Mapping[str, object]) -> str:
-    """Hash of options, independent of their order; 16 hex digits.
-
-    >>> config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1})
-    True
-    """
+    """Hash of options, independent of their order; 16 hex digits."""
     return hashlib.sha256(_as_json(config).encode()).hexdigest()[:16]
 
 
@@ -50,29 +46,23 @@ def _as_json(value: object) -> str:
 
 
 def new_run_id() -> str:
-    """A run identifier that sorts by time.
-
-    >>> len(new_run_id())
-    28
-    """
+    """A run identifier that sorts by time."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
-#: The open run with ``joins``: warehouse, run id, and the options of each step so far.
+#: The open run: warehouse, run id, and the options of each step so far.
 _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVar(
     "joined", default=None
 )
 
 
 @contextmanager
-def recorded(
-    store: Store, command: str, config: Mapping[str, object], *, joins: bool = False
-) -> Iterator[str]:
+def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
     """Run the block as a run of ``command``: write its row of ``run``, and update it at the end.
 
-    Yields the run's id. With ``joins``, calls inside the block for the same warehouse are steps of
-    this run: they write no row and yield this run's id. At the end, the options in which a step
-    differs from the run are stored under ``STEPS`` in ``config``.
+    Yields the run's id. Calls inside the block for the same warehouse are steps of this run: they
+    write no row and yield this run's id. At the end, the options in which a step differs from the
+    run are stored under ``STEPS`` in ``config``.
 
     An exception is re-raised, and its first line stored. The status is ``interrupted`` for
     ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row is
@@ -102,7 +92,7 @@ def recorded(
     publish(store, row)
     first_version = store.snapshot().version
     steps: list[dict[str, object]] = []
-    token = _JOINED.set((str(store.root), run_id, steps) if joins else None)
+    token = _JOINED.set((str(store.root), run_id, steps))
     try:
         yield run_id
     except BaseException as e:
@@ -134,11 +124,7 @@ def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
 def _differing_options(
     step: Mapping[str, object], config: Mapping[str, object]
 ) -> dict[str, object]:
-    """Options of a step that the run's ``config`` lacks or has with another value.
-
-    >>> _differing_options({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
-    {'lists': ['names']}
-    """
+    """Options of a step that the run's ``config`` lacks or has with another value."""
     return {n: v for n, v in step.items() if n not in config or _as_json(v) != _as_json(config[n])}
 
 

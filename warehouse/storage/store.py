@@ -44,14 +44,6 @@ def cast(table: Table, rows: Rows) -> pa.Table:
 
     Missing columns that may be NULL are filled with NULL. Raises ``BadInput``, with table and
     column, for unknown or missing columns, values that don't fit, and NULL that isn't allowed.
-
-    >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea", "n_word": 2}]).num_rows
-    1
-    >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea"}])
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.BadInput: table word_count: column n_word holds NULL, which is \
-not allowed
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
@@ -134,7 +126,7 @@ class Store(OpenWarehouse):
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
-        self._together: list[log.Change] | None = None
+        self._changes: list[log.Change] | None = None  # of the block of `together`
 
     @contextmanager
     def together(self, run_id: str, about: str = "") -> Iterator[None]:
@@ -143,21 +135,24 @@ class Store(OpenWarehouse):
         After an error, nothing is published. Inside the block, the store reads the state before
         the block. A nested block is part of the outer block.
         """
-        if self._together is not None:
+        if self._changes is not None:
             yield
             return
-        self._together = []
+        if self._at is not None:
+            problem = "is pinned and can only be read"
+            raise UsageProblem(f"version {self._at.version}", problem)
+        changes = self._changes = []
 
         def change_all(draft: Draft) -> None:
             for change in changes:
                 change(draft)
+            delete_out_of_date(self, draft)
 
         try:
             yield
-            changes = self._together
         finally:
-            self._together = None
-        self._commit(change_all, run_id, about)
+            self._changes = None
+        log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
         """Publish rows of one partition as the unit named ``unit``, which they replace.
@@ -170,7 +165,8 @@ class Store(OpenWarehouse):
         partition = self.partition_of(table, data)
 
         def change(draft: Draft) -> None:
-            old = draft.files_of_unit(table, partition, unit)
+            files = draft.files(table, partition)
+            old = [f for f in files if unit in (one.name for one in f.units)]
             rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
             draft.swap(table, old, [file], rest)
 
@@ -337,18 +333,9 @@ class Store(OpenWarehouse):
         self._commit(change, run_id, f"{verb} {table}")
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
-        if self._at is not None:
-            problem = "is pinned and can only be read"
-            raise UsageProblem(f"version {self._at.version}", problem)
-        if self._together is not None:
-            self._together.append(change)
-            return
-
-        def change_and_delete(draft: Draft) -> None:
-            change(draft)
-            delete_out_of_date(self, draft)
-
-        log.commit(self.place, change_and_delete, run_id, about)
+        with self.together(run_id, about):
+            assert self._changes is not None
+            self._changes.append(change)
 
 
 def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
