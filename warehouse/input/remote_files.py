@@ -154,10 +154,8 @@ def fingerprint(path: Path) -> str:
     if description and description.mark:
         text = f"{path} {description.n_bytes} {description.mark}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-    digest = hashlib.sha256()
-    for block in _blocks(path):
-        digest.update(block)
-    return digest.hexdigest()[:32]
+    with reading(path), open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -134,9 +134,7 @@ class Language:
 
 
 LANGUAGES = Registry(
-    *("language", __name__, ".toml"),
-    made=(ENGLISH,),
-    instead="give the path of a .toml file",
+    *("language", __name__, ".toml"), made=(ENGLISH,), instead="give the path of a .toml file"
 )
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
+from typing import Self
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.paths import address, check_output, json_object, refuse_links, segment
@@ -27,7 +27,6 @@ _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC)
 #: Advice for a damaged data file.
 GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse history`"
 _HISTORY = "see `plumbline warehouse history`"
-_Kind = TypeVar("_Kind", bound="OpenWarehouse")
 README = "README.md"
 _README = """# A Plumbline warehouse
 
@@ -67,7 +66,7 @@ class OpenWarehouse:
         self._at = at
 
     @classmethod
-    def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
+    def open(cls, root: str | Path, *, create: bool = True, reads: str = "") -> Self:
         """Open a warehouse; with ``create``, make a missing one.
 
         ``reads`` is the table to be read: the message about a missing warehouse names the command
@@ -101,7 +100,7 @@ class OpenWarehouse:
         """The directory or address of the warehouse."""
         return self.place.root
 
-    def pinned(self: _Kind, at: int | None = None) -> _Kind:
+    def pinned(self, at: int | None = None) -> Self:
         """This warehouse at a version, by default the newest: all reads then see one state.
 
         Raises as ``log.snapshot``.
@@ -134,7 +133,7 @@ class OpenWarehouse:
         return {unit.name for file in files for unit in file.units}
 
     @classmethod
-    def existing(cls: type[_Kind], root: str | Path) -> _Kind | None:
+    def existing(cls, root: str | Path) -> Self | None:
         """The warehouse at a path or address; ``None`` if nothing is there yet.
 
         Raises as ``open``.

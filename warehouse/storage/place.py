@@ -159,11 +159,8 @@ def _sync(directory: Path) -> None:
 
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file, as hexadecimal digits."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(path: Path, n_bytes: int, sha256: str) -> None:

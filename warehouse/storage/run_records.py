@@ -24,16 +24,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Key of the joined steps' options in `config`. No option can have it: options are identifiers.
 STEPS = "joined-steps"
-_PACKAGES = (
-    "duckdb",
-    "numba",
-    "numpy",
-    "peft",
-    "pyarrow",
-    "pyspark",
-    "torch",
-    "transformers",
-)
+_PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
 
 
 def config_hash(config: Mapping[str, object]) -> str:
