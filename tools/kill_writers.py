@@ -58,8 +58,8 @@ _WAIT_S = 300
 _PAUSE_S = 0.05
 #: Versions are kept this long: what is read after a kill must still be there.
 _KEPT_S = 60
-#: A file that no version names is removed after this long.
-_UNFINISHED_S = 10
+#: A file that no version names is removed after 10 s.
+compaction.UNFINISHED = timedelta(seconds=10)
 #: A restore goes back so many versions, at most.
 _BACK = 20
 #: Problems that a killed process may leave until the next compaction; the last is of a Delta log.
@@ -239,7 +239,6 @@ def _wait_for_commits(store: Store, after: int, rng: random.Random) -> None:
 
 def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
     """Kill so often; returns what happened. Raises ``AssertionError`` for anything lost."""
-    compaction.UNFINISHED = timedelta(seconds=_UNFINISHED_S)
     store, history = Store.open(root), History()
     kills: Counter[str] = Counter()
     if journal.exists():
@@ -277,7 +276,6 @@ def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
     history.follow(store)
     problems = _problems(store)
     assert not problems - set(_LEFT), problems
-    compaction.UNFINISHED = timedelta(0)
     n_left = len(leftovers(store))
     compact(store, "r", 0)
     assert not _problems(store), _problems(store)

@@ -54,6 +54,5 @@ def warm_up(everything: bool = False) -> None:
 
 def _start_tokenizer_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(path for path in sys.path if path)
-    # -P: a file in the working directory replaces no module.
     compile_command = [sys.executable, "-P", "-m", "plumbline.jobs.kernel", "tokenizer"]
     return subprocess.Popen(compile_command, env={**os.environ, "PYTHONPATH": paths})

@@ -7,8 +7,8 @@ helper outlives the command.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -17,8 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.steps.step import Step
@@ -35,7 +38,7 @@ _HELPER = (sys.executable, "-P", "-m", "plumbline.warehouse.steps.helper_process
 
 @dataclass(frozen=True)
 class HelperJob:
-    """A helper's work as data, sent to it by ``pickle``.
+    """A helper's work as data, sent to it as a line of JSON.
 
     ``opener``: a dataclass of plain values. Its method ``opened`` gets the store; the block that it
     returns has the steps' resource.
@@ -44,6 +47,25 @@ class HelperJob:
     warehouse: str
     opener: Any
     steps: tuple[Step[Any], ...]
+
+    def to_json(self) -> bytes:
+        """One line of JSON; opener and steps are the names of module and class, and the fields."""
+        parts = [(type(part), part) for part in (self.opener, *self.steps)]
+        values = [
+            (kind.__module__, kind.__name__, TypeAdapter(kind).dump_python(part, mode="json"))
+            for kind, part in parts
+        ]
+        return json.dumps([self.warehouse, *values]).encode()
+
+    @classmethod
+    def from_json(cls, line: bytes) -> HelperJob:
+        """The job that ``to_json`` wrote."""
+        warehouse, *parts = json.loads(line)
+        opener, *steps = (
+            TypeAdapter(getattr(import_module(module), name)).validate_json(json.dumps(values))
+            for module, name, values in parts
+        )
+        return cls(warehouse, opener, tuple(steps))
 
 
 @contextmanager
@@ -82,7 +104,7 @@ def _start(job: HelperJob, environment: Mapping[str, str], log: Path) -> subproc
         )
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it died at once; its watcher reports it
-        pickle.dump(job, process.stdin)
+        process.stdin.write(job.to_json() + b"\n")
         process.stdin.flush()
     return process
 
@@ -122,7 +144,7 @@ def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def main() -> int:
     """Compute chunks of the job on standard input until none is left; returns the exit status."""
-    job: HelperJob = pickle.load(sys.stdin.buffer)
+    job = HelperJob.from_json(sys.stdin.buffer.readline())
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
     try:
         store = Store.open(job.warehouse, create=False)
