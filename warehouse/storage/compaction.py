@@ -98,8 +98,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     rows = pa.concat_tables([store.rows_of(table.name, f) for f in merge.files])
     partition = dict(zip(table.partitions, merge.partition, strict=True))
     units = [unit for file in merge.files for unit in file.units]
-    written_ms = max(file.written_ms for file in merge.files)
-    merged = store.write(merge.table, partition, rows, units, written_ms)
+    merged = store.write(merge.table, partition, rows, units)
     if not _same(store.rows_of(table.name, merged), rows):
         problem = "does not hold the rows of its parts"
         raise BadInput(str(store.path(merged)), problem, "nothing was changed")

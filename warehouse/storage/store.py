@@ -182,7 +182,7 @@ class Store(OpenWarehouse):
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
         files = [self.write(table, partition, data, units)] if data.num_rows else []
-        self._replace(table, partition, files, run_id)
+        self._replace("replace", table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition, to fill by ``Staged.write_part`` and to publish by ``commit``."""
@@ -198,7 +198,7 @@ class Store(OpenWarehouse):
             units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
             files.append(self.adopt(staged.table, partition, part, units))
         self.discard(staged)
-        self._replace(staged.table, partition, files, staged.run_id)
+        self._replace("replace", staged.table, partition, files, staged.run_id)
 
     def discard(self, staged: Staged) -> None:
         """Remove a staged partition instead of publishing it."""
@@ -206,7 +206,7 @@ class Store(OpenWarehouse):
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
         """Remove a partition or, for values of only leading columns, all such partitions."""
-        self._replace(table, partition, [], run_id, "drop")
+        self._replace("drop", table, partition, [], run_id)
 
     def restore(self, version: int, run_id: str) -> None:
         """Bring every declared table, except ``run``, back to its state at a version.
@@ -266,23 +266,15 @@ class Store(OpenWarehouse):
         return partition
 
     def adopt(
-        self,
-        table: str,
-        partition: Mapping[str, str],
-        made: Path,
-        units: Sequence[Unit],
-        written_ms: int = 0,
+        self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a finished Parquet file to a table's directory; a commit must then name the file.
-
-        ``written_ms``: when its rows were written (Unix ms); 0 means now.
-        """
+        """Move a finished Parquet file to a table's directory; a commit must then name the file."""
         name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
             made.stat().st_size,
             sha256_of(made),
-            written_ms or time.time_ns() // 1_000_000,
+            time.time_ns() // 1_000_000,
             columns_id(TABLES[table]),
             log.partition_values(table, partition),
             tuple(units),
@@ -291,17 +283,12 @@ class Store(OpenWarehouse):
         return file
 
     def write(
-        self,
-        table: str,
-        partition: Mapping[str, str],
-        data: pa.Table,
-        units: Sequence[Unit],
-        written_ms: int = 0,
+        self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
         """Write rows as a data file of a partition; a commit must then name it. See ``adopt``."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         write_file(made, data)
-        return self.adopt(table, partition, made, units, written_ms)
+        return self.adopt(table, partition, made, units)
 
     def _without(self, table: str, file: File, unit: str) -> File:
         """Write a new file with all units of ``file`` except ``unit``."""
@@ -317,15 +304,10 @@ class Store(OpenWarehouse):
             if n_rows:
                 units.append(replace(unit, n_rows=n_rows))
         partition = dict(zip(TABLES[table].partitions, file.partition, strict=True))
-        return self.write(table, partition, rows.filter(pa.array(is_kept)), units, file.written_ms)
+        return self.write(table, partition, rows.filter(pa.array(is_kept)), units)
 
     def _replace(
-        self,
-        table: str,
-        partition: Mapping[str, str],
-        files: Sequence[File],
-        run_id: str,
-        verb: str = "replace",
+        self, verb: str, table: str, partition: Mapping[str, str], files: list[File], run_id: str
     ) -> None:
         def change(draft: Draft) -> None:
             draft.swap(table, draft.files(table, partition), files)
