@@ -43,7 +43,8 @@ def check(
     """All problems of a warehouse, sorted by path; writes nothing to it.
 
     Reads the data files of all kept versions, from the object store if the warehouse is in one, and
-    compares them with their hashes. Also checks the rows of the newest version. Leftovers count.
+    compares them with their hashes. Also checks the rows of the newest version, and lists files
+    that ``compact`` would remove.
 
     ``update`` is called with the number of files read so far, and the number of all files to read.
     Raises ``Interrupted`` if an object store can't be reached, or fails.

@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 SMALL_BYTES = 16 << 20
 #: Days for which old versions are kept by default.
 KEEP_DAYS = 7.0
-#: A file that no version names may be a running command's for so long.
+#: For this long, a file that no version names may belong to a running command.
 UNFINISHED = timedelta(days=1)
 
 
@@ -71,7 +71,7 @@ def compact(
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
-    """The first version that was the newest in the last ``keep_days``; no version is read for 0."""
+    """The first version of the last ``keep_days``, or else the newest; 0 reads no version."""
     limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
     for version in log.versions(now.place) if keep_days else ():
         if log.snapshot(now.place, version).time >= limit:

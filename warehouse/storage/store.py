@@ -268,7 +268,7 @@ class Store(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a finished Parquet file to a table's directory; a commit must then name the file."""
+        """Move a finished Parquet file to its table; a commit must name it within a day."""
         name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
