@@ -271,7 +271,7 @@ class Parts:
     @contextmanager
     def _recorded(self, command: Command) -> Iterator[Context]:
         """Record the block as a run of the command, without the command's report."""
-        with recorded(self.store, name_of(type(command)), values_of(command), joins=True) as run_id:
+        with recorded(self.store, name_of(type(command)), values_of(command)) as run_id:
             yield Context(self.store, run_id, self.context.stages)
 
     def _score(self, model: ModelPlan) -> None:

@@ -260,7 +260,7 @@ def test_a_run_keeps_its_option_steps_beside_those_of_joined_steps(store: Store)
     command = made(Tune, {"sets": "topics", "model": "m", "name": "calm", "steps": 7})
     step = {"sets": ["topics"], "seed": 3}
     with (
-        recorded(store, "disclosure tune", values_of(command), joins=True),
+        recorded(store, "disclosure tune", values_of(command)),
         recorded(store, "disclosure prompts", step),
     ):
         pass

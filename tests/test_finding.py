@@ -121,7 +121,6 @@ def test_what_is_said_is_one_of_what_is_given() -> None:
     for estimate, ends, said in ((2.0, (1.0, 3.0), "a"), (-2.0, (-3.0, -1.0), "b")):
         assert Finding("m", "x", estimate, *ends).pick(above="a", below="b", untold="c") == said
     small = Finding("m", "x", 0.0, -0.1, 0.1, small=0.5)
-    assert small.pick(above="a", below="b", untold="c", within="d") == "d"
     assert small.pick(above="a", below="b", untold="c") == "c"
 
 

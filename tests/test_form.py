@@ -87,7 +87,5 @@ def test_a_warehouse_of_an_earlier_format_is_one_line(
     for command in (["sql", "FROM run"], ["warehouse", "check"], ["measure"]):
         assert main([*command, "--warehouse", str(old.root)]) == 3
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.endswith(
-            "written by Plumbline 0.2 or earlier (read it with the version at tag v0.2.0)"
-        )
+        assert f"has format {version}, this Plumbline reads {FORMAT} (use the Plumbline" in line
     assert sorted(old.root.rglob("*")) == before

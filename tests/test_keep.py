@@ -6,10 +6,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +26,6 @@ from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan
 from plumbline.warehouse.storage.listing import Unit
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
-from tests.hostile import filled
 from tests.metric_rows import fill, score
 
 
@@ -103,6 +97,9 @@ def test_every_problem_is_named_with_what_mends_it(
     (table / "notes\x1b[2J.txt").write_text("mine")
     (kept.root / "thesis.tex").write_text("mine")
     shutil.copytree(table, kept.root / "_staging" / "7")
+    unnamed, staged = table / "unnamed.parquet", kept.root / "_staging" / "7"
+    for path in (unnamed, *staged.iterdir(), staged):
+        os.utime(path, (1, 1))
     expected = {
         "_staging/7": "not finished | plumbline warehouse compact",
         "thesis.tex": "belongs to no table | move it",
@@ -152,7 +149,7 @@ def test_compacting_keeps_every_row_unit_and_run(kept: Store) -> None:
     units = kept.units("word_count", corpus="c s")
     wrote = {run_id: written(kept, run_id) for run_id in runs_of(kept)}
     assert wrote[first] == {"word_count": 2}
-    assert {m.table: (m.partition, len(m.files)) for m in plan(kept).merges} == {
+    assert {m.table: (m.partition, len(m.files)) for m in plan(kept)[0]} == {
         "run": ((), 3),
         "word_count": (("c s",), 3),
     }
@@ -185,128 +182,29 @@ def test_a_merge_that_loses_rows_changes_nothing(
     assert content(kept) == before
 
 
-def test_unfinished_work_of_others_stays(kept: Store) -> None:
-    """Whose run is on another machine, or who is in the middle of writing."""
-    row = kept.read("run").to_pylist()[0]
-    row |= {"run_id": "elsewhere", "status": "running", "error": "no end yet: process 1 on far"}
-    chunks = kept.work_directory("score", "key-m", "b")
-    assert [leftover.path for leftover in leftovers(kept)] == ["_work/score/key-m/b"]
-    kept.publish("run", [row], unit="elsewhere", run_id="elsewhere")
-    staged = kept.stage("word_count", {"corpus": "c"}, "r")
-    assert leftovers(kept) == []
-    compact(kept, "r", 0)
-    assert chunks.is_dir() and Path(staged.directory).is_dir()
-    kept.discard(staged)
-    assert leftovers(kept, 0) and not Path(staged.directory).exists()
-
-
-#: A command, or rows of a run, that stops before it makes its commit until it may continue.
-_STOPS = """
-import sys, time
-from pathlib import Path
-from plumbline.pipelines.command.main import main
-from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.run_records import recorded
-from plumbline.warehouse.storage.store import Store
-
-create, (where, *command) = log._create, sys.argv[1:]
-
-def stopping(made):
-    if made.about != "publish run":
-        print("ready", flush=True)
-        sys.stdin.readline()
-    return create(made)
-
-log._create = stopping
-if command:
-    sys.exit(main([*command, "--warehouse", where]))
-store = Store.open(where)
-row = {"corpus": "theirs", "word": "tea", "n_word": 9}
-with recorded(store, "other", {}) as run_id:
-    store.publish("word_count", [row], unit="u", run_id=run_id)
-    print("published", flush=True)
-    sys.stdin.readline()
-"""
-
-
-@contextmanager
-def stopped(store: Store, *command: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has written all files of its commit, but not the commit; killed at the end."""
-    with subprocess.Popen(
-        [sys.executable, "-c", _STOPS, str(store.root), *command],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def unnamed(store: Store) -> set[str]:
-    """Data files that no version names, found without our own search for them."""
-    named = set()
-    for version in log.versions(store.place):
-        state = log.snapshot(store.place, version)
-        named |= {file.path for table in state.tables for file in state.files(table)}
-    return {n for n in store.place.walk() if ".parquet" in n and "_delta_log" not in n} - named
-
-
-@pytest.mark.slow
-def test_nothing_that_another_writer_may_still_name_is_removed(kept: Store) -> None:
-    """It is about to make its commit."""
-    compact = ["warehouse", "compact", "--warehouse", str(kept.root)]
-    filled(kept)
-    with stopped(kept, "measure"):
-        pass
-    left = unnamed(kept)
-    with stopped(kept) as other:
-        assert other.stdin is not None and other.stdout is not None
-        theirs = unnamed(kept) - left
-        assert {name.split("/")[0] for name in theirs} == {"word_count"}
-        assert main(compact) == 0
-        assert unnamed(kept) == left | theirs
-        said = "ready\n"
-        while said == "ready\n":  # again where `compact` was faster
-            other.stdin.write("\n")
-            other.stdin.flush()
-            said = other.stdout.readline()
-        assert said == "published\n"
-        assert kept.read("word_count", corpus="theirs").num_rows == 1
-        assert unnamed(kept) == left
-    assert main(compact) == 0
-    assert not unnamed(kept)
-    assert kept.read("word_count", corpus="theirs").num_rows == 1
-
-
 def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:
-    def work(*parts: str, when: int) -> Path:
-        path = kept.work_directory(*parts) / "chunk.parquet"
-        pq.write_table(pa.table({"a": [1]}), path)
-        os.utime(path, (when, when))
-        return path.parent
-
-    published = work("score", "key-m", "b", when=1)
-    fill(kept, "pair_score", [score("b", "q", 0.0, "m")])
-    later = work("score", "key-m", "b2", when=1)
-    claim = later.with_name("gone.claim")
-    claim.write_text("host 1 x")
-    ledger = kept.work_directory("generate", "g") / "requests.jsonl"
-    ledger.write_text("{}\n")
-    counts = kept.work_directory("count", "k")
-    (counts / "f.json").write_text(json.dumps({"files": ["f.1.words.parquet"]}))
-    for name in ("f.1.words.parquet", "g.2.words.parquet"):
-        pq.write_table(pa.table({"a": [1]}), counts / name)
-    found = {kept.root / leftover.path for leftover in leftovers(kept)}
-    assert found == {published, claim, counts / "g.2.words.parquet"}
+    """What is younger than a day may belong to a command that is about to name it."""
+    work = kept.work_directory("generate", "g") / "requests.jsonl"
+    work.write_text("{}\n")
+    kept.replace("word_count", words("c s", cup=9), {"corpus": "c s"}, "r")
+    commit = kept.root / log.commit_name(1)
+    old = {kept.root / f"word_count/corpus=c%20s/{name}.parquet" for name in "ab"}
+    young = kept.root / "word_count/young.parquet"
+    for path in (*old, young):
+        path.write_bytes(b"")
+    staged = Path(kept.stage("word_count", {"corpus": "c"}, "r").directory)
+    half = kept.root / "_staging/half.parquet"
+    half.write_bytes(b"")
+    for path in (*old, half, work, commit):
+        os.utime(path, (1, 1))
+    assert {kept.root / name for name in leftovers(kept)} == old | {half}
     assert main(["warehouse", "compact", "--dry-run", "--warehouse", str(kept.root)]) == 0
-    assert all(path.exists() for path in found)
+    assert all(path.exists() for path in old)
     assert main(["warehouse", "compact", "--warehouse", str(kept.root)]) == 0
-    assert not any(path.exists() for path in found)
-    assert later.exists() and ledger.exists() and (counts / "f.1.words.parquet").exists()
+    assert not any(path.exists() for path in (*old, half))
+    assert all(path.exists() for path in (work, young, staged, commit))
+    assert main(["warehouse", "compact", "--keep-days", "0", "--warehouse", str(kept.root)]) == 0
+    assert not commit.exists() and young.exists()
 
 
 def test_runs_are_listed_and_shown(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,8 @@ def swap(store: Store, now: list[File], old: list[File], new: list[File]) -> Non
         draft.swap("word_count", old[:1], new[:1])
         draft.swap("word_count", old[1:], new[1:])
         for file in (*now, *new):
-            found = draft.files_of_unit("word_count", {"corpus": "c"}, file.units[0].name)
+            files = draft.files("word_count", {"corpus": "c"})
+            found = [one for one in files if one.units == file.units]
             assert found == ([file] if file in new or file not in old else [])
 
     log.commit(store.place, change, "r")

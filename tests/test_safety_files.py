@@ -40,7 +40,6 @@ from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.paths import content, json_object
 from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
-from plumbline.warehouse.storage.compaction import plan
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file
 from tests.conftest import REPOSITORY
@@ -135,7 +134,6 @@ TABLE = beside("scores.csv.gz")
 
 READERS = {
     "counts": Reader(COUNTS, lambda _, path: _read(path), COUNTED_AGAIN),
-    "counts, compacted": Reader(COUNTS, lambda store, _: plan(store), COUNTED_AGAIN),
     "marker": Reader(
         lambda store: store.root / "plumbline.json",
         lambda store, _: Store.open(store.root),
@@ -162,7 +160,6 @@ READERS = {
 }
 DAMAGES = {
     "counts": [*NO_FILES, *CONTENTS],
-    "counts, compacted": [*NO_FILES, *CONTENTS[:-1]],  # the last names files, all it looks for
     "marker": [*NO_FILES, *CONTENTS],
     "settings": [*NO_FILES, "\xff"],
     "weights": NO_FILES,
@@ -245,7 +242,6 @@ TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
     "runs list": ("run", ("runs", "list")),
     "corpus list": ("corpus", ("corpus", "list")),
-    "warehouse compact": ("run", ("warehouse", "compact")),
     "warehouse check": ("pair_score", ("warehouse", "check")),
     "sql": ("pair_score", ("sql", "FROM pair_score")),
 }

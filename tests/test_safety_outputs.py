@@ -449,15 +449,6 @@ held = temporary_directory(Path(sys.argv[1]), "spark-")
 """
 
 
-_STAGED = """
-import sys
-from plumbline.warehouse.storage.store import Store
-store = Store.open(sys.argv[1])
-staged = store.stage("word_count", {"corpus": "c"}, "r")
-(store.root / "_staging" / "half.parquet").touch()
-"""
-
-
 def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path: Path) -> None:
     (tmp_path / "spark-of-somebody").mkdir()
     with temporary_directory(tmp_path, "spark-") as living:
@@ -486,17 +477,6 @@ def test_the_next_spark_removes_what_a_killed_one_left(
     killed(_SPARK)
     (now,) = tmp_path.rglob("libzstd.so")
     assert now != left and not left.parent.exists()
-
-
-def test_the_next_writer_removes_what_dead_writers_staged(store: Store) -> None:
-    living = store.stage("word_count", {"corpus": "living"}, "r")
-    killed(_STAGED, str(store.root))
-    staging = store.root / "_staging"
-    fill(store, "word_delta", [delta("a", 0.5)])
-    assert len(list(staging.iterdir())) == 3, "somebody is writing"
-    store.discard(living)
-    fill(store, "word_delta", [delta("a", 0.5)])
-    assert not list(staging.iterdir())
 
 
 def test_a_report_leaves_nothing_half_written(

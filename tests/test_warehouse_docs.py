@@ -101,7 +101,7 @@ def test_only_small_files_are_merged(store: Store, monkeypatch: pytest.MonkeyPat
         store.publish("word_count", many if unit == "a" else rows(unit), unit=unit, run_id="r")
     sizes = sorted(file.n_bytes for file in store.snapshot().files("word_count"))
     monkeypatch.setattr(compaction, "SMALL_BYTES", sizes[-1])
-    (merge,) = compact(store, "r").merges
+    ((merge,), _) = compact(store, "r")
     assert sorted(unit.name for file in merge.files for unit in file.units) == ["b", "c"]
 
 

@@ -110,7 +110,7 @@ def victims(store: Store) -> dict[str, list[str]]:
         for kind, names in zip(KINDS, (files, [log.commit_name(version)]), strict=True):
             found.setdefault(f"{kind}, {age}", []).extend(n for n in names if n not in needed)
         needed.update(files)
-    found["delta"] = [name for name in store.place.walk() if "/_delta_log/" in name]
+    found["delta"] = [name for name, _ in store.place.walk() if "/_delta_log/" in name]
     return {kind: sorted(set(names)) for kind, names in found.items()}
 
 

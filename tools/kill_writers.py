@@ -39,7 +39,7 @@ sys.path.insert(0, str(REPOSITORY))
 from plumbline.pipelines.command.base import execute  # noqa: E402
 from plumbline.pipelines.commands.warehouse import Compact, Restore  # noqa: E402
 from plumbline.warehouse.errors import UsageProblem  # noqa: E402
-from plumbline.warehouse.storage import log, place  # noqa: E402
+from plumbline.warehouse.storage import compaction, log, place  # noqa: E402
 from plumbline.warehouse.storage.check import check  # noqa: E402
 from plumbline.warehouse.storage.compaction import compact, leftovers  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
@@ -55,10 +55,11 @@ _N_OPERATIONS, _OPERATIONS = 40, ("link", "rename", "unlink", "fsync", "mkdir", 
 #: Without a commit for so long, something hangs.
 _WAIT_S = 300
 #: A writer rests this long between two numbers, at most; what compacts and restores five times.
-#: All writers rest for the last part of each period, since compaction removes while nobody writes.
-_PAUSE_S, _PERIOD_S, _REST_S = 0.05, 4, 1.5
+_PAUSE_S = 0.05
 #: Versions are kept this long: what is read after a kill must still be there.
 _KEPT_S = 60
+#: A file that no version names is removed after 10 s.
+compaction.UNFINISHED = timedelta(seconds=10)
 #: A restore goes back so many versions, at most.
 _BACK = 20
 #: Problems that a killed process may leave until the next compaction; the last is of a Delta log.
@@ -187,7 +188,6 @@ class Worker:
             if name in _UNITS:
                 number += 1
                 time.sleep(random.uniform(0, _PAUSE_S))
-                time.sleep(max(0, time.time() % _PERIOD_S - (_PERIOD_S - _REST_S)))
                 publish(store, name, number)
                 os.write(write, number.to_bytes(8, "little"))
                 continue

@@ -8,11 +8,7 @@ from pathlib import Path
 
 
 def n_cores() -> int:
-    """Cores that this process may use, at least 1: a quota is rounded up.
-
-    >>> 1 <= n_cores() <= (os.cpu_count() or 1)
-    True
-    """
+    """Cores that this process may use, at least 1: a quota is rounded up."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:

@@ -49,21 +49,13 @@ _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]ns
 
 
 class PlumblineError(Exception):
-    """Base of all errors with a one-line message for the user.
-
-    Attributes:
-        exit_code: exit status of the command (1 here, see the subclasses).
-
-    >>> BadInput("shard 3", "truncated", "download it again").exit_code
-    3
-    >>> str(BadInput("shard 3", "truncated", "download it again"))
-    'shard 3: truncated (download it again)'
+    """Base of all errors with a one-line message for the user; subclasses have the exit status.
 
     The message may quote foreign text: ``str`` makes it one line that can't steer a terminal. Its
     secrets are hidden.
 
-    >>> print(BadInput("word \\x1b[2J", "not\\nfound"))
-    word \\x1b[2J: not found
+    >>> print(BadInput("word \\x1b[2J", "not\\nfound", "type it again"))
+    word \\x1b[2J: not found (type it again)
     """
 
     exit_code = 1
@@ -115,13 +107,6 @@ def disk_problems(path: Path) -> Iterator[None]:
     """Turn an ``OSError`` about a file, raised in the block, into ``BadInput`` that names ``path``.
 
     Other ``OSError``s, such as of connections, pass unchanged.
-
-    >>> try:
-    ...     with disk_problems(Path("out")):
-    ...         raise OSError(28, "No space left on device")
-    ... except BadInput as e:
-    ...     e.args[:2]
-    ('out', 'No space left on device')
     """
     try:
         yield
@@ -139,9 +124,6 @@ def _is_of_disk(error: OSError) -> bool:
 
     A library's subclass counts as an error of a connection, even if it names a file: `urllib` gives
     an address as the file's name.
-
-    >>> _is_of_disk(OSError(28, "No space left on device")), _is_of_disk(ConnectionResetError())
-    (True, False)
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True
@@ -153,10 +135,8 @@ def is_outage(error: BaseException | None) -> bool:
 
     False for a full disk, a missing file and a refused permission.
 
-    >>> is_outage(ConnectionResetError()), is_outage(OSError(errno.ESTALE, "stale"))
-    (True, True)
-    >>> is_outage(FileNotFoundError("model")), is_outage(OSError(errno.ENOSPC, "full"))
-    (False, False)
+    >>> is_outage(ConnectionResetError()), is_outage(FileNotFoundError("model"))
+    (True, False)
     """
     while error is not None:
         if _means_outage(error):
@@ -166,11 +146,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """The error for work that ``cause`` stopped: ``Interrupted`` for an outage, else ``BadInput``.
-
-    >>> failure(TimeoutError(), "model m", "can't be had", "check its name")
-    Interrupted('model m', "can't be had", 'run the same command again; check its name')
-    """
+    """The error after ``cause`` stopped work: ``Interrupted`` for an outage, else ``BadInput``."""
     if is_outage(cause):
         return Interrupted(what, problem, f"run the same command again; {fix}")
     return BadInput(what, problem, fix)

@@ -107,14 +107,13 @@ class Finding:
             n_clusters=self.n_clusters,
         )
 
-    def pick(self, *, above: T, below: T, untold: T, within: T | None = None) -> T:
-        """The argument named like the verdict, or ``untold``, also without ``within``.
+    def pick(self, *, above: T, below: T, untold: T) -> T:
+        """The argument named like the verdict; ``untold`` for any other verdict.
 
         >>> Finding("m", "slope", 0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
         """
-        choices = {"above": above, "below": below, "cannot be told": untold}
-        return choices.get(self.verdict, untold if within is None else within)
+        return {"above": above, "below": below}.get(self.verdict, untold)
 
     @property
     def over(self) -> str:

@@ -21,13 +21,8 @@ Options = TypeVar("Options", bound=Any)
 def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> Options:
     """Make options of the class ``kind``.
 
-    Raises ``UsageProblem`` for invalid values; its message begins with ``where``.
-
-    >>> from plumbline.eval_workers.models.model_options import ModelOptions
-    >>> make(ModelOptions, {"batch_tokens": 0}, "models.toml: ")
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: models.toml: batch_tokens = 0: should be greater than 0
+    Raises ``UsageProblem`` for invalid values, such as ``models.toml: batch_tokens = 0: should be
+    greater than 0``; ``where`` is its beginning.
     """
     try:
         options: Options = kind(**values)
@@ -54,24 +49,13 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
 
 
 def changed(options: Options, values: Mapping[str, object], where: str = "") -> Options:
-    """A copy of options with ``values`` changed. Raises as :func:`make`.
-
-    >>> from plumbline.eval_workers.models.model_options import ModelOptions
-    >>> changed(ModelOptions(), {"dtype": "bfloat16"}).dtype
-    'bfloat16'
-    """
+    """A copy of options with ``values`` changed. Raises as :func:`make`."""
     same = {field.name: getattr(options, field.name) for field in fields(options)}
     return make(type(options), {**same, **values}, where)
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Options of the class ``kind``, with values from ``larger``, which has all its fields.
-
-    >>> from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
-    >>> from plumbline.eval_workers.models.model_options import ModelOptions
-    >>> part(ModelOptions, FairPairSpec(dtype="float16")) == ModelOptions(dtype="float16")
-    True
-    """
+    """Options of the class ``kind``, with values from ``larger``, which has all its fields."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})
 
 

@@ -34,14 +34,6 @@ class Registry:
         contract: protocol; a part of another package must have all its public members.
         made: names of Plumbline's parts that code makes, without a file.
         instead: advice after the list of names, in the message about an unknown name.
-
-    >>> lists = Registry("word list", "plumbline.warehouse.wordlists", ".toml")
-    >>> "she-he" in lists.names(), lists.text("she-he").count("pairs")
-    (True, 1)
-    >>> lists.text("shes")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: word list 'shes': unknown (there are gendered, ...)
     """
 
     noun: str

@@ -13,11 +13,7 @@ _REASONS = 3
 
 
 def printable(text: str) -> str:
-    """The start of a text with everything unprintable escaped, safe for a terminal and for UTF-8.
-
-    >>> printable("a\\x00b\\ud800")
-    'a\\\\x00b\\\\ud800'
-    """
+    """The start of a text, with unprintable characters escaped."""
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 
@@ -27,10 +23,6 @@ def rejected(
     """A row of ``reject`` for an input row with its source; the excerpt is made printable.
 
     ``partition``: stage and subject, unless whoever publishes the row adds them.
-
-    >>> row = rejected({"source_file": "a.csv", "source_row": 1}, "is empty", "", stage="benchmark")
-    >>> row["source_row"], row["reason"], row["stage"]
-    (1, 'is empty', 'benchmark')
     """
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}

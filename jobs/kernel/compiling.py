@@ -17,7 +17,6 @@ from plumbline.jobs.kernel.memory import new_record
 from plumbline.jobs.kernel.pair_runs import PairRuns
 from plumbline.jobs.kernel.tokenizer import tokenize
 from plumbline.jobs.kernel.words import WordState
-from plumbline.warehouse.fresh_python import command
 
 
 def compile_tokenizer() -> None:
@@ -55,5 +54,5 @@ def warm_up(everything: bool = False) -> None:
 
 def _start_tokenizer_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(path for path in sys.path if path)
-    compile_command = command("plumbline.jobs.kernel", "tokenizer")
+    compile_command = [sys.executable, "-P", "-m", "plumbline.jobs.kernel", "tokenizer"]
     return subprocess.Popen(compile_command, env={**os.environ, "PYTHONPATH": paths})

@@ -395,7 +395,7 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     before = store.snapshot().out_of_date
     done: Done | None = None
     try:
-        with recorded(store, name, values, joins=True) as run_id:
+        with recorded(store, name, values) as run_id:
             done = command.run(Context(store, run_id, stages))
             if done.failed is not None:
                 raise done.failed

@@ -17,7 +17,6 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage import check, compaction, log
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.storage.out_of_date import to_make_again
-from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -79,7 +78,7 @@ class Compact(Command):
     """Merge small files, drop old versions, and remove what stopped commands left.
 
     Others may read and write meanwhile. Every merged file is compared with the rows of its parts.
-    Stored work that saves time later is kept.
+    Files of the last day stay, and stored work that saves time later.
 
     Example: plumbline warehouse compact --dry-run
     """
@@ -94,20 +93,17 @@ class Compact(Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Leftovers to remove, and files to merge."""
         assert store is not None, "this command makes no warehouse"
-        todo = compaction.plan(store, self.keep_days)
-        for leftover in todo.leftovers:
-            yield planned(leftover.path, "to remove", 1, "", leftover.why)
-        for merge in todo.merges:
+        merges, leftovers = compaction.plan(store, self.keep_days)
+        for name, why in leftovers.items():
+            yield planned(name, "to remove", 1, "", why)
+        for merge in merges:
             subject = " ".join((merge.table, *merge.partition))
             yield planned(subject, "to merge", len(merge.files), "files")
 
     def run(self, context: Context) -> Done:
-        done = compaction.compact(context.store, context.run_id, self.keep_days)
-        row = {"n_partitions_merged": len(done.merges), "n_files_removed": len(done.leftovers)}
-        why = "so nothing unfinished was removed"
-        others = others_running(context.store)
-        said = [f"Run {one['run_id']} ({one['command']}): {one['error']}; {why}" for one in others]
-        return Done(rows=[row], said=[*context.store.snapshot().kept, *said], next=_CHECK)
+        merges, gone = compaction.compact(context.store, context.run_id, self.keep_days)
+        row = {"n_partitions_merged": len(merges), "n_files_removed": len(gone)}
+        return Done(rows=[row], said=context.store.snapshot().kept, next=_CHECK)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

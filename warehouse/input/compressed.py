@@ -17,11 +17,7 @@ _OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 
 
 def codec_of(first: bytes) -> str | None:
-    """The codec of a file that begins with these four bytes; ``None`` if it isn't compressed.
-
-    >>> codec_of(b"\\x1f\\x8b\\x08\\x00"), codec_of(b"\\x28\\xb5\\x2f\\xfd"), codec_of(b'{"te')
-    ('gzip', 'zstd', None)
-    """
+    """The codec of a file that begins with these four bytes; ``None`` if it isn't compressed."""
     if first[:2] == b"\x1f\x8b":
         return "gzip"
     # A zstd file may also begin with a frame to skip, of one of sixteen kinds.

@@ -49,11 +49,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterat
 def records_of(
     content: str, what: str, columns: tuple[str, ...], delimiter: str = ""
 ) -> Iterator[Record]:
-    """The rows of a text, as ``records`` yields them; ``what`` names the text in messages.
-
-    >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", ())]
-    [{'word': '1', 'tea': '2'}]
-    """
+    """The rows of a text, as ``records`` yields them; ``what`` names the text in messages."""
     rows = checked_rows(content, delimiter or delimiter_of(content))
     header, problem = next(rows, ([], None))
     if problem:
@@ -73,9 +69,6 @@ def delimiter_of(content: str) -> str:
     """The delimiter of a table: a tab or semicolon if its header has one and no comma, or a comma.
 
     Spreadsheets save with the delimiter that is usual in their country.
-
-    >>> delimiter_of("a,b;c\\n"), delimiter_of("a;b\\n1,5;2\\n")
-    (',', ';')
     """
     header = content.partition("\n")[0]
     return next((mark for mark in ",\t;" if mark in header), ",")
@@ -126,15 +119,7 @@ def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str 
 
 
 def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
-    """The field ``name`` as a finite number. Raises ``ValueError`` that says what was expected.
-
-    >>> number({"n": "2"}, "n", int)
-    2
-    >>> number({"n": "two"}, "n", int)
-    Traceback (most recent call last):
-    ...
-    ValueError: n is 'two', expected a whole number
-    """
+    """The field ``name`` as a finite number. Raises ``ValueError`` that says what was expected."""
     with suppress(ValueError):
         if math.isfinite(value := kind(fields[name])):
             return value
@@ -158,9 +143,6 @@ def decoded(data: bytes, what: str) -> str:
     """Text of UTF-8, with lone surrogates for other bytes, or of UTF-16 with a byte order mark.
 
     Raises ``BadInput``, naming ``what``, for bytes with that mark that are not UTF-16.
-
-    >>> decoded("né".encode("utf-16"), "a.csv"), decoded("né".encode("utf-8-sig"), "a.csv")
-    ('né', 'né')
     """
     if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-8-sig", errors="surrogateescape")
@@ -172,9 +154,5 @@ def decoded(data: bytes, what: str) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """The text ``True`` or ``False`` as a bool; ``None`` for any other text.
-
-    >>> truth("True"), truth("False"), truth("")
-    (True, False, None)
-    """
+    """The text ``True`` or ``False`` as a bool; ``None`` for any other text."""
     return {"True": True, "False": False}.get(value)

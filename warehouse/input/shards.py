@@ -18,13 +18,7 @@ import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.compressed import CODECS
-from plumbline.warehouse.input.remote_files import (
-    ByteStream,
-    Description,
-    find,
-    open_file,
-    reading,
-)
+from plumbline.warehouse.input.remote_files import ByteStream, Description, find, open_file, reading
 from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
 
@@ -47,11 +41,6 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
 
     Raises as ``find``, and ``BadInput`` without patterns, for a pattern without files, a directory,
     a pipe, a file without a shard's suffix, and a name that is not in UTF-8.
-
-    >>> expand_shards([])
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.BadInput: shards: none given (name files or quoted glob patterns)
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
@@ -191,12 +180,6 @@ def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> 
     """Write documents as one shard in the Pile's format (`.jsonl.zst`), atomically.
 
     A document is a text, or a record with a field ``text``.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
-    >>> write_jsonl_zst(path, ["tea", {"text": "more tea", "meta": {"file": "b.txt"}}])
-    >>> list(documents(path))
-    ['tea', 'more tea']
     """
     with (
         replacing(path) as temporary,

@@ -60,10 +60,7 @@ def read_only(
 
 
 def _rows(
-    source: str | Path | OpenWarehouse,
-    needed: str | None,
-    text: str,
-    params: Mapping[str, object],
+    source: str | Path | OpenWarehouse, needed: str | None, text: str, params: Mapping[str, object]
 ) -> pa.Table:
     with connect(source, needed) as connection, one_line():
         lock(connection)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timezone
-from functools import partial
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives
-from plumbline.warehouse.storage.run_records import recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
@@ -29,7 +26,7 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
     """
     selected = [
         row
-        for row in map(partial(_with_state, store), store.read("run").to_pylist())
+        for row in map(_with_state, store.read("run").to_pylist())
         if row["command"].startswith(command)
         and (not status or row["status"] == status)
         and row["started_at"].isoformat() >= since.replace(" ", "T")
@@ -37,33 +34,15 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
     return sorted(selected, key=lambda row: str(row["run_id"]), reverse=True)
 
 
-def _with_state(store: Store, row: Row) -> Row:
-    """A row of ``run``; if the run has no end, with the state of its process and its last write.
-
-    Both are in ``error``. If the process has ended, the status is ``interrupted``.
-    """
+def _with_state(row: Row) -> Row:
+    """A row of ``run``; if the run has no end, with the state of its process in ``error``."""
     if row["status"] != "running":
         return row
     process = (row["error"] or "").removeprefix("no end yet: ")
     is_alive = lives(process)
     state = {True: "alive", False: "gone", None: "on another host"}[is_alive]
-    last = f"{_last_write(store, row):%Y-%m-%d %H:%M:%S} UTC"
     status = "interrupted" if is_alive is False else "running"
-    return row | {"status": status, "error": f"{state}: {process}, last wrote {last}"}
-
-
-def _last_write(store: Store, row: Row) -> datetime:
-    """Time of a run's last write, or its start; ignores files with rows of several runs."""
-    now, run = store.snapshot(), {row["run_id"]}
-    written_ms = (
-        file.written_ms
-        for table in now.tables
-        for file in now.files(table)
-        if {unit.run_id for unit in file.units} == run
-    )
-    times = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in written_ms)
-    began: datetime = row["started_at"]
-    return max([began, *times])
+    return row | {"status": status, "error": f"{state}: {process}"}
 
 
 def find(store: Store, prefix: str) -> Row:
@@ -103,7 +82,7 @@ def details(store: Store, prefix: str) -> Row:
     shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
     return shown | {
         "options": options,
-        "versions": recorded_versions(row),
+        "versions": json.loads(row["packages"]),
         "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
         "written": written(store, row["run_id"]),
         "rejects": {reject["reason"]: reject["n"] for reject in rejects},
@@ -111,11 +90,7 @@ def details(store: Store, prefix: str) -> Row:
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:
-    """Nested options as one level, with names joined by dots.
-
-    >>> flat({"a": {"seed": 1}, "b": [2]})
-    {'a.seed': 1, 'b': [2]}
-    """
+    """Nested options as one level, with names joined by dots."""
     if not isinstance(options, Mapping):
         return {name: options}
     level: dict[str, object] = {}

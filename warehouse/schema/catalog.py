@@ -68,9 +68,6 @@ def units_of_columns() -> dict[str, str]:
     """Unit by column name, for names that have the same unit in all tables.
 
     The unit of a name in Plumbline's tables doesn't depend on other packages.
-
-    >>> units_of_columns()["delta_nats"]
-    'nats'
     """
     ours = {column.name for table in TABLES.data.values() for column in table.columns}
     units_of: dict[str, set[str]] = {}

@@ -24,7 +24,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from plumbline.warehouse.errors import Interrupted, PlumblineError
-from plumbline.warehouse.fresh_python import command
 from plumbline.warehouse.steps.step import Step
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Store
@@ -33,7 +32,8 @@ from plumbline.warehouse.storage.store import Store
 #: ends with an error in this time, only this error is shown.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
-_HELPER = tuple(command("plumbline.warehouse.steps.helper_processes"))
+#: With -P, a file in the working directory replaces no module.
+_HELPER = (sys.executable, "-P", "-m", "plumbline.warehouse.steps.helper_processes")
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,7 @@ class HelperJob:
 
 @contextmanager
 def helpers(
-    job: HelperJob,
-    environments: Sequence[Mapping[str, str]],
-    top: Path,
-    say: Callable[[str], None],
+    job: HelperJob, environments: Sequence[Mapping[str, str]], top: Path, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Run a helper in each environment but the first for the length of the block.
 

@@ -32,7 +32,7 @@ _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 @dataclass(frozen=True)
 class Bucket:
-    """A prefix of an object store; see :class:`plumbline.warehouse.storage.place.Place`."""
+    """A prefix of an object store; its methods do what those of ``Disk`` do."""
 
     root: Path
 
@@ -63,10 +63,10 @@ class Bucket:
             objects = _store(str(self.root)).list_with_delimiter(directory)["objects"]
         return sorted(item["path"].rpartition("/")[2] for item in objects)
 
-    def walk(self) -> Iterator[str]:
+    def walk(self) -> Iterator[tuple[str, float]]:
         with _one_line_errors(self.root):
             for page in _store(str(self.root)).list():
-                yield from (item["path"] for item in page)
+                yield from ((i["path"], i["last_modified"].timestamp()) for i in page)
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError), _one_line_errors(self.root, name):
@@ -88,13 +88,6 @@ class Bucket:
         finally:
             temporary.unlink(missing_ok=True)
         return path
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        yield
-
-    def is_quiet(self) -> bool | None:
-        return None
 
     def scratch(self) -> Path:
         top = Path(os.environ.get("PLUMBLINE_WORK") or _cache() / "work")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -15,13 +17,15 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.compaction import ALL_DAYS, drop_earlier, leftovers
+from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
 from plumbline.warehouse.storage.listing import MARKER, File, Listing, columns_id
 from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import GO_BACK, README, reading
 from plumbline.warehouse.storage.place import Damaged, command
-from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
+
+#: By path of a data file: its table, its entry, and the newest version that has it.
+_Files: TypeAlias = dict[str, tuple[str, File, int]]
 
 
 @dataclass(frozen=True)
@@ -39,66 +43,45 @@ def check(
     """All problems of a warehouse, sorted by path; writes nothing to it.
 
     Reads the data files of all kept versions, from the object store if the warehouse is in one, and
-    compares them with their hashes. Also checks the rows of the newest version. Leftovers are not
-    reported if they may be another run's unfinished work.
+    compares them with their hashes. Also checks the rows of the newest version, and lists files
+    that ``compact`` would remove.
 
     ``update`` is called with the number of files read so far, and the number of all files to read.
     Raises ``Interrupted`` if an object store can't be reached, or fails.
-
-    >>> import tempfile
-    >>> check(Store.open(tempfile.mkdtemp() + "/w"))
-    []
     """
     newest = store.snapshot()
-    files: dict[str, _DataFile] = {}
+    files: _Files = {}
     faults = [*_foreign_files(store, newest), *_logged(store, newest, files)]
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in newest.declared}
-    for done, (name, data_file) in enumerate(sorted(files.items())):
+    for done, (name, (table, file, version)) in enumerate(sorted(files.items())):
         update(done, len(files))
-        file, where = data_file.file, store.root / name
+        where = store.root / name
         try:
             with reading(store.place, where):
                 path = store.place.local(name, file.n_bytes, file.sha256, stored=True)
-            if data_file.version < newest.version or data_file.table not in good:
+            if version < newest.version or table not in good:
                 continue
-            problems = _rows_problems(TABLES[data_file.table], file, path)
+            problems = _rows_problems(TABLES[table], file, path)
         except BadInput as e:
-            faults += _unread(store, newest, data_file, e)
-        except MemoryError:
-            problem = "its rows were not checked: memory ran out"
-            fix = "don't read it unless you know who wrote it"
-            faults.append(WarehouseProblem(where, problem, fix))
+            faults += _unread(store, where, version == newest.version, version, e)
         else:
             faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
-            good[data_file.table] += [] if problems else [(file, path)]
+            good[table] += [] if problems else [(file, path)]
     update(len(files), len(files))
     for name, whole in good.items():
         faults += _repeated_keys(store, TABLES[name], [path for _, path in whole])
         faults += _delta_problems(store, name, newest.tables[name])
-    try:
-        for leftover in leftovers(store, ALL_DAYS):
-            path = store.place.scratch() / leftover.path
-            faults.append(WarehouseProblem(path, leftover.why, command(store.place, "compact")))
-    except BadInput as e:
-        path = _path_of(store, e)
-        if not any(problem.path.is_relative_to(path) for problem in faults):
-            faults.append(WarehouseProblem(path, *e.args[1:]))
+    with suppress(BadInput):  # a commit is damaged or gone: reported above
+        for name, why in leftovers(store).items():
+            path = store.place.scratch() / name
+            faults.append(WarehouseProblem(path, why, command(store.place, "compact")))
     faults += _without_run(store, [file for whole in good.values() for file, _ in whole])
     return sorted(faults, key=lambda problem: problem.path)
 
 
-@dataclass(frozen=True)
-class _DataFile:
-    """A data file, its table, and the newest version that has it."""
-
-    table: str
-    file: File
-    version: int
-
-
 def _foreign_files(store: Store, newest: Snapshot) -> Iterator[WarehouseProblem]:
     expected, tables = {"_log", MARKER, README}, {*TABLES, *newest.tables}
-    for name in store.place.walk():
+    for name, _ in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
         if top not in expected and not (top in tables and is_of_table):
@@ -106,48 +89,42 @@ def _foreign_files(store: Store, newest: Snapshot) -> Iterator[WarehouseProblem]
             yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 
 
-def _logged(
-    store: Store, newest: Snapshot, files: dict[str, _DataFile]
-) -> Iterator[WarehouseProblem]:
+def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[WarehouseProblem]:
     """Add the files of all versions to ``files``; report the commits that can't be read."""
     for version in range(newest.version, newest.oldest - 1, -1):
+        where = store.root / log.commit_name(version)
         try:
             state = log.snapshot(store.place, version)
-        except UsageProblem:  # compacted meanwhile, or lost: then `leftovers` raises an error
+        except UsageProblem:
+            if store.snapshot().oldest <= version:  # not compacted meanwhile
+                yield WarehouseProblem(where, "is not there", drop_earlier(store.place))
             continue
         except BadInput as e:
             fix = drop_earlier(store.place) if e.args[2] == log.GET_COPY else e.args[2]
-            yield WarehouseProblem(store.root / log.commit_name(version), e.args[1], fix)
+            yield WarehouseProblem(where, e.args[1], fix)
             continue
         for table, listing in state.tables.items():
             for file in listing.files:
-                files.setdefault(file.path, _DataFile(table, file, version))
-
-
-def _path_of(store: Store, error: BadInput) -> Path:
-    """The file that an error names; ``_log`` for a file of the log, or if it names no file."""
-    name = str(error.args[0]).removeprefix(f"warehouse {store.place}").removeprefix(", ")
-    path = store.root / (name.removeprefix(f"{store.root}/") or "_log")
-    return store.root / "_log" if path.is_relative_to(store.root / "_log") else path
+                files.setdefault(file.path, (table, file, version))
 
 
 def _unread(
-    store: Store, newest: Snapshot, data_file: _DataFile, error: BadInput
+    store: Store, path: Path, is_newest: bool, version: int, error: BadInput
 ) -> Iterator[WarehouseProblem]:
     """The problem of an unreadable data file, if a kept version still names the file.
 
     The advice is to go back only for a damaged file of the newest version.
     """
     cause, (_, problem, fix) = error.__cause__, error.args
-    if data_file.version < newest.version:
-        if data_file.version not in log.versions(store.place):
+    if not is_newest:
+        if version not in log.versions(store.place):
             return  # compacted meanwhile
         problem = f"{problem}; only earlier versions hold it"
         if isinstance(cause, (Damaged, FileNotFoundError)):
             fix = drop_earlier(store.place)
     elif isinstance(cause, Damaged):
         fix = GO_BACK
-    yield WarehouseProblem(store.root / data_file.file.path, problem, fix)
+    yield WarehouseProblem(path, problem, fix)
 
 
 def _delta_problems(store: Store, table: str, listing: Listing) -> Iterator[WarehouseProblem]:
@@ -155,12 +132,7 @@ def _delta_problems(store: Store, table: str, listing: Listing) -> Iterator[Ware
     if found is None:
         return
     name, problem = found
-    compact = command(store.place, "compact")
-    fix = f"remove {table}/_delta_log, then {compact} writes it again"
-    if problem == delta.ENDS_BEFORE:
-        if others_running(store):
-            return
-        fix = compact
+    fix = f"remove {table}/_delta_log, then {command(store.place, 'compact')} writes it again"
     yield WarehouseProblem(store.root / name, problem, fix)
 
 
@@ -180,7 +152,7 @@ def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
     """Problems of the rows of a file, whose bytes are as published."""
     try:
         rows = pq.ParquetFile(path).read()
-    except MemoryError:
+    except MemoryError:  # also Arrow's own
         raise
     except (pa.ArrowException, OSError, ValueError) as e:
         return [f"does not hold a table: {str(e).splitlines()[0]}"]

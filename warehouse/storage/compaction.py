@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import partial
-from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.listing import File
 from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.place import STAGING, Place, command
-from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
 #: Days for which old versions are kept by default.
 KEEP_DAYS = 7.0
-#: More days than the age of any warehouse: every version is kept.
-ALL_DAYS = 1e6
-#: Kind of unfinished work -> its table, and the columns whose values name its directories.
-_PUBLISHED_IN = {
-    "score": ("pair_score", ("model_key", "benchmark")),
-    "sample": ("continuation", ("model_key", "probe_set", "sampling_key")),
-    "probe": ("pronoun_probability", ("probe_set", "model_key", "word_list", "instruction_key")),
-}
+#: For this long, a file that no version names may belong to a running command.
+UNFINISHED = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -46,59 +37,46 @@ class Merge:
     files: tuple[File, ...]
 
 
-@dataclass(frozen=True)
-class Leftover:
-    """A file or directory to remove: its path in the warehouse, and the reason."""
-
-    path: str
-    why: str
+def plan(store: Store, keep_days: float = KEEP_DAYS) -> tuple[list[Merge], dict[str, str]]:
+    """What ``compact`` would merge, and remove (``leftovers``); writes nothing."""
+    oldest = _oldest_to_keep(store.snapshot(), keep_days)
+    return list(_merges(store, "")), leftovers(store, oldest)
 
 
-@dataclass(frozen=True)
-class CompactionPlan:
-    """The files to merge and the files to remove."""
-
-    merges: tuple[Merge, ...]
-    leftovers: tuple[Leftover, ...]
-
-
-def plan(store: Store, keep_days: float = KEEP_DAYS) -> CompactionPlan:
-    """The plan of ``compact``; writes nothing."""
-    return CompactionPlan(tuple(_merges(store, "")), tuple(leftovers(store, keep_days)))
-
-
-def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> CompactionPlan:
+def compact(
+    store: Store, run_id: str, keep_days: float = KEEP_DAYS
+) -> tuple[list[Merge], dict[str, str]]:
     """Merge and remove the files of ``plan``. Other processes may read and write meanwhile.
 
     A merged file is read back and compared with the rows of its parts. It replaces the parts only
     if nobody has replaced one of them meanwhile. Versions older than ``keep_days`` are removed with
     the files that only they name. Raises ``BadInput`` for a file that can't be read.
     """
-    merges = tuple(_merges(store, run_id))
+
+    def drop(draft: Draft) -> None:
+        draft.oldest = _oldest_to_keep(draft.base, keep_days)
+
+    merges = list(_merges(store, run_id))
     with disk_problems(store.root):
         for merge in merges:
-            with store.place.writing():
-                _merge(store, merge, run_id)
-        drop = partial(_drop_old, keep_days=keep_days)  # first: then nobody restores such a version
+            _merge(store, merge, run_id)
+        # Before the removal: then nobody restores such a version.
         log.commit(store.place, drop, run_id, "drop old versions")
-        with store.place.writing():
-            for table, listing in store.snapshot().declared.items():
-                delta.renew(store.place, table, listing)
-        gone = leftovers(store, keep_days)
-        for leftover in gone:
-            _remove(store, leftover.path)
-    return CompactionPlan(merges, tuple(gone))
+        for table, listing in store.snapshot().declared.items():
+            delta.renew(store.place, table, listing)
+        gone = leftovers(store)
+        for name in gone:
+            _remove(store, name)
+    return merges, gone
 
 
-def _drop_old(draft: Draft, keep_days: float) -> None:
-    """Drop all versions but those to keep; without ``keep_days``, all before this commit."""
-    base, now = draft.base, datetime.now(timezone.utc)
-    if not keep_days and base.oldest < base.version:
-        draft.oldest = base.version + 1
-    for version in log.versions(base.place) if keep_days else ():
-        draft.oldest = version
-        if now - log.snapshot(base.place, version).time <= timedelta(days=keep_days):
-            return
+def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
+    """The first version of the last ``keep_days``, or else the newest; 0 reads no version."""
+    limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
+    for version in log.versions(now.place) if keep_days else ():
+        if log.snapshot(now.place, version).time >= limit:
+            return version
+    return now.version
 
 
 def _merges(store: Store, run_id: str) -> Iterator[Merge]:
@@ -120,8 +98,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     rows = pa.concat_tables([store.rows_of(table.name, f) for f in merge.files])
     partition = dict(zip(table.partitions, merge.partition, strict=True))
     units = [unit for file in merge.files for unit in file.units]
-    written_ms = max(file.written_ms for file in merge.files)
-    merged = store.write(merge.table, partition, rows, units, written_ms)
+    merged = store.write(merge.table, partition, rows, units)
     if not _same(store.rows_of(table.name, merged), rows):
         problem = "does not hold the rows of its parts"
         raise BadInput(str(store.path(merged)), problem, "nothing was changed")
@@ -147,53 +124,39 @@ def _bits(table: pa.Table) -> pa.Table:
     return pa.table(columns, table.column_names)
 
 
-def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
-    """Files to remove, sorted by path: of old versions, unfinished, or published since.
+def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
+    """Files and directories to remove, sorted, each with the reason.
 
-    Files in ``_work`` are listed only if no other run may be writing; other files only if the place
-    ``is_quiet`` or, if that can't be known, no other run may be writing. Results that save later
-    work are not leftovers: counts of shards, paid replies, unpublished chunks of scores, samples
-    and probabilities.
+    They are unfinished, or no version from ``oldest`` on names them; by default, no kept one. Files
+    of the last day are left out: a command may be about to name them. Raises ``BadInput`` if the
+    commit of a version to keep is damaged or gone.
     """
-    # In this order, to keep files written meanwhile: a listed file was begun before the listing. If
-    # nobody writes after the listing, the file is committed by now or never will be.
-    names = set(store.place.walk())
-    staged = list((store.place.scratch() / STAGING).glob("*"))
-    work = [*_old_chunks(store), *_unfinished_counts(store)]
-    is_busy, is_quiet = bool(others_running(store)), store.place.is_quiet()
-    removable = [] if is_busy else work
-    if is_quiet or (is_quiet is None and not is_busy):
-        kept = list(_versions_to_keep(store.place, keep_days))
-        to_keep = {log.commit_name(state.version) for state in kept}
-        for state in kept:
-            to_keep.update(f.path for listing in state.tables.values() for f in listing.files)
-        # While somebody may be writing, commits stay: a slow writer may still try to create one of
-        # these names, which must be taken.
-        commits = f"{log.COMMITS}/"
-        gone = {n for n in names - to_keep if _is_data(n) or (is_quiet and n.startswith(commits))}
-        removable += [
-            Leftover(_named(store, p), "a file or partition that was not finished") for p in staged
-        ]
-        removable += [Leftover(n, "a file that no version to keep names") for n in gone]
-    return sorted(removable, key=lambda leftover: leftover.path)
+    limit = time.time() - UNFINISHED.total_seconds()
+    named = set()
+    for state in _versions_from(store.place, oldest):
+        named.add(log.commit_name(state.version))
+        named.update(f.path for listing in state.tables.values() for f in listing.files)
+    found = {
+        name: "a file that no version to keep names"
+        for name, written in store.place.walk()
+        if written < limit and name not in named and _can_be_named(name)
+    }
+    for path in (store.place.scratch() / STAGING).glob("*"):
+        with suppress(FileNotFoundError):  # finished meanwhile
+            if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
+                found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
+    return dict(sorted(found.items()))
 
 
-def _versions_to_keep(place: Place, keep_days: float) -> Iterator[Snapshot]:
-    """The newest version and those of the last ``keep_days``, newest first.
-
-    Raises ``BadInput`` if the commit of such a version is damaged or gone.
-    """
-    state = newest = log.snapshot(place)
+def _versions_from(place: Place, oldest: int | None) -> Iterator[Snapshot]:
+    newest = log.snapshot(place)
     yield newest
-    for version in range(newest.version - 1, newest.oldest - 1, -1) if keep_days else ():
+    for version in range(newest.oldest if oldest is None else oldest, newest.version):
         try:
-            state = log.snapshot(place, version)
+            yield log.snapshot(place, version)
         except UsageProblem as e:
             problem = f"version {version} is not there"
             raise BadInput(f"warehouse {place}", problem, drop_earlier(place)) from e
-        if datetime.now(timezone.utc) - state.time > timedelta(days=keep_days):
-            return
-        yield state
 
 
 def drop_earlier(place: Place) -> str:
@@ -202,57 +165,18 @@ def drop_earlier(place: Place) -> str:
     return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
-def _is_data(name: str) -> bool:
+def _can_be_named(name: str) -> bool:
+    """True for the name of a commit or of a data file."""
     table, _, rest = name.partition("/")
-    return table in TABLES and rest.endswith(".parquet") and not rest.startswith("_delta_log/")
+    is_data = table in TABLES and rest.endswith(".parquet") and not rest.startswith("_delta_log/")
+    return is_data or name.startswith(f"{log.COMMITS}/")
 
 
 def _remove(store: Store, name: str) -> None:
     path = store.place.scratch() / name
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    elif name.split("/")[0] in (STAGING, "_work"):
-        path.unlink(missing_ok=True)
-    else:
+    if not name.startswith(f"{STAGING}/"):
         store.place.remove(name)
-
-
-def _named(store: Store, path: Path) -> str:
-    return path.relative_to(store.place.scratch()).as_posix()
-
-
-def _old_chunks(store: Store) -> Iterator[Leftover]:
-    """Directories of chunks that are empty or were published, and locks of ended commands."""
-    now = store.snapshot()
-    for kind, (table, names) in _PUBLISHED_IN.items():
-        work = store.work_directory(kind, create=False)
-        for path in work.glob("/".join("*" * len(names))):
-            if path.suffix == ".claim":
-                yield Leftover(_named(store, path), "the lock of a command that has ended")
-                continue
-            values = dict(zip(names, map(unquote, path.relative_to(work).parts), strict=True))
-            ordered = {p: values[p] for p in TABLES[table].partitions if p in values}
-            published = max((f.written_ms for f in now.files(table, ordered)), default=None)
-            times = [chunk.stat().st_mtime_ns // 1_000_000 for chunk in path.rglob("*.parquet")]
-            if not times or (published is not None and published >= max(times)):
-                why = f"published in {table} since" if times else "an empty directory"
-                yield Leftover(_named(store, path), why)
-
-
-def _unfinished_counts(store: Store) -> Iterator[Leftover]:
-    """Files of counts that no shard's ledger names: their attempts were not finished."""
-    for directory in store.work_directory("count", create=False).glob("*"):
-        named: set[str] = set()
-        for ledger in directory.glob("*.json"):
-            named |= _files_of(ledger)
-        for path in directory.glob("*.parquet"):
-            if path.name not in named:
-                yield Leftover(_named(store, path), "counts of a shard that were not finished")
-
-
-def _files_of(ledger: Path) -> set[str]:
-    try:
-        return set(map(str, json_object(ledger)["files"]))
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        fix = f"remove {ledger} to count its shard again"
-        raise BadInput(str(ledger), "is not the ledger of a shard", fix) from e
+    elif path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

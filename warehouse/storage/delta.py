@@ -34,8 +34,6 @@ _TYPES = {
 }
 #: How the name of a checkpoint ends.
 _CHECKPOINT = ".checkpoint.parquet"
-#: What ``problem`` says of a log that a killed writer didn't finish.
-ENDS_BEFORE = "ends before the newest state of the table"
 #: What a log says of each file: path, and size, time and statistics.
 _Files: TypeAlias = dict[str, tuple[object, ...]]
 
@@ -75,34 +73,29 @@ def renew(place: Place, table: str, listing: Listing) -> None:
 
 
 def problem(place: Place, table: str, listing: Listing) -> tuple[str, str] | None:
-    """The damaged file or directory of a table's log, and what is wrong; ``None`` for a whole log.
-
-    ``ENDS_BEFORE`` is said of a log that a killed writer didn't finish.
-    """
-    directory = _directory(table)
+    """The damaged file or directory of a table's log, and what is wrong; ``None`` if whole."""
+    directory, listed, version = _directory(table), _Files(), 0
     names = [name for name in place.names(directory) if name < f"{listing.version + 1:020}"]
-    checkpoint = next((name for name in reversed(names) if name.endswith(_CHECKPOINT)), "")
-    entries = [name for name in names if name > checkpoint and name.endswith(".json")]
-    begin = int(checkpoint[:20]) + 1 if checkpoint else 0
-    later = [int(name[:20]) for name in entries if int(name[:20]) >= begin]
-    if later != list(range(begin, begin + len(later))):
-        return directory, "lacks versions"
-    name, listed = checkpoint, _Files()
-    try:
-        if checkpoint:
-            listed = _of_checkpoint(place.read(f"{directory}/{checkpoint}"))
-        for name in entries:
-            actions = _actions(place.read(f"{directory}/{name}"))
-            if int(name[:20]) >= begin:
+    begin = max((name for name in names if name.endswith(_CHECKPOINT)), default="")
+    for name in (name for name in names if name >= begin):
+        try:
+            content, n = place.read(f"{directory}/{name}"), int(name[:20])
+            if name.endswith(_CHECKPOINT):
+                listed, version = _of_checkpoint(content), n + 1
+                continue
+            actions = _actions(content)
+            if n > version:
+                return directory, "lacks versions"
+            if n == version:  # others are part of the checkpoint
                 _apply(actions, listed)
-    except FileNotFoundError:  # compacted meanwhile
-        return None
-    except ValueError as e:
-        return f"{directory}/{name}", f"is damaged: {e}"
-    if begin + len(later) <= listing.version:
-        return directory, ENDS_BEFORE
-    files = [_add(table, file) for file in listing.files]
-    if listed != {add["path"]: _kept(add) for add in files}:
+                version += 1
+        except FileNotFoundError:  # compacted meanwhile
+            return None
+        except ValueError as e:
+            return f"{directory}/{name}", f"is damaged: {e}"
+    if version <= listing.version:
+        return directory, "ends before the newest state of the table"
+    if listed != {add["path"]: _kept(add) for add in (_add(table, f) for f in listing.files)}:
         return directory, "does not list the files of the table"
     return None
 

@@ -33,8 +33,8 @@ class File:
     """A data file: its path, the size and hash of its content, and the units it holds.
 
     ``columns`` is the ``columns_id`` when it was written; ``partition`` holds the values of the
-    table's partition columns. The units are in the order of their rows. ``written_ms`` is when its
-    newest row was written (Unix time in milliseconds).
+    table's partition columns. The units are in the order of their rows. ``written_ms`` is when it
+    was written (Unix time in milliseconds).
     """
 
     path: str
@@ -67,12 +67,7 @@ class File:
 
 
 def columns_id(table: Table) -> str:
-    """Hash of the names of a table's columns, in their order.
-
-    >>> from plumbline.warehouse.schema.catalog import TABLES
-    >>> len(columns_id(TABLES["word_count"]))
-    8
-    """
+    """Hash of the names of a table's columns, in their order."""
     return sha256(" ".join(table.names).encode()).hexdigest()[:8]
 
 

@@ -65,11 +65,6 @@ def lives(holder: str) -> bool | None:
     return True
 
 
-def may_live(holder: str) -> bool:
-    """False only if ``holder`` names a process of this machine that has ended; see ``lives``."""
-    return lives(holder) is not False
-
-
 class NoLocks(BadInput):
     """The file system has no locks."""
 
@@ -86,8 +81,6 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     >>> with claimed(path) as is_first, claimed(path) as is_second:
     ...     is_first, is_second
     (True, False)
-    >>> path.exists()
-    False
     """
     lock = FileLock(path, poll_interval=_POLL_S, thread_local=False, fallback_to_soft=False)
     try:
@@ -95,9 +88,6 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     except Timeout:
         yield False
         return
-    except NoLocks:
-        path.unlink(missing_ok=True)
-        raise
     try:
         with suppress(OSError):  # a full disk; the lock itself takes no space
             path.write_text(this_process(), encoding="utf-8")
@@ -114,16 +104,6 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
     Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another process has
     the lock; ``BadInput`` for a disk that can't be written or has no locks.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.claim"
-    >>> with sole(path, "model m"):
-    ...     try:
-    ...         with sole(path, "model m"):
-    ...             pass
-    ...     except UsageProblem as e:
-    ...         str(e).startswith("model m: another command writes to it: process")
-    True
     """
     with ExitStack() as stack:
         with disk_problems(path.parent):
@@ -139,13 +119,6 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
 
     First, directories of killed processes with this prefix are removed. Other users must not be
     able to write to ``top``.
-
-    >>> import tempfile
-    >>> with temporary_directory(Path(tempfile.mkdtemp()), "merge-") as path:
-    ...     path.is_dir()
-    True
-    >>> list(path.parent.iterdir())
-    []
     """
     for abandoned in top.glob(f"{prefix}*.claim"):
         with suppress(NoLocks), claimed(abandoned) as is_free:
@@ -164,16 +137,7 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
 
 
 def holder(path: Path) -> str:
-    """The holder of a lock, for a message; ``a process that has ended`` if the lock is free.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.claim"
-    >>> with claimed(path):
-    ...     holder(path) == f"process {os.getpid()} on {socket.gethostname()}"
-    True
-    >>> holder(path)
-    'a process that has ended'
-    """
+    """The holder of a lock, for a message; ``a process that has ended`` if the lock is free."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:
@@ -187,6 +151,7 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
             return
         except OSError as e:
             if e.errno in _UNSUPPORTED:
+                Path(lock.lock_file).unlink(missing_ok=True)
                 fix = "mount it with flock, or use a directory on another disk"
                 where = str(Path(lock.lock_file).parent)
                 raise NoLocks(where, "its file system has no file locks", fix) from e
@@ -198,18 +163,7 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
 def lock(store: Store, name: str, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Hold the lock ``name`` of a warehouse for the block.
 
-    Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another command has
-    the lock; ``BadInput`` for a disk that can't be written.
-
-    >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
-    >>> with lock(store, "corpus novels", "corpus 'novels'"):
-    ...     try:
-    ...         with lock(store, "corpus novels", "corpus 'novels'"):
-    ...             pass
-    ...     except UsageProblem as e:
-    ...         str(e).startswith("corpus 'novels': another command writes to it: process")
-    True
+    Raises as ``sole``, which it is on a disk with ``flock``; elsewhere it is a lease.
     """
     with ExitStack() as stack:
         if isinstance(store.place, Disk):
@@ -268,7 +222,7 @@ def _is_alive(lease: Mapping[str, object]) -> bool:
         age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
     except (ValueError, TypeError, KeyError):
         return False
-    return abs(age) < LEASE and may_live(str(lease.get("holder")))
+    return abs(age) < LEASE and lives(str(lease.get("holder"))) is not False
 
 
 def _renew(draft: Draft, name: str, token: str) -> None:

@@ -74,14 +74,10 @@ class Snapshot:
         listing = self.tables.get(table, Listing())
         if table in TABLES and (unknown := set(listing.columns) - set(TABLES[table].names)):
             writer = TABLES.parts.source(table).partition(" ")[0] or "Plumbline"
-            raise newer(self.place, f"a newer {writer} wrote {table}.{min(unknown)}")
+            problem = f"a newer {writer} wrote {table}.{min(unknown)}"
+            fix = "upgrade it, or use another --warehouse directory"
+            raise BadInput(f"warehouse {self.place}", problem, fix)
         return _of_partition(listing.files, table, partition)
-
-
-def newer(place: Place, problem: str) -> BadInput:
-    """The error for a warehouse that a newer Plumbline or package wrote to."""
-    fix = "upgrade it, or use another --warehouse directory"
-    return BadInput(f"warehouse {place}", problem, fix)
 
 
 def _of_partition(
@@ -100,11 +96,7 @@ def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...
 
 
 def commit_name(version: int) -> str:
-    """The name of a version's commit.
-
-    >>> commit_name(3)
-    '_log/commits/00000000000000000003.json.gz'
-    """
+    """The name of a version's commit."""
     return f"{COMMITS}/{version:020}.json.gz"
 
 
@@ -191,11 +183,6 @@ class Draft:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
 
-    def files_of_unit(self, table: str, partition: Mapping[str, str], unit: str) -> list[File]:
-        """Files of a partition that hold rows of a unit."""
-        files = self.files(table, partition)
-        return [file for file in files if unit in (one.name for one in file.units)]
-
     def old_files(self, table: str) -> list[File]:
         """Files with rows that earlier commits wrote."""
         return [file for file in self.files(table) if file.path not in self._new]
@@ -247,25 +234,24 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
     Writes nothing if nothing changed. Raises what ``change`` raises, and ``LeaseLost``; then the
     warehouse is unchanged.
     """
-    with place.writing():
-        while True:
-            base = snapshot(place)
-            draft = Draft(base)
-            for (where, name), token in HELD.items():
-                if where == str(place):
-                    _refuse_lost(draft, name, token)
-            change(draft)
-            made = draft.tables(), draft.leases, draft.oldest, draft.out_of_date
-            if made == (base.tables, base.leases, base.oldest, base.out_of_date):
-                return base
-            time = max(datetime.now(timezone.utc), base.time)
-            state = Snapshot(place, base.version + 1, time, run_id, about, *made)
-            if _create(state):
-                break
-        for table, listing in state.tables.items():
-            before = base.tables.get(table, Listing())
-            if listing != before:
-                delta.follow(place, table, before, listing)
+    while True:
+        base = snapshot(place)
+        draft = Draft(base)
+        for (where, name), token in HELD.items():
+            if where == str(place):
+                _refuse_lost(draft, name, token)
+        change(draft)
+        made = draft.tables(), draft.leases, draft.oldest, draft.out_of_date
+        if made == (base.tables, base.leases, base.oldest, base.out_of_date):
+            return base
+        time = max(datetime.now(timezone.utc), base.time)
+        state = Snapshot(place, base.version + 1, time, run_id, about, *made)
+        if _create(state):
+            break
+    for table, listing in state.tables.items():
+        before = base.tables.get(table, Listing())
+        if listing != before:
+            delta.follow(place, table, before, listing)
     return state
 
 
@@ -314,6 +300,6 @@ def begin(place: Place) -> None:
     """
     if place.names(COMMITS):
         return
-    if any(name.split("/")[0] in TABLES for name in place.walk()):
+    if any(name.split("/")[0] in TABLES for name, _ in place.walk()):
         raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
     _create(Snapshot(place, 0, datetime.now(timezone.utc), "", "a new warehouse", {}))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
+from typing import Self
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.paths import address, check_output, refuse_links, segment
+from plumbline.warehouse.paths import address, check_output, json_object, refuse_links, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.listing import FORMAT, MARKER, File
@@ -20,19 +20,13 @@ from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
-#: Packages whose errors in reading a file mean a fault of the file.
-_LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
+#: Modules whose errors in reading a file mean a fault of the file.
+_LIBRARIES = ("pyarrow.lib", "duckdb", "_duckdb")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 #: Advice for a damaged data file.
 GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse history`"
 _HISTORY = "see `plumbline warehouse history`"
-#: Advice by error number; ``None`` for libraries' own errors, which have no number.
-_FIXES: dict[int | None, str] = {
-    None: "`plumbline warehouse check` says what is wrong with it",
-    **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), log.GET_COPY),
-}
-_Kind = TypeVar("_Kind", bound="OpenWarehouse")
 README = "README.md"
 _README = """# A Plumbline warehouse
 
@@ -52,9 +46,6 @@ def place_of(root: str | Path) -> Place:
 
     Raises ``UsageProblem`` for a path that DuckDB would take for a glob pattern, and for a path
     that can't be a directory.
-
-    >>> str(place_of("out/warehouse"))
-    'out/warehouse'
     """
     if remote := address(root):
         from plumbline.warehouse.storage.bucket import Bucket  # loads pyarrow, in 0.17 s
@@ -67,34 +58,15 @@ def place_of(root: str | Path) -> Place:
     return Disk(Path(root))
 
 
-@dataclass(frozen=True)
-class _OfBenchmarks(Snapshot):
-    """A state that hides the partitions of other benchmarks."""
-
-    benchmarks: Collection[str] = ()
-
-    def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        files, columns = super().files(table, partition), TABLES[table].partitions
-        if "benchmark" not in columns:
-            return files
-        position = columns.index("benchmark")
-        return [file for file in files if file.partition[position] in self.benchmarks]
-
-
 class OpenWarehouse:
-    """A warehouse as of its newest commit, or pinned to one state.
-
-    >>> import tempfile
-    >>> OpenWarehouse.open(tempfile.mkdtemp() + "/w").snapshot().version
-    0
-    """
+    """A warehouse as of its newest commit, or pinned to one state."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         self.place = place
         self._at = at
 
     @classmethod
-    def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
+    def open(cls, root: str | Path, *, create: bool = True, reads: str = "") -> Self:
         """Open a warehouse; with ``create``, make a missing one.
 
         ``reads`` is the table to be read: the message about a missing warehouse names the command
@@ -128,7 +100,7 @@ class OpenWarehouse:
         """The directory or address of the warehouse."""
         return self.place.root
 
-    def pinned(self: _Kind, at: int | None = None) -> _Kind:
+    def pinned(self, at: int | None = None) -> Self:
         """This warehouse at a version, by default the newest: all reads then see one state.
 
         Raises as ``log.snapshot``.
@@ -138,8 +110,13 @@ class OpenWarehouse:
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
         """This warehouse, read-only and without the partitions of other benchmarks."""
-        state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
-        return OpenWarehouse(self.place, state)
+        state, tables = self.snapshot(), {}
+        for table, listing in state.declared.items():
+            partitions = TABLES[table].partitions
+            at = partitions.index("benchmark") if "benchmark" in partitions else None
+            files = (f for f in listing.files if at is None or f.partition[at] in names)
+            tables[table] = replace(listing, files=tuple(files))
+        return OpenWarehouse(self.place, replace(state, tables=tables))
 
     def snapshot(self) -> Snapshot:
         """The pinned state, or the newest."""
@@ -156,7 +133,7 @@ class OpenWarehouse:
         return {unit.name for file in files for unit in file.units}
 
     @classmethod
-    def existing(cls: type[_Kind], root: str | Path) -> _Kind | None:
+    def existing(cls, root: str | Path) -> Self | None:
         """The warehouse at a path or address; ``None`` if nothing is there yet.
 
         Raises as ``open``.
@@ -190,16 +167,12 @@ def _check_format(place: Place, marker: bytes) -> None:
     """Raise ``BadInput`` for a warehouse of another format, or an unreadable marker."""
     where = f"warehouse {place}"
     try:
-        version = json.loads(marker)["warehouse_version"]
-        if not isinstance(version, int) or version < 1:
-            raise ValueError
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        version = int(json_object(marker)["warehouse_version"])
+    except (ValueError, KeyError, TypeError) as e:
         raise BadInput(where, f"{MARKER} is not readable") from e
-    if version > FORMAT:
-        raise log.newer(place, f"has the newer format {version}, this Plumbline reads {FORMAT}")
-    if version < FORMAT:
-        problem = "written by Plumbline 0.2 or earlier"
-        raise BadInput(where, problem, "read it with the version at tag v0.2.0")
+    if version != FORMAT:
+        fix = "use the Plumbline that wrote it: before 1.0, the tag v0.2.0"
+        raise BadInput(where, f"has format {version}, this Plumbline reads {FORMAT}", fix)
 
 
 @contextmanager
@@ -220,14 +193,11 @@ def reading(place: Place, path: Path) -> Iterator[None]:
     except (PlumblineError, MemoryError):
         raise
     except Exception as e:
-        number = getattr(e, "errno", None)
-        library = type(e).__module__.partition(".")[0]
-        if number in _TOO_LITTLE or not (
-            isinstance(e, (OSError, ValueError)) or library in _LIBRARIES
-        ):
+        is_of_file = isinstance(e, (OSError, ValueError)) or type(e).__module__ in _LIBRARIES
+        if getattr(e, "errno", None) in _TOO_LITTLE or not is_of_file:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
-        fix = _FIXES.get(number, "check who may read it, and the disk")
+        fix = "check the disk and who may read it, or get it from a copy"
         raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", fix) from e
 
 
@@ -237,10 +207,6 @@ def version_of(store: OpenWarehouse, text: str) -> int:
     A time means the last version made by then. It is ISO 8601 with dashes (without them, it would
     look like a run's id), in UTC unless it names a zone. A run means the last version that the run
     made. Raises ``UsageProblem`` for an empty text, and if there is no such version.
-
-    >>> import tempfile
-    >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
-    0
     """
     if not text.strip():
         raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")

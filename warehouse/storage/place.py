@@ -8,31 +8,25 @@ bit, so a data file's hash is checked before the file is used.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import shlex
-import shutil
 import stat
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import content, refuse_links
 
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.bucket import Bucket
+
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-#: Suffix of files in ``STAGING`` that ``create`` is about to link to their final name.
-_NEW = ".new"
-#: A file on which every writer holds a shared lock.
-_WRITERS = "_log/writers"
-#: Attempts to find a moment without writers, and seconds between attempts.
-_TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 
 
@@ -40,60 +34,9 @@ class Damaged(ValueError):
     """A file's content differs from what was published."""
 
 
-class Place(Protocol):
-    """The operations of a disk or an object store; ``root`` is its path or address."""
-
-    @property
-    def root(self) -> Path: ...
-
-    def __hash__(self) -> int: ...
-
-    def read(self, name: str) -> bytes:
-        """Content of a small file. Raises ``FileNotFoundError`` for a missing file."""
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Create a file unless its name is taken; true if created. It survives a power cut."""
-
-    def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to a name; it survives a power cut."""
-
-    def names(self, directory: str) -> list[str]:
-        """Sorted names of a directory's files; empty if it's missing."""
-
-    def walk(self) -> Iterator[str]:
-        """Names of all files except unfinished work."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
-
-    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
-        """A local path at which a data file can be read; its hash is checked.
-
-        With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
-        ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
-        """
-
-    def scratch(self) -> Path:
-        """A local directory for unfinished work, with ``_staging`` and ``_work``."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """During the block, no other process removes files that no commit names yet."""
-
-    def is_quiet(self) -> bool | None:
-        """True if no process is in a block of ``writing``; ``None`` if that can't be known."""
-
-
 @dataclass(frozen=True)
 class Disk:
-    """A directory of a file system with hard links.
-
-    >>> import tempfile
-    >>> disk = Disk(Path(tempfile.mkdtemp()))
-    >>> disk.create("_log/1.json", b"a"), disk.create("_log/1.json", b"b"), disk.names("_log")
-    (True, False, ['1.json'])
-    >>> disk.read("_log/1.json")
-    b'a'
-    """
+    """A directory of a file system with hard links; ``Bucket`` has the same methods."""
 
     root: Path
 
@@ -101,10 +44,12 @@ class Disk:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
+        """Content of a small file. Raises ``FileNotFoundError`` for a missing file."""
         return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        temporary = staging(self) / f"{uuid.uuid4().hex}{_NEW}"
+        """Create a file unless its name is taken; true if created. It survives a power cut."""
+        temporary = staging(self) / uuid.uuid4().hex
         try:
             with open(temporary, "wb") as file:
                 file.write(content)
@@ -127,26 +72,33 @@ class Disk:
                 os.unlink(temporary)
 
     def put(self, local_path: Path, name: str) -> None:
+        """Move a complete local file to a name; it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
+        os.utime(local_path)  # `compact` takes an old file that no commit names for a leftover
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
+        """Sorted names of a directory's files; empty if it's missing."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
             return []
 
-    def walk(self) -> Iterator[str]:
+    def walk(self) -> Iterator[tuple[str, float]]:
+        """Name and time (Unix seconds) of each file except unfinished work."""
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
                 folders[:] = [f for f in folders if f not in (STAGING, "_work")]
-            yield from ((here / name).as_posix() for name in names)
+            for name in names:
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
         path = refuse_links(self.root, self.root / name)
         with suppress(FileNotFoundError):
             os.unlink(path)
@@ -154,47 +106,17 @@ class Disk:
             os.rmdir(path.parent)
 
     def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
+        """A local path at which a data file can be read; its hash is checked.
+
+        With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
+        ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
+        """
         verify(self.root / name, n_bytes, sha256)
         return self.root / name
 
     def scratch(self) -> Path:
+        """A local directory for unfinished work, with ``_staging`` and ``_work``."""
         return self.root
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        path = self._with_parents(_WRITERS)
-        with path.open("ab") as file:
-            if any(self.root.joinpath(STAGING).glob("*")):
-                with suppress(OSError):  # another process writes, or the disk has no locks
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self._clear()
-            with suppress(OSError):  # no locks: then `_clear` never runs
-                fcntl.flock(file, fcntl.LOCK_SH)
-            yield
-
-    def _clear(self) -> None:
-        """Remove the unfinished files of killed writers; call it only while nobody else writes."""
-        for path in staging(self).iterdir():
-            if path.suffix == _NEW:  # `create` may be about to link it to its final name
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-
-    def is_quiet(self) -> bool | None:
-        for _ in range(_TRIES):
-            try:
-                with (self.root / _WRITERS).open("ab") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                time.sleep(_PAUSE_S)
-            except FileNotFoundError:
-                return True
-            except OSError:
-                return None
-        return False
 
     def _with_parents(self, name: str) -> Path:
         """The path of a name. Makes missing directories, which survive a power cut."""
@@ -211,12 +133,11 @@ class Disk:
         return target
 
 
-def command(place: Place, *words: str) -> str:
-    """A command line of `plumbline warehouse` for this warehouse.
+Place: TypeAlias = "Disk | Bucket"
 
-    >>> command(Disk(Path("out/warehouse")), "restore", "12")
-    'plumbline warehouse restore 12 --warehouse out/warehouse'
-    """
+
+def command(place: Place, *words: str) -> str:
+    """A command line of `plumbline warehouse` for this warehouse."""
     return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 
 
@@ -238,11 +159,8 @@ def _sync(directory: Path) -> None:
 
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file, as hexadecimal digits."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(path: Path, n_bytes: int, sha256: str) -> None:

@@ -19,29 +19,16 @@ from typing import Any
 from plumbline.warehouse.distribution import NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.locks import may_live, this_process
+from plumbline.warehouse.storage.locks import this_process
 from plumbline.warehouse.storage.store import Store
 
 #: Key of the joined steps' options in `config`. No option can have it: options are identifiers.
 STEPS = "joined-steps"
-_PACKAGES = (
-    "duckdb",
-    "numba",
-    "numpy",
-    "peft",
-    "pyarrow",
-    "pyspark",
-    "torch",
-    "transformers",
-)
+_PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
 
 
 def config_hash(config: Mapping[str, object]) -> str:
-    """Hash of options, independent of their order; 16 hex digits.
-
-    >>> config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1})
-    True
-    """
+    """Hash of options, independent of their order; 16 hex digits."""
     return hashlib.sha256(_as_json(config).encode()).hexdigest()[:16]
 
 
@@ -50,29 +37,23 @@ def _as_json(value: object) -> str:
 
 
 def new_run_id() -> str:
-    """A run identifier that sorts by time.
-
-    >>> len(new_run_id())
-    28
-    """
+    """A run identifier that sorts by time."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
-#: The open run with ``joins``: warehouse, run id, and the options of each step so far.
+#: The open run: warehouse, run id, and the options of each step so far.
 _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVar(
     "joined", default=None
 )
 
 
 @contextmanager
-def recorded(
-    store: Store, command: str, config: Mapping[str, object], *, joins: bool = False
-) -> Iterator[str]:
+def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
     """Run the block as a run of ``command``: write its row of ``run``, and update it at the end.
 
-    Yields the run's id. With ``joins``, calls inside the block for the same warehouse are steps of
-    this run: they write no row and yield this run's id. At the end, the options in which a step
-    differs from the run are stored under ``STEPS`` in ``config``.
+    Yields the run's id. Calls inside the block for the same warehouse are steps of this run: they
+    write no row and yield this run's id. At the end, the options in which a step differs from the
+    run are stored under ``STEPS`` in ``config``.
 
     An exception is re-raised, and its first line stored. The status is ``interrupted`` for
     ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row is
@@ -102,7 +83,7 @@ def recorded(
     publish(store, row)
     first_version = store.snapshot().version
     steps: list[dict[str, object]] = []
-    token = _JOINED.set((str(store.root), run_id, steps) if joins else None)
+    token = _JOINED.set((str(store.root), run_id, steps))
     try:
         yield run_id
     except BaseException as e:
@@ -134,11 +115,7 @@ def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
 def _differing_options(
     step: Mapping[str, object], config: Mapping[str, object]
 ) -> dict[str, object]:
-    """Options of a step that the run's ``config`` lacks or has with another value.
-
-    >>> _differing_options({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
-    {'lists': ['names']}
-    """
+    """Options of a step that the run's ``config`` lacks or has with another value."""
     return {n: v for n, v in step.items() if n not in config or _as_json(v) != _as_json(config[n])}
 
 
@@ -156,24 +133,6 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
         store.publish("run", [row], unit=run_id, run_id=run_id)
 
 
-def may_be_running(row: dict[str, Any]) -> bool:
-    """True if a row of ``run`` has no end yet and its process may still be running.
-
-    A process on another host counts as running.
-
-    >>> may_be_running({"status": "finished", "error": None})
-    False
-    """
-    return row["status"] == "running" and may_live(row["error"] or "")
-
-
-def others_running(store: Store) -> list[dict[str, Any]]:
-    """Rows of ``run`` without an end, of other processes that may still be running."""
-    rows, own_text = store.read("run").to_pylist(), this_process()
-    others = (row for row in rows if not (row["error"] or "").endswith(own_text))
-    return [row for row in others if may_be_running(row)]
-
-
 @cache
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages on which results depend, without absent packages."""
@@ -186,14 +145,9 @@ def package_versions() -> dict[str, str]:
     return installed
 
 
-def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Versions of packages in a row of ``run``.
-
-    >>> recorded_versions({"packages": '{"plumbline-lm": "1.0.0", "numpy": "2.1"}'})
-    {'plumbline-lm': '1.0.0', 'numpy': '2.1'}
-    """
-    versions: dict[str, Any] = json.loads(row["packages"])
-    return versions
+def recorded_versions(row: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of packages in a row of ``run``."""
+    return dict(json.loads(row["packages"]))
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:
@@ -201,17 +155,11 @@ def _git_commit(file: Path = Path(__file__)) -> str | None:
 
     A user's repository in which Plumbline is installed doesn't track the file.
     """
-    file = file.resolve()
-    for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
-        try:
-            process = subprocess.run(
-                ["git", "-C", str(file.parent), *command],
-                capture_output=True,
-                text=True,
-                timeout=10,
+    git, file = ["git", "-C", str(file.resolve().parent)], file.resolve()
+    with suppress(OSError, subprocess.SubprocessError):
+        for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
+            answer = subprocess.check_output(
+                [*git, *command], stderr=subprocess.DEVNULL, text=True, timeout=10
             )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        if process.returncode != 0:
-            return None
-    return process.stdout.strip()
+        return answer.strip()
+    return None

@@ -10,7 +10,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -24,7 +24,7 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import FORMAT, File, Unit, columns_id
+from plumbline.warehouse.storage.listing import File, Unit, columns_id
 from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
@@ -44,14 +44,6 @@ def cast(table: Table, rows: Rows) -> pa.Table:
 
     Missing columns that may be NULL are filled with NULL. Raises ``BadInput``, with table and
     column, for unknown or missing columns, values that don't fit, and NULL that isn't allowed.
-
-    >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea", "n_word": 2}]).num_rows
-    1
-    >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea"}])
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.BadInput: table word_count: column n_word holds NULL, which is \
-not allowed
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
@@ -106,10 +98,10 @@ class Staged:
         first = next(parts, None)
         if first is None:
             return 0
-        schema, n_rows = table.arrow.with_metadata(file_metadata(self.table, self.run_id)), 0
+        n_rows = 0
         with (
             replacing(Path(self.directory) / f"{name}.parquet") as temporary,
-            pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+            pq.ParquetWriter(temporary, table.arrow, compression="zstd") as writer,
         ):
             for part in chain([first], parts):
                 writer.write_table(part)
@@ -134,8 +126,7 @@ class Store(OpenWarehouse):
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
-        self._together: list[log.Change] | None = None
-        self._staged: dict[str, ExitStack] = {}
+        self._changes: list[log.Change] | None = None  # of the block of `together`
 
     @contextmanager
     def together(self, run_id: str, about: str = "") -> Iterator[None]:
@@ -144,22 +135,24 @@ class Store(OpenWarehouse):
         After an error, nothing is published. Inside the block, the store reads the state before
         the block. A nested block is part of the outer block.
         """
-        if self._together is not None:
+        if self._changes is not None:
             yield
             return
-        self._together = []
+        if self._at is not None:
+            problem = "is pinned and can only be read"
+            raise UsageProblem(f"version {self._at.version}", problem)
+        changes = self._changes = []
 
         def change_all(draft: Draft) -> None:
             for change in changes:
                 change(draft)
+            delete_out_of_date(self, draft)
 
-        with self.place.writing():
-            try:
-                yield
-                changes = self._together
-            finally:
-                self._together = None
-            self._commit(change_all, run_id, about)
+        try:
+            yield
+        finally:
+            self._changes = None
+        log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
         """Publish rows of one partition as the unit named ``unit``, which they replace.
@@ -172,13 +165,13 @@ class Store(OpenWarehouse):
         partition = self.partition_of(table, data)
 
         def change(draft: Draft) -> None:
-            old = draft.files_of_unit(table, partition, unit)
+            files = draft.files(table, partition)
+            old = [f for f in files if unit in (one.name for one in f.units)]
             rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
             draft.swap(table, old, [file], rest)
 
-        with self.place.writing():
-            file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
-            self._commit(change, run_id, f"publish {table}")
+        file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
+        self._commit(change, run_id, f"publish {table}")
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace a whole partition by these rows; without rows it becomes empty.
@@ -188,40 +181,32 @@ class Store(OpenWarehouse):
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
-        with self.place.writing():
-            files = [self.write(table, partition, data, units)] if data.num_rows else []
-            self._replace(table, partition, files, run_id)
+        files = [self.write(table, partition, data, units)] if data.num_rows else []
+        self._replace("replace", table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition, to fill by ``Staged.write_part`` and to publish by ``commit``."""
         _folders(table, partition)  # raises for an invalid name
-        stack = ExitStack()
-        stack.enter_context(self.place.writing())
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
-        staged = Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
-        self._staged[staged.directory] = stack
-        return staged
+        return Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
 
     def commit(self, staged: Staged) -> None:
         """Replace the published partition by a staged one."""
-        partition = dict(staged.partition)
-        with self._staged.pop(staged.directory):
-            files = []
-            for part in staged.parts():
-                units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
-                files.append(self.adopt(staged.table, partition, part, units))
-            shutil.rmtree(staged.directory, ignore_errors=True)
-            self._replace(staged.table, partition, files, staged.run_id)
+        partition, files = dict(staged.partition), []
+        for part in staged.parts():
+            units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
+            files.append(self.adopt(staged.table, partition, part, units))
+        self.discard(staged)
+        self._replace("replace", staged.table, partition, files, staged.run_id)
 
     def discard(self, staged: Staged) -> None:
         """Remove a staged partition instead of publishing it."""
-        with self._staged.pop(staged.directory):
-            shutil.rmtree(staged.directory, ignore_errors=True)
+        shutil.rmtree(staged.directory, ignore_errors=True)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
         """Remove a partition or, for values of only leading columns, all such partitions."""
-        self._replace(table, partition, [], run_id, "drop")
+        self._replace("drop", table, partition, [], run_id)
 
     def restore(self, version: int, run_id: str) -> None:
         """Bring every declared table, except ``run``, back to its state at a version.
@@ -234,14 +219,14 @@ class Store(OpenWarehouse):
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.become(table, state.files(table))
             draft.out_of_date = dict(state.out_of_date)
+            log.snapshot(self.place, version)  # raises if `compact` has dropped it meanwhile
 
-        with self.place.writing():  # from here on `compact` removes no file of this version
-            state = self.pinned(version).snapshot()
-            for table in state.declared.keys() - {"run"}:
-                for file in state.files(table):
-                    with reading(self.place, self.root / file.path):
-                        self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
-            log.commit(self.place, change, run_id, f"restore {version}")
+        state = self.pinned(version).snapshot()
+        for table in state.declared.keys() - {"run"}:
+            for file in state.files(table):
+                with reading(self.place, self.root / file.path):
+                    self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
+        log.commit(self.place, change, run_id, f"restore {version}")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of some partitions, in the table's schema; may be empty.
@@ -281,23 +266,15 @@ class Store(OpenWarehouse):
         return partition
 
     def adopt(
-        self,
-        table: str,
-        partition: Mapping[str, str],
-        made: Path,
-        units: Sequence[Unit],
-        written_ms: int = 0,
+        self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a finished Parquet file to a table's directory; a commit must then name the file.
-
-        ``written_ms``: when its rows were written (Unix ms); 0 means now.
-        """
+        """Move a finished Parquet file to its table; a commit must name it within a day."""
         name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
             made.stat().st_size,
             sha256_of(made),
-            written_ms or time.time_ns() // 1_000_000,
+            time.time_ns() // 1_000_000,
             columns_id(TABLES[table]),
             log.partition_values(table, partition),
             tuple(units),
@@ -306,18 +283,12 @@ class Store(OpenWarehouse):
         return file
 
     def write(
-        self,
-        table: str,
-        partition: Mapping[str, str],
-        data: pa.Table,
-        units: Sequence[Unit],
-        written_ms: int = 0,
+        self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
         """Write rows as a data file of a partition; a commit must then name it. See ``adopt``."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
-        metadata = file_metadata(table, units[0].run_id)
-        write_file(made, data.replace_schema_metadata(metadata))
-        return self.adopt(table, partition, made, units, written_ms)
+        write_file(made, data)
+        return self.adopt(table, partition, made, units)
 
     def _without(self, table: str, file: File, unit: str) -> File:
         """Write a new file with all units of ``file`` except ``unit``."""
@@ -333,15 +304,10 @@ class Store(OpenWarehouse):
             if n_rows:
                 units.append(replace(unit, n_rows=n_rows))
         partition = dict(zip(TABLES[table].partitions, file.partition, strict=True))
-        return self.write(table, partition, rows.filter(pa.array(is_kept)), units, file.written_ms)
+        return self.write(table, partition, rows.filter(pa.array(is_kept)), units)
 
     def _replace(
-        self,
-        table: str,
-        partition: Mapping[str, str],
-        files: Sequence[File],
-        run_id: str,
-        verb: str = "replace",
+        self, verb: str, table: str, partition: Mapping[str, str], files: list[File], run_id: str
     ) -> None:
         def change(draft: Draft) -> None:
             draft.swap(table, draft.files(table, partition), files)
@@ -349,18 +315,9 @@ class Store(OpenWarehouse):
         self._commit(change, run_id, f"{verb} {table}")
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
-        if self._at is not None:
-            problem = "is pinned and can only be read"
-            raise UsageProblem(f"version {self._at.version}", problem)
-        if self._together is not None:
-            self._together.append(change)
-            return
-
-        def change_and_delete(draft: Draft) -> None:
-            change(draft)
-            delete_out_of_date(self, draft)
-
-        log.commit(self.place, change_and_delete, run_id, about)
+        with self.together(run_id, about):
+            assert self._changes is not None
+            self._changes.append(change)
 
 
 def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
@@ -391,10 +348,3 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
             write_page_checksum=not temporary,
             **settings,
         )
-
-
-def file_metadata(table: str, run_id: str) -> dict[bytes, bytes]:
-    """Metadata of a published file: its table, run and format version."""
-    version = str(FORMAT)
-    values = {"table": table, "run_id": run_id, "warehouse_version": version}
-    return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}

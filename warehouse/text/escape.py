@@ -50,11 +50,7 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """True if a text can be encoded as UTF-8: it holds no half of a surrogate pair.
-
-    >>> is_unicode("naïve"), is_unicode("\\udcff")
-    (True, False)
-    """
+    """True if a text can be encoded as UTF-8: it holds no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -77,13 +73,7 @@ def csv_cell(value: object) -> object:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows.
-
-    >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
-    word,n
-    '=tea,0.5
-    "a,b",
-    """
+    """Rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows."""
     if not rows:
         return ""
     out = io.StringIO()
@@ -94,29 +84,17 @@ def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def sql_text(text: str) -> str:
-    """Text as a SQL literal.
-
-    >>> sql_text("it's")
-    "'it''s'"
-    """
+    """Text as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def markdown_row(*cells: str) -> str:
-    """A row of a Markdown table.
-
-    >>> markdown_row("a|b", "")
-    '| a\\\\|b |  |'
-    """
+    """A row of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def policy_hash(text: str) -> str:
-    """The hash of an inline style or script, for a content security policy that allows it.
-
-    >>> policy_hash("")
-    'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
-    """
+    """The hash of an inline style or script, for a content security policy that allows it."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
@@ -124,10 +102,6 @@ def say(text: str = "", *, err: bool = False) -> None:
     """Print lines, escaped by ``terminal``, to standard output, or to standard error with ``err``.
 
     Characters that the stream can't encode are escaped, too.
-
-    >>> say("tea\\x1b[2J\\ndone")
-    tea\\x1b[2J
-    done
     """
     stream = sys.stderr if err else sys.stdout
     encoding = stream.encoding or "utf-8"

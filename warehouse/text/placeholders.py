@@ -18,9 +18,6 @@ def names_in(template: str) -> list[str]:
     """The placeholders of a ``str.format`` template, each with its conversion and format.
 
     Raises ``ValueError`` for an unmatched brace.
-
-    >>> names_in("{word!r} of {n}, {{not this}}")
-    ['word!r', 'n']
     """
     try:
         parts = [part for part in Formatter().parse(template) if part[1] is not None]

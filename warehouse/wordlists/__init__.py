@@ -74,34 +74,19 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """True if the pairs have a mean: there are several, and no word is on both sides.
-
-        >>> load("gendered").has_mean, load("she-he-they").has_mean
-        (True, False)
-        """
+        """True if the pairs have a mean: there are several, and no word is on both sides."""
         firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
         return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """All words of the list, each once, words of pairs first.
-
-        >>> load("she-he").targets
-        ('she', 'he')
-        """
+        """All words of the list, each once, words of pairs first."""
         paired = (w for p in self.pairs for w in (p.a, p.b))
         return tuple(dict.fromkeys([*paired, *self.unpaired]))
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits that change with the words, their order and weights, not with the name.
-
-        >>> a = WordList("a", "", "", (WordPair("she", "he"),))
-        >>> a.hash == WordList("b", "other", "", (WordPair("she", "he"),)).hash
-        True
-        >>> a.hash == WordList("a", "", "", (WordPair("she", "he", 2.0),)).hash
-        False
-        """
+        """Twelve hex digits of the words, their order and weights; the name does not matter."""
         content = [[(p.a, p.b, p.weight) for p in self.pairs], self.unpaired]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
@@ -116,23 +101,19 @@ class WordList:
         return [{**fixed, "position": k, **entry} for k, entry in enumerate(entries, 1)]
 
 
-def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
     """The list from its rows, as `WordList.rows` returned them: at least one, in any order.
 
     >>> from_rows(load("neutral").rows("novels")).hash == load("neutral").hash
     True
     """
-    ordered = sorted(rows, key=lambda r: int(str(r["position"])))
+    ordered = sorted(rows, key=lambda r: r["position"])
     pairs = tuple(
-        WordPair(str(r["word_a"]), str(r["word_b"]), float(str(r["weight"])))
-        for r in ordered
-        if r.get("word_a") is not None
+        WordPair(r["word_a"], r["word_b"], r["weight"]) for r in ordered if r.get("word_a")
     )
-    unpaired = tuple(str(r["unpaired"]) for r in ordered if r.get("unpaired") is not None)
-    group_names = [(str(r["group_a"]), str(r["group_b"])) for r in ordered if r.get("group_a")]
-    first = ordered[0]
-    groups = group_names[0] if group_names else None
-    return WordList(str(first["word_list"]), "", str(first["source"]), pairs, unpaired, groups)
+    unpaired = tuple(r["unpaired"] for r in ordered if r.get("unpaired"))
+    groups = next(((r["group_a"], r["group_b"]) for r in ordered if r.get("group_a")), None)
+    return WordList(ordered[0]["word_list"], "", ordered[0]["source"], pairs, unpaired, groups)
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
@@ -184,8 +165,6 @@ class WordListFile:
 
 def neutral(table: Any) -> Any:
     """A list's table with pairs ``{ female, male }`` rewritten as ``{ a, b }``, and with groups.
-
-    A table without such pairs, and any other value, is returned unchanged.
 
     >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
     {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
