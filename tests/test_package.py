@@ -127,6 +127,13 @@ def test_shell_and_pages_describe_them_with_their_package(
         assert [line for line in said.splitlines() if name in line and "my-parts 1.2" in line]
     assert "Words of each topic. Written by `plumbline topics import` of my-parts 1.2." in said
     assert "name of the topic" in said
+    marks = "<!-- {0} of my-parts: begin -->old<!-- {0} of my-parts: end -->"
+    page = filled(marks.format("tables") + marks.format("reference"))
+    assert "## `topic_word`" in page and "| `word` | string |" in page and "old" not in page
+    row = (
+        "`topic_lean`: One row per corpus x contrast x topic. Mean lean of the words of each topic."
+    )
+    assert row in page and "word_lean" not in page
     ours = "<!-- tables: begin --><!-- tables: end -->"
     assert "topic_word" not in filled(ours) and "## `run`" in filled(ours)
 

@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.warehouse.query.connection import own_views, sql, sql_names
+from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.query.connection import (
+    own_views,
+    package_view,
+    package_views,
+    sql,
+    sql_names,
+)
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.text.escape import markdown_row
@@ -22,9 +29,10 @@ _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
 )
 
-#: A mark's begin, its kind and its end.
+#: A mark's begin, its kind, its package if it is of one, and its end.
 _MARKED = re.compile(
-    r"(<!-- (graph|tables|reference|questions): begin -->).*?(<!-- \2: end -->)", re.DOTALL
+    r"(<!-- (graph|tables|reference|questions)(?: of (\S+))?: begin -->).*?(<!-- \2[^:]*: end -->)",
+    re.DOTALL,
 )
 
 
@@ -53,7 +61,11 @@ class Entry:
 
 
 def questions() -> list[WorkedQuestion]:
-    """The worked questions of ``sql/examples``, in order."""
+    """The worked questions of ``sql/examples``, in order.
+
+    >>> questions()[0].question
+    'Which words lean most to each side?'
+    """
     worked = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
@@ -62,10 +74,15 @@ def questions() -> list[WorkedQuestion]:
     return worked
 
 
-def entries() -> list[Entry]:
-    """Every view and macro of ``sql/views``, with the comment of its paragraph."""
+def entries(package: str = "") -> list[Entry]:
+    """Every view and macro of ``sql/views``, or of a package, with the comment of its paragraph.
+
+    >>> [e.kind for e in entries() if e.signature.startswith("us(")]
+    ['function']
+    """
     listed = []
-    for text in own_views():
+    theirs = map(package_view, _of(package, package_views()))
+    for text in theirs if package else own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
         for paragraph in text.split("\n\n"):
             comment, code = _comment(paragraph)
@@ -96,11 +113,15 @@ def _made_from(table: Table) -> str:
 
 
 def names(columns: Iterable[str]) -> str:
-    """Names of columns or tables as Markdown."""
+    """Names of columns or tables as Markdown.
+
+    >>> names(["corpus", "word"])
+    '`corpus`, `word`'
+    """
     return ", ".join(f"`{column}`" for column in columns)
 
 
-def _graph_markdown() -> str:
+def _graph_markdown(package: str = "") -> str:
     made: dict[str, list[str]] = {}
     for table in TABLES.values():
         for origin in table.made_from:
@@ -108,9 +129,14 @@ def _graph_markdown() -> str:
     return "\n".join(f"- `{name}` -> {names(tables)}" for name, tables in made.items())
 
 
-def _tables_markdown() -> str:
+def _of(package: str, registry: Registry) -> list[str]:
+    """Names of the parts that a package adds."""
+    return [n for n in registry.added if registry.source(n).startswith(f"{package} ")]
+
+
+def _tables_markdown(package: str = "") -> str:
     lines: list[str] = []
-    for table in TABLES.data.values():
+    for table in map(TABLES.__getitem__, _of(package, TABLES.parts) if package else TABLES.data):
         parts, keys = names(table.partitions) or "none", names(table.key)
         about = f"Key: {keys}. Partitions: {parts}. Written by {table.how_filled}."
         about = f"{table.description} {about}{_made_from(table)}"
@@ -122,13 +148,13 @@ def _tables_markdown() -> str:
     return "\n".join(lines).rstrip()
 
 
-def _reference_markdown() -> str:
+def _reference_markdown(package: str = "") -> str:
     titles = {"view": "Views", "table macro": "Table macros", "function": "Functions"}
     parts = []
     for kind, title in titles.items():
         lines = [f"### {title}", ""]
         last = ""
-        for entry in (e for e in entries() if e.kind == kind):
+        for entry in (e for e in entries(package) if e.kind == kind):
             grain = f" One row per {entry.grain}." if entry.grain else ""
             # Functions of one paragraph share a comment, which is printed once.
             about = "" if entry.description == last else f" {entry.description}"
@@ -138,7 +164,7 @@ def _reference_markdown() -> str:
     return "\n\n".join(parts)
 
 
-def _questions_markdown() -> str:
+def _questions_markdown(package: str = "") -> str:
     return "\n\n".join(
         f"### {q.number}. {q.question}\n\n{q.meaning}\n\n```sql\n{q.query}\n```"
         for q in questions()
@@ -147,6 +173,8 @@ def _questions_markdown() -> str:
 
 def filled(document: str) -> str:
     """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled anew.
+
+    Marks ``tables of PACKAGE`` and ``reference of PACKAGE`` are about another installed package.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     13
@@ -158,7 +186,10 @@ def filled(document: str) -> str:
         "questions": _questions_markdown,
     }
 
-    return _MARKED.sub(lambda m: f"{m[1]}\n\n{generators[m[2]]()}\n\n{m[3]}", document)
+    def anew(mark: re.Match[str]) -> str:
+        return f"{mark[1]}\n\n{generators[mark[2]](mark[3] or '')}\n\n{mark[4]}"
+
+    return _MARKED.sub(anew, document)
 
 
 if __name__ == "__main__":
