@@ -92,9 +92,9 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
     >>> plan = make_plan(Pipeline())
     >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
-    (['closed-world-straight'], ('closed-world',), ['closed-world-straight'])
+    (['made-up-text'], ('closed-world',), ['test-model'])
     >>> [m.name for m in make_plan(Pipeline(twin=True)).models]
-    ['closed-world-straight', 'closed-world-swapped']
+    ['test-model', 'test-model-swapped']
     >>> (small,) = make_plan(Pipeline(corpus=("novels/*.jsonl",), model=("train:small",))).models
     >>> small.name, small.corpus, small.preset
     ('small-novels', 'novels', 'small')
@@ -157,10 +157,11 @@ def _written(
 
 def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:
     loading = part(ModelOptions, options)
-    names = {world: f"closed-world-{world}" for world in worlds}
-    corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
+    ends = {world: "" if world == WORLDS[0] else f"-{world}" for world in worlds}
+    corpora = tuple(CorpusPlan(f"made-up-text{end}", world=world) for world, end in ends.items())
     models = tuple(
-        ModelPlan(name, corpus=name, preset="closed", options=loading) for name in names.values()
+        ModelPlan(f"test-model{end}", corpus=corpus.name, preset="closed", options=loading)
+        for corpus, end in zip(corpora, ends.values(), strict=True)
     )
     offline = _offline(OFFLINE, corpora[0].name, options)
     return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world")

@@ -54,11 +54,11 @@ def test_the_closed_world_fills_every_table(world: Path) -> None:
     empty = [name for name in _FILLED if store.read(name).num_rows == 0]
     assert empty == []
     corpora = store.read("corpus").to_pylist()
-    assert {c["corpus"] for c in corpora} == {"closed-world-straight", "closed-world-swapped"}
+    assert {c["corpus"] for c in corpora} == {"made-up-text", "made-up-text-swapped"}
     assert all(c["n_documents"] > 0 and c["n_rejected"] == 0 for c in corpora)
     models = {s["model"] for s in store.read("pair_score").to_pylist()}
     assert models == {m["model"] for m in store.read("trained_model").to_pylist()}
-    assert "closed-world-swapped" in (world / "out/report/appendix.html").read_text("utf-8")
+    assert "made-up-text-swapped" in (world / "out/report/appendix.html").read_text("utf-8")
 
 
 def test_the_closed_world_is_measured_by_fairpair(world: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_closed_world_has_a_benchmark_around_its_seed_words(world: Path) -> 
     words = {p["word"] for p in pairs}
     classes = {r["word"]: r["word_class"] for r in store.read("planted_word").to_pylist()}
     assert len(words) == 50 and "frame" not in {classes[w] for w in words}
-    for corpus in ("closed-world-straight", "closed-world-swapped"):
+    for corpus in ("made-up-text", "made-up-text-swapped"):
         assert words <= set(store.read("seed_word", corpus=corpus)["word"].to_pylist())
         rows = store.read("pair_association", corpus=corpus, benchmark=name)
         assert rows.num_rows == len(pairs) == 500
@@ -96,7 +96,7 @@ def test_the_closed_world_has_a_benchmark_around_its_seed_words(world: Path) -> 
         for r in store.read("metric_value").to_pylist()
         if r["benchmark"] == name and r["metric"] == "slope"
     }
-    models = ("closed-world-straight", "closed-world-swapped")
+    models = ("test-model", "test-model-swapped")
     by_pair = {(m, c, "words, max_pmi") for m in models for c in models}
     assert fits == {*by_pair, (models[0], models[0], "words, swapped on straight")}
     card = (world / f"out/benchmarks/{name}/README.md").read_text("utf-8")
@@ -113,7 +113,7 @@ def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_els
     (world / "b.jsonl.zst").write_bytes(whole[: len(whole) // 2])
     store = Store.open(world / "out/warehouse")
     before = {r["run_id"] for r in store.read("pair_score").to_pylist()}
-    options = ["--benchmarks", "closed-world", "--model", "out/models/closed-world-straight"]
+    options = ["--benchmarks", "closed-world", "--model", "out/models/test-model"]
     done = pipeline(world, "--corpus", "a.jsonl.zst b.jsonl.zst", *options)
     assert done.returncode == 3, done.stderr[-3000:]
     last = done.stderr.strip().splitlines()[-1]

@@ -145,10 +145,16 @@ def test_a_preference_is_claimed_of_models_whose_interval_excludes_0(
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
-        ((0.5, 0.7), "model-straight follows text, its text, word by word on made. "),
-        ((-0.7, -0.5), "model-straight runs against text, its text, word by word on made. "),
-        ((-0.1, 0.7), "Whether model-straight follows text, its text, on made can't be told. "),
-        ((None, None), "Whether model-straight follows text, its text, on made can't be told (4 "),
+        ((0.5, 0.7), "A small model repeats the leans of the text that it was trained on."),
+        ((-0.7, -0.5), "A small model reverses the leans of the text that it was trained on."),
+        (
+            (-0.1, 0.7),
+            "A small model is not shown to repeat the leans of the text that it was trained on.",
+        ),
+        (
+            (None, None),
+            "A small model is not shown to repeat the leans of the text that it was trained on (4 ",
+        ),
     ],
 )
 def test_the_answer_says_what_the_interval_allows(
@@ -260,9 +266,9 @@ def test_no_mean_is_over_families_that_nobody_named(tmp_path: Path, names: Seque
 
 def test_the_page_names_its_benchmark_and_says_of_others_how_many(facts: Facts) -> None:
     page, head = front(facts, ReportPage()), _head(facts)
-    assert set_name(head.fit) in page.title and set_name(head.fit) in page.answer.sentence
     (models,) = [p for p in page.parts if p.anchor == "models"]
-    assert models.sentences[0] in page.answer.sentence
+    assert set_name(head.fit) in models.sentences[0]
+    assert all(sentence in page.answer.bounds for sentence in models.sentences)
 
 
 def test_the_closed_world_passes_and_fails(facts: Facts) -> None:
@@ -293,7 +299,10 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
     index = write_report(store, tmp_path / "report")
     pages = [index, index.with_name("appendix.html")]
     texts = [Page(page).text for page in pages]
-    assert len(texts) == 2 and "follows text-straight, its text, on made can't be told" in texts[0]
+    assert (
+        len(texts) == 2
+        and "is not shown to repeat the leans of the text that it was trained on" in texts[0]
+    )
     for text in texts:
         assert not re.search(r"follows?( \S+,)? (it|its text,) word by word", text)
         assert not re.search(r"prefers? the (female|male) sentence of", text)

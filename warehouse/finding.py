@@ -122,13 +122,13 @@ class Finding:
         >>> Finding("m", "pd", 2.0, n_clusters=40, clusters="word").over
         '40 words'
         >>> Finding("m", "pd", 2.0, n_clusters=20, clusters="frame, word").over
-        'frames and words, 20 of the fewer'
+        'at least 20 frames and words'
         """
         if self.n_clusters is None:
             return ""
         names = [f"{c[:-1]}ies" if c.endswith("y") else f"{c}s" for c in self.clusters.split(", ")]
         if len(names) > 1:
-            return f"{' and '.join(names)}, {self.n_clusters:,} of the fewer"
+            return f"at least {self.n_clusters:,} {' and '.join(names)}"
         return f"{self.n_clusters:,} {self.clusters if self.n_clusters == 1 else names[0]}"
 
     @property

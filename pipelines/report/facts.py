@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.rows import Row, Rows, filled
+from plumbline.pipelines.report.rows import Row, Rows, filled, literal
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import (
     arrow_rows,
@@ -51,6 +51,7 @@ class Facts:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
         self._limits: dict[str, object] = {}
+        self._scored_by: tuple[str | None, ...] = ()
 
     def within(self, **values: object) -> Facts:
         """Facts limited to rows whose columns have these values, as for ``Rows.where``.
@@ -62,11 +63,27 @@ class Facts:
         part._limits = {**self._limits, **values}
         return part
 
+    def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
+        """Facts limited to benchmarks, the models that scored them, and the texts of their pairs.
+
+        Rows without a benchmark, model or corpus stay.
+        """
+        names = ", ".join(map(literal, benchmarks))
+        scored, texts = (
+            [r[column] for r in self.query(f"SELECT DISTINCT {column} FROM {table} {where};")]
+            for column, table in (("model_key", "pair_score"), ("corpus", "pair_association"))
+            for where in [f"WHERE benchmark IN ({names}) ORDER BY {column}"]
+        )
+        limits = dict.fromkeys(_COLUMNS["corpus"], (*texts, "", None))
+        part = self.within(benchmark=(*benchmarks, "", None), **limits)
+        part._scored_by = (*scored, "", None)
+        return part
+
     @property
     def whole(self) -> Facts:
         """The facts about everything that the warehouse holds."""
         part = copy(self)
-        part._limits = {}
+        part._limits, part._scored_by = {}, ()
         return part
 
     def rows(self, name: str, **params: object) -> Rows:
@@ -109,6 +126,8 @@ class Facts:
         columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
         if rows and "model_key" in self._limits and "n_models" in rows[0]:
             return rows.only(lambda _: False)
+        if rows and self._scored_by and "model_key" in rows[0] and "benchmark" not in rows[0]:
+            rows = rows.where(model_key=self._scored_by)
         return rows.where(**columns) if columns else rows
 
     def _labelled(self, row: Row) -> Row:
@@ -123,9 +142,12 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     Raises ``UsageProblem`` for a pattern that matches nothing.
     """
     columns: dict[str, object] = {}
+    listed = facts.rows("named")
     for option, option_patterns in patterns.items():
         if option_patterns:
-            keys = named(option, option_patterns, facts.rows("named"))
+            keys = named(option, option_patterns, listed)
+            if option == "benchmark":
+                facts = facts.about_benchmarks(keys)
             columns |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
     return facts.within(**columns)
 

@@ -10,27 +10,26 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
-    SLOPES_ABOVE,
-    by_training_text,
     capital,
     following,
-    n_above,
     preferences,
     sureness,
     text_name,
 )
 from plumbline.pipelines.report.front.headline import Headline, headline_pd
-from plumbline.pipelines.report.model import Lead, counted, shown, span
-from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides, with_ends
+from plumbline.pipelines.report.front.parts import evenness, us_of
+from plumbline.pipelines.report.model import Lead, counted, estimate, shown, span
+from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors
 
 _NOTHING = (
     "There is nothing to answer from yet: this warehouse holds no metrics. "
     "`plumbline pipeline` computes them."
 )
-_OWN_TEXT = "{} was trained on this text alone."
-_PLANTED = "These leans were written into the text: this checks the instrument."
-_ASSOCIATION = "An association: it doesn't show that the text is the cause."
+_ASSOCIATION = "This is an association: it doesn't show that the text is the cause."
+#: The text on which many models were trained, and the measure on which they are compared.
+_COMPARED = """FROM training_text_difference
+WHERE measure = 'us' AND subset = 'all' ORDER BY training_text, benchmark, groups;"""
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,14 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
     does = "Does" if len(models) == 1 else "Do"
+    if head and _is_planted(head):
+        return "Does a model repeat the leans of the text that it was trained on?"
     if head:
+        n = len(head.slopes)
+        which = "does " + who if n == 1 else f"do {n:,} language models"
+        follow = "does it follow" if n == 1 else "do they follow"
         text, name = text_name(head.fit), set_name(head.fit)
-        its = "its" if len(models) == 1 else "their"
-        verb = f"follow {text}, {its} text," if head.own else f"agree with {text}"
-        return f"{does} {who} {verb} on {name}?"
+        return f"Which way {which} lean on {name}, and {follow} {text}?"
     if models:
         on = f" on {set_name(pd_rows[0])}" if pd_rows else ""
         return f"Which way {does.lower()} {who} lean{on}?"
@@ -70,20 +72,95 @@ def answer(
     Without metrics it is the first sentence of ``others``, else of ``of_text`` (the part on words).
     """
     pd_rows = headline_pd(facts)
+    if not pd_rows:
+        return Opening(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
     texts = head.texts if head else TrainingTexts(facts)
-    leaning = preferences(texts, pd_rows) if pd_rows else ""
-    if head:
-        sentences = [capital(following(texts, head.slopes)), capital(leaning)]
-        return Opening(_as_sentences(sentences), f"{_bounds(head)}{_frames(facts, head.fit)}")
-    if pd_rows:
-        return Opening(f"{capital(leaning)}.", f"{_measured(pd_rows)}{_frames(facts, pd_rows[0])}")
-    return Opening(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
+    leaning = f"{capital(preferences(texts, pd_rows))}."
+    alike = evenness(us_of(facts, pd_rows))
+    frames = _frames(facts, pd_rows[0])
+    if head is None:
+        return Opening(leaning, _joined(_measured(pd_rows), alike, frames))
+    if head.is_cause:
+        return Opening(
+            _repeats(head), _joined(_made(facts, head), _per_nat(head), leaning, alike, frames)
+        )
+    follows = f"{capital(following(texts, head.slopes))}."
+    more = (follows, _per_nat(head), _fairer(facts, pd_rows[0]), _ASSOCIATION, frames)
+    return Opening(leaning, _joined(alike, *more))
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
+
+
+def _repeats(head: Headline) -> str:
+    """A sentence on whether models repeat the leans of the text that they were trained on."""
+    if len(head.about) > 1:
+        return f"{capital(following(head.texts, head.slopes))}."
+    is_planted, slope = _is_planted(head), finding(head.slope)
+    who = "A small model" if is_planted else str(head.slope["model"])
+    text = "the text" if is_planted else f"{text_name(head.slope)}, the text"
+    verb = slope.pick(above="repeats", below="reverses", untold="is not shown to repeat")
+    why = f" ({slope.lack.partition(': ')[2]})" if slope.lack else ""
+    return f"{who} {verb} the leans of {text} that it was trained on{why}."
+
+
+def _is_planted(head: Headline) -> bool:
+    return bool(head.fit["subset"] == "words, planted delta")
+
+
+def _made(facts: Facts, head: Headline) -> str:
+    """What was done, for a text whose leans were planted; else empty."""
+    if not _is_planted(head):
+        return ""
+    first, second = facts.contrast_sides(head.fit["corpus"], head.fit["contrast"])
+    ledger = facts.rows("ledger").where(corpus=head.fit["corpus"])
+    text = f"{ledger[0]['n_tokens']:,} words" if ledger else "a text"
+    return (
+        f"We wrote {text} in which {head.fit['n']:,} words stand near {first} or "
+        f"{second} by known amounts, trained on them, and measured both."
+    )
+
+
+def _per_nat(head: Headline) -> str:
+    """A sentence on the slope that is drawn, with its interval."""
+    row, n = head.slope, len(head.about)
+    toward = str(row["contrast"] or "").partition("/")[0] or sides(row)[0]
+    whose = (
+        "the model's preference" if n == 1 else f"the preference of the middle one of {n} models"
+    )
+    word = "the word that decides a pair's MaxPMI" if row["subset"] == BY_MAX_PMI else "a word"
+    moves = "rises" if row["value"] > 0 else "falls"
+    if row["value"] < 0 and row["value_low"] is not None:
+        row = {**row, "value": -row["value"]}
+        row |= {"value_low": -head.slope["value_high"], "value_high": -head.slope["value_low"]}
+    noise = f" {of_errors(head.fit)}." if of_errors(head.fit) else ""
+    return (
+        f"For each nat (a factor of 2.7) that {word} leans further to {toward} in the text, "
+        f"{whose} {moves} by {shown(abs(row['value']), 2)} nats "
+        f"({sureness(row, 2, signed=False)}).{noise}"
+    )
+
+
+def _fairer(facts: Facts, row: Row) -> str:
+    """Whether models trained on a text treat more pairs alike than others; empty if unknown."""
+    same = {name: row[name] for name in ("benchmark", "groups")}
+    for compared in facts.query(_COMPARED).where(**same):
+        verbs = {"rose": "treat more", "fell": "treat fewer"}
+        fairer = verbs.get(compared["direction"], "aren't shown to treat more or fewer")
+        return (
+            f"Models trained on {compared['training_text']} {fairer} pairs alike than others: US "
+            f"{shown(compared['mean_figure'], 1)}% and {shown(compared['other_figure'], 1)}%, "
+            f"difference {estimate(compared, 'difference', 1, signed=True).text} points over "
+            f"{compared['n_families']} and {compared['n_other_families']} families."
+        )
+    return ""
 
 
 def _frames(facts: Facts, row: Row) -> str:
     """A caveat if a row's benchmark was written from Plumbline's sentence frames; else empty."""
     frame_benchmarks = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
-    return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in frame_benchmarks else ""
+    return f"{row['benchmark']}: {CAVEAT}." if row["benchmark"] in frame_benchmarks else ""
 
 
 def _measured(rows: Rows) -> str:
@@ -92,42 +169,3 @@ def _measured(rows: Rows) -> str:
     size = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
     figures = [r[c] for r in rows for c in with_ends("value") if r[c] is not None]
     return f"{set_name(row)}, {size}: PD and its 95% intervals are within {span(figures)} points."
-
-
-def _bounds(head: Headline) -> str:
-    """Sentences on the drawn fit's slope: interval, models, and what it doesn't show."""
-    row, n = head.slope, len(head.about)
-    first = str(row["contrast"] or "").partition("/")[0] if "/" in (row["contrast"] or "") else ""
-    toward = first or sides(row)[0]
-    slopes_span = span([r["value"] for r in head.about], 2)
-    among = f" in the middle one of {n} models, whose estimates run {slopes_span}" if n > 1 else ""
-    cause = _OWN_TEXT.format("Each" if n > 1 else "It") if head.is_cause else _ASSOCIATION
-    if row["subset"] == "words, planted delta":
-        cause = f"{cause} {_PLANTED}"
-    word = "the word that decides a pair's MaxPMI" if row["subset"] == BY_MAX_PMI else "a word"
-    sentences = [
-        f"Per nat (2.7 times) that {word} leans more to {toward} in the text, the preference "
-        f"changes by {shown(row['value'], 2, signed=True)} nats "
-        f"({sureness(row, 2, signed=True)}){among}; {row['n']:,} words of {set_name(row)}",
-        of_errors(head.fit),
-        by_training_text(head.texts, head.slopes),
-        _elsewhere(head),
-    ]
-    return f"{_as_sentences(sentences)} {cause}"
-
-
-def _as_sentences(sentences: Sequence[str]) -> str:
-    return " ".join(f"{sentence}." for sentence in sentences if sentence)
-
-
-def _elsewhere(head: Headline) -> str:
-    """How many slopes are above 0 on other benchmarks; for one model, on which clearly."""
-    keys = {r["model_key"] for r in head.about}
-    groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
-    counts = [f"{n_above(slopes)} on {set_name(slopes[0])}" for slopes in groups]
-    what = f"{SLOPES_ABOVE} on other benchmarks"
-    if len(keys) == 1:
-        counts = [set_name(slopes[0]) for slopes in groups if finding(slopes[0]).verdict == "above"]
-        counts = counts or ["none"] if groups else []
-        what = "Slopes clearly above 0 on other benchmarks"
-    return f"{what}: {', '.join(counts)}" if counts else ""

@@ -57,7 +57,7 @@ def models(facts: Facts, head: Headline | None) -> Part | None:
         "The models",
         [
             f"{capital(preferences(texts, pd_rows))}.",
-            _evenness(metrics.where(metric="us", **subject)),
+            evenness(metrics.where(metric="us", **subject)),
         ],
         _spread(spread, pd_rows) if spread else None,
         models_table(metrics),
@@ -65,15 +65,23 @@ def models(facts: Facts, head: Headline | None) -> Part | None:
     )
 
 
-def _evenness(us: Rows) -> str:
+def us_of(facts: Facts, pd_rows: Rows) -> Rows:
+    """The rows of US over all pairs of the benchmark of some rows of PD."""
+    subject = {column: pd_rows[0][column] for column in ("benchmark", "groups")}
+    return facts.metrics("us", subset="all", **subject)
+
+
+def evenness(us: Rows) -> str:
+    """A sentence on the share of pairs that models treat alike."""
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
     share, note = f"{low}% to {high}%", "US"
     if len(us) == 1:
         share, note = f"{low}%", f"US, {sureness(us[0], 0)}"
     epsilon = us[0]["epsilon_nats"]
+    who = "the model treats" if len(us) == 1 else "the models treat"
     return (
-        f"No preference in {share} of pairs ({note}): neither sentence is "
-        f"more than {shown(math.exp(epsilon))} times as likely as the other, {shown(epsilon)} nats."
+        f"In {share} of pairs ({note}) {who} both sentences alike: neither is more than "
+        f"{shown(math.exp(epsilon))} times as likely as the other."
     )
 
 
