@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.kernel import ShardCounts, tokenize
+
+
+def bare(**options: Any) -> CorpusOptions:
+    """Options of a count that keeps no documents."""
+    return CorpusOptions(evidence=False, **options)
 
 
 @dataclass

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
 from plumbline.jobs.counting.pair_sums import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
@@ -244,8 +245,9 @@ def serve() -> None:
 
 def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
     try:
-        options = CountOptions(**{**job["options"], "targets": tuple(job["options"]["targets"])})
-        return {"ledger": asdict(ShardJob(**{**job, "options": options}).count(shard))}
+        targets = Targets(tuple(job["targets"]["words"]), job["targets"]["language"])
+        options = {"targets": targets, "options": CorpusOptions(**job["options"])}
+        return {"ledger": asdict(ShardJob(**job | options).count(shard))}
     except OSError as e:
         return {"os_error": [e.errno, e.strerror, e.filename]}
     except MemoryError:

@@ -12,26 +12,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.kernel import (
     TARGET_BYTES,
     Counter,
-    CountOptions,
     Limits,
     Recount,
     ShardCounts,
     Spill,
+    Targets,
 )
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
 
 #: The counter of the last shard, kept because allocating fresh memory is slow.
-_spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
+_spare: dict[tuple[Targets, CorpusOptions, Limits | None], Counter] = {}
 
 
 def count_shard(
     path: Path,
-    options: CountOptions,
+    targets: Targets,
+    options: CorpusOptions,
     limits: Limits | None = None,
     spill: Spill | None = None,
     read_ahead: bool = False,
@@ -39,7 +41,7 @@ def count_shard(
     """Count one shard to its end.
 
     Args:
-        limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
+        targets, options, limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
         read_ahead: decompress JSON lines in another thread, which takes a core.
 
     Raises:
@@ -50,28 +52,29 @@ def count_shard(
     >>> from plumbline.warehouse.input.shards import write_jsonl_zst
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
     >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
-    >>> counts = count_shard(path, CountOptions(("she", "he")))
+    >>> counts = count_shard(path, Targets(("she", "he")), CorpusOptions(evidence=False))
     >>> counts.words.to_pylist()[2:4]
     [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
     >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
     (2, 6, 6)
     """
-    counter = _spare.pop((options, limits), None) or Counter(options, limits)
+    key = targets, options, limits
+    counter = _spare.pop(key, None) or Counter(*key)
     _spare.clear()
     counter.spill = spill
     if is_parquet(path):
-        sources = _sources(path, options.source_field)
+        sources = _sources(path, options.kept_source_field)
         for batch in text_column(path, options.text_field):
             counter.feed_texts(batch, list(islice(sources, len(batch))))
     else:
         for block, end in line_blocks(path, read_ahead=read_ahead):
             counter.feed_lines(block, end)
     counts = counter.result()
-    _spare[options, limits] = counter
+    _spare[key] = counter
     return counts
 
 
-def _sources(path: Path, field: str) -> Iterator[str | None]:
+def _sources(path: Path, field: str | None) -> Iterator[str | None]:
     """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
     if field:
         try:
@@ -100,7 +103,11 @@ Segments: TypeAlias = Sequence[tuple[Path, Path]]
 
 
 def recount_shard(
-    segments: Segments, options: CountOptions, limits: Limits, spill: Callable[[pa.Table], None]
+    segments: Segments,
+    targets: Targets,
+    options: CorpusOptions,
+    limits: Limits,
+    spill: Callable[[pa.Table], None],
 ) -> tuple[int, int, int]:
     """Count the pairs of a shard's kept words, in passes over as many targets as fit in memory.
 
@@ -109,9 +116,9 @@ def recount_shard(
     """
     step = max(limits.n_bytes // 2 // TARGET_BYTES, 1)
     totals = 0, 0, 0
-    for start in range(0, len(options.targets), step):
-        targets = options.targets[start : start + step]
-        recount = Recount(targets, options.rule, options.window, limits, spill)
+    for start in range(0, len(targets.words), step):
+        words = targets.words[start : start + step]
+        recount = Recount(words, options.rule, options.window, limits, spill)
         for ids in _documents(segments, recount):
             recount.feed(ids)
         recount.finish()

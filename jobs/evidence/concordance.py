@@ -164,7 +164,7 @@ def snippets(
     Args:
         progress: called with (shards read, shards).
     """
-    tokenizer = Tokenizer(evidence.options.targets, language=evidence.options.language)
+    tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Snippet] = {}
     for shard, source in enumerate(evidence.shards):
         by_row: dict[int, list[Occurrence]] = {}

@@ -7,7 +7,6 @@ from plumbline.jobs.kernel.compiling import warm_up
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.counter import (
     Counter,
-    CountOptions,
     Reject,
     ShardCounts,
     Spill,
@@ -19,6 +18,7 @@ from plumbline.jobs.kernel.memory import SLACK
 from plumbline.jobs.kernel.token_stream import TARGET_BYTES, Recount
 from plumbline.jobs.kernel.tokenizer import (
     DEFAULT_TARGETS,
+    Targets,
     stop_words,
     tokenize,
     tokenize_all,
@@ -32,13 +32,13 @@ __all__ = [
     "SLACK",
     "TARGET_BYTES",
     "TOKENIZER_VERSION",
-    "CountOptions",
     "Counter",
     "Limits",
     "Recount",
     "Reject",
     "ShardCounts",
     "Spill",
+    "Targets",
     "count_texts",
     "limits_within",
     "stop_words",

@@ -4,78 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.chunks import END
-from plumbline.jobs.kernel.cooccurrences import RULES, AllPairs, TargetPairs
+from plumbline.jobs.kernel.cooccurrences import AllPairs, TargetPairs
 from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED, excerpt, judge, too_long
 from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lines
 from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
 from plumbline.jobs.kernel.token_stream import DocumentLog, TokenStream
-from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
+from plumbline.jobs.kernel.tokenizer import Targets, Tokenizer
 from plumbline.jobs.kernel.words import Words
-from plumbline.warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from plumbline.jobs.corpus_options import CorpusOptions
 
 #: Bytes of text that are tokenized and then counted together: few enough for the processor's cache.
 BATCH_BYTES = 1 << 18
 #: Most rejected documents held in memory if there is a spill.
 _MAX_REJECTS = 1 << 15
-
-
-@dataclass(frozen=True)
-class CountOptions:
-    """Counting options.
-
-    Attributes:
-        targets: distinct lowercase words whose pairs are kept.
-        rule: ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows that hold
-            both words).
-        window: width in kept tokens, 2 to 1000.
-        all_pairs: count pairs of any two kept words, each once, not only those with a target. The
-            targets then only keep stop words.
-        text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
-            is ``b`` in ``a``.
-        evidence: give the spill the documents too, as ids of their kept words, for later queries.
-        source_field: name of the field with a document's source; like ``text_field``, but
-            ``a.b`` is always ``b`` in ``a``.
-        language: token rules, see ``warehouse.languages``; empty for English.
-
-    Raises:
-        UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
-            that is not one token.
-        MissingComponent: the language is not English, and spaCy is not installed.
-    """
-
-    targets: tuple[str, ...]
-    rule: str = "pairs"
-    window: int = 10
-    all_pairs: bool = False
-    text_field: str = "text"
-    evidence: bool = False
-    source_field: str = ""
-    language: str = ""
-
-    def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise UsageProblem(f"rule {self.rule!r}", f"unknown; use {' or '.join(RULES)}")
-        if not self.text_field:
-            raise UsageProblem("text field", "has no name", "such as text or content")
-        if not 2 <= self.window <= 1000:
-            raise UsageProblem(f"window {self.window}", "must be 2 to 1000 tokens")
-        if not self.targets or len(set(self.targets)) != len(self.targets):
-            what = f"targets {', '.join(self.targets)}".strip()
-            raise UsageProblem(what, "are not one or more words", "give each word once")
-        for word, tokens in zip(
-            self.targets, tokenize_all(self.targets, self.targets, self.language), strict=True
-        ):
-            if tokens != [word]:
-                problem = "is not one lowercase token, so never occurs"
-                fix = "give one word in lowercase, as the tokenizer cuts it"
-                raise UsageProblem(f"target {word!r}", problem, fix)
 
 
 @dataclass(frozen=True)
@@ -127,13 +78,15 @@ class Counter:
     """Counts documents.
 
     Args:
-        options: what is counted.
+        targets: words whose pairs are counted. With all pairs they only keep stop words.
+        options: how they are counted. With ``evidence`` the spill gets the documents too.
         limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
             A word or pair may be in several tables; the sum is its count. Without a spill, memory
             has no limit.
 
-    >>> counter = Counter(CountOptions(("she", "he")))
+    >>> from plumbline.jobs.corpus_options import CorpusOptions
+    >>> counter = Counter(Targets(("she", "he")), CorpusOptions(evidence=False))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
     >>> counts = counter.result()
     >>> counts.words.to_pylist()[2:4]
@@ -143,15 +96,19 @@ class Counter:
     """
 
     def __init__(
-        self, options: CountOptions, limits: Limits | None = None, spill: Spill | None = None
+        self,
+        targets: Targets,
+        options: CorpusOptions,
+        limits: Limits | None = None,
+        spill: Spill | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self.spill = spill
         self._tokenizer = Tokenizer(
-            options.targets,
+            targets.words,
             n_bytes=BATCH_BYTES + 4 * options.window,
             limits=self._limits,
-            language=options.language,
+            language=targets.language,
         )
         self._words, self._ids = self._tokenizer.words, self._tokenizer.ids
         self._pairs: TargetPairs | AllPairs
@@ -160,15 +117,15 @@ class Counter:
             n_rows = self._limits.n_bytes // 16 if limited else 0
             self._pairs = AllPairs(options.rule, options.window, n_rows)
         else:
-            self._pairs = TargetPairs(options.targets, options.rule, options.window)
+            self._pairs = TargetPairs(targets.words, options.rule, options.window)
         self._texts = np.empty(BATCH_BYTES + 2 * SLACK, np.uint8)
         self._reader = new_record(ReaderState)
         self._reader.texts, self._reader.limit = address(self._texts), BATCH_BYTES
         self._field = options.text_field
         self._field_name = np.frombuffer(self._field.encode(), np.uint8).copy()
         self._reader.field, self._reader.n_field = address(self._field_name), self._field_name.size
-        self._documents = DocumentLog(self._reader, options.source_field)
-        self._source_field = options.source_field
+        self._source_field = options.kept_source_field or ""
+        self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
         self._is_streamed = False  # True while the stream has ids that are not counted yet
         self._rejects: list[Reject] = []
@@ -390,12 +347,12 @@ def _reject_table(rejects: Sequence[Reject]) -> pa.Table:
     return pa.table(columns)
 
 
-def count_texts(texts: Sequence[str], options: CountOptions) -> ShardCounts:
+def count_texts(texts: Sequence[str], targets: Targets, options: CorpusOptions) -> ShardCounts:
     """Count texts in memory, one document each.
 
     Raises:
         UnicodeEncodeError: a text holds a lone surrogate.
     """
-    counter = Counter(options)
+    counter = Counter(targets, options)
     counter.feed_texts(texts)
     return counter.result()

@@ -156,7 +156,7 @@ class Recount:
 
     Args:
         targets: distinct words.
-        rule, window: see :class:`CountOptions`.
+        rule, window: see ``CorpusOptions``.
         limits: bounds of its memory.
         spill: receives tables word, target, n_pair whenever counts would outgrow the limits, and at
             the end; the same pair may be in several.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from plumbline.jobs.kernel.language_tables import stop_words as english_stop_wor
 from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
 from plumbline.jobs.kernel.words import Words, WordState
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.languages import TokenRules
 
 #: Targets that `tokenize` keeps by default: gendered pronouns, all of them stop words of spaCy.
@@ -182,6 +184,30 @@ def tokenize_all(
     [['she', 'ran'], ['he', 'ran', 'home']]
     """
     return map(Tokenizer(targets, language=language).tokens, texts)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Words to count pairs of, and the token rules of their language.
+
+    Raises:
+        UsageProblem: there are no words, one is listed twice, or one is not a token.
+        MissingComponent: the language is not English, and spaCy is not installed.
+    """
+
+    words: tuple[str, ...]
+    language: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.words or len(set(self.words)) != len(self.words):
+            what = f"targets {', '.join(self.words)}".strip()
+            raise UsageProblem(what, "are not one or more words", "give each word once")
+        all_tokens = tokenize_all(self.words, self.words, self.language)
+        for word, tokens in zip(self.words, all_tokens, strict=True):
+            if tokens != [word]:
+                problem = "is not one lowercase token, so never occurs"
+                fix = "give one word in lowercase, as the tokenizer cuts it"
+                raise UsageProblem(f"target {word!r}", problem, fix)
 
 
 def words(text: str, language: str = "") -> list[str]:
