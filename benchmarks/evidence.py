@@ -197,8 +197,7 @@ def _merge(pairs: list[Path], kept: Path, mark: str, directory: Path) -> tuple[i
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from plumbline.jobs.counting.merge import BATCH_ROWS
-    from plumbline.jobs.counting.pair_sums import PairSum
+    from plumbline.jobs.counting.merge import BATCH_ROWS, PairSum
     from plumbline.jobs.counting.partials import partial_files
 
     tables = [pq.read_table(file)["word"] for file in partial_files(kept, mark, "words")]

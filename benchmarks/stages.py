@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.counting import Timing, median_seconds
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.counting.shard import line_blocks
 from plumbline.jobs.kernel import SLACK, Counter, Targets
 
 

@@ -22,9 +22,9 @@ from plumbline.jobs.kernel import (
     count_texts,
 )
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
+from plumbline.jobs.kernel.counter import DocumentLog
 from plumbline.jobs.kernel.json_parser import ReaderState
 from plumbline.jobs.kernel.memory import new_record
-from plumbline.jobs.kernel.token_stream import DocumentLog
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.counting.partials import token_files
-from plumbline.jobs.counting.shard import count_shard
+from plumbline.jobs.counting.shard import count_shard, line_blocks
 from plumbline.jobs.kernel import (
     RULES,
     SLACK,
@@ -34,9 +33,9 @@ from plumbline.jobs.kernel import (
     tokenize_all,
 )
 from plumbline.jobs.kernel import Counter as Kernel
-from plumbline.jobs.kernel.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.counter import BATCH_BYTES
-from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED
+from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED
+from plumbline.jobs.kernel.words import MAX_CHUNK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, bare, oracle

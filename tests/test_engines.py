@@ -21,8 +21,7 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import local_engine
-from plumbline.jobs.counting.merge import Output
-from plumbline.jobs.counting.pair_sums import PairSum
+from plumbline.jobs.counting.merge import Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.warehouse.errors import BadInput, Interrupted

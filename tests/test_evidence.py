@@ -20,9 +20,8 @@ from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.document_words import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
-from plumbline.jobs.kernel import RULES, Limits, Targets, counter, token_stream, tokenize
-from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED
-from plumbline.jobs.kernel.json_parser import MAX_SOURCE
+from plumbline.jobs.kernel import RULES, Limits, Targets, counter, tokenize
+from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED, MAX_SOURCE
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import documents
@@ -100,7 +99,7 @@ def counted(path: Path, options: CorpusOptions, directory: Path) -> list[Kept]:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Texts are counted in pieces of a few hundred bytes, and written in tables of a few words."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 300)
-    monkeypatch.setattr(token_stream, "_TABLE", 11)
+    monkeypatch.setattr(counter, "_TABLE", 11)
     # A limit of its own, so that no other test's counter is used again.
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
     yield

@@ -29,8 +29,7 @@ from plumbline.jobs.kernel import (
     tokenizer_version,
     words,
 )
-from plumbline.jobs.kernel.chunks import Answers
-from plumbline.jobs.kernel.tokenizer import Tokenizer
+from plumbline.jobs.kernel.chunks import Answers, Tokenizer
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages

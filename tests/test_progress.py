@@ -14,7 +14,7 @@ import pytest
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import count_corpus
-from plumbline.jobs.counting import pair_sums as pairs
+from plumbline.jobs.counting import merge as pairs
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import sql_names

@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
-from plumbline.jobs.counting.pair_sums import PairSum
+from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.kernel import Targets
 from plumbline.warehouse.cores import n_cores
@@ -118,7 +117,7 @@ class LocalEngine:
             }
             with (
                 duckdb.connect(config=settings) as connection,
-                progress(f"merge words of {output.subject}", "%") as update,
+                progress(f"merge words of {output.constants['corpus']}", "%") as update,
                 _polled(connection, update),
             ):
                 names = ", ".join(sql_text(str(file)) for file in partials)
@@ -147,7 +146,7 @@ class LocalEngine:
         ranks = column.cast(pa.large_string()).combine_chunks()
         with temporary_directory(self._work, "merge-") as directory:
             pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
-            what = f"merge pairs of {output.subject}"
+            what = f"merge pairs of {output.constants['corpus']}"
             with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
                 return output.write_part("part-00000", rows)
 

@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.shard import count_shard, recount_shard
+from plumbline.jobs.counting.recount import recount_shard
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import Limits, Targets, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located

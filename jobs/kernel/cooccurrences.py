@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.chunk_words import IdState
 from plumbline.jobs.kernel.memory import (
     address,
     get32,
@@ -28,7 +27,7 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
 )
 from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.words import WordState
+from plumbline.jobs.kernel.words import IdState, WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
