@@ -502,33 +502,26 @@ def count_texts(texts: Sequence[str], targets: Targets, options: CorpusOptions) 
     return counter.result()
 
 
-def _compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
-    """Compile the reader and the counting by these rules, or load them from the cache."""
-    words, ids = new_record(WordState), new_record(IdState)
-    read_lines(new_record(ReaderState), words, 0)
-    ChunkCache().grow()
-    for rule in rules:
-        pairs = TargetPairs(["she"], rule, 2)
-        pairs.count(words, ids)
-        pairs.grow(0)
-    if all_pairs:
-        runs = PairRuns()
-        runs.add(np.zeros(1, np.int64), 1)
-        list(runs.chunks())
-
-
 def warm_up(everything: bool = False) -> None:
     """Compile the kernel and cache it, or load it from the cache.
 
-    Without ``everything``, leave out functions that only the rule ``windows`` or all pairs need.
-    A child process compiles the tokenizer, half of the work, at the same time.
+    Without ``everything``, leave out functions that only the rule ``windows`` or all pairs need. A
+    child process compiles the tokenizer, half of the work, at the same time.
     """
     child = None
     if not is_cached(scan):
         paths = os.pathsep.join(path for path in sys.path if path)
         compiler = command("plumbline.jobs.kernel", "tokenizer")
         child = subprocess.Popen(compiler, env={**os.environ, "PYTHONPATH": paths})
-    _compile_counter(RULES if everything else ("pairs",), all_pairs=everything)
+    words, ids = new_record(WordState), new_record(IdState)
+    read_lines(new_record(ReaderState), words, 0)
+    ChunkCache().grow()
+    for rule in RULES if everything else ("pairs",):
+        pairs = TargetPairs(["she"], rule, 2)
+        pairs.count(words, ids)
+        pairs.grow(0)
+    if everything:
+        list(PairRuns().chunks())
     if child:
         child.wait()
     tokenize("tea")
