@@ -11,9 +11,9 @@ from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.kernel import ShardCounts, tokenize
 
 
-def bare(**options: Any) -> CorpusOptions:
+def bare(rule: Any = "pairs", window: int = 10, targets: str = "gendered") -> CorpusOptions:
     """Options of a count that keeps no documents."""
-    return CorpusOptions(evidence=False, **options)
+    return CorpusOptions(rule=rule, window=window, targets=targets, evidence=False)
 
 
 @dataclass

@@ -116,8 +116,7 @@ def test_equals_a_fresh_count(
         monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 19, 1 << 10))
     added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
     all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))
-    fresh = CorpusOptions(targets=all_of_it, rule=rule, window=4)
-    count_corpus(store, "fresh", shards, fresh)
+    count_corpus(store, "fresh", shards, CorpusOptions(targets=all_of_it, rule=rule, window=4))
     associate(store, "fresh")
     count_corpus(store, "c", shards, CorpusOptions(targets="she-he", rule=rule, window=4))
     done = associate(store, "c", added)
@@ -175,8 +174,10 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
         assert row["delta_nats"] == pytest.approx(delta)
     counted = count_corpus(store, "c", shards, CorpusOptions(targets="she-he", min_count=2))
     assert counted.dropped == ("more", "nobles")
-    other = CorpusOptions(targets="gendered", replace=True)
-    assert count_corpus(store, "c", shards, other).dropped == ()
+    assert (
+        count_corpus(store, "c", shards, CorpusOptions(targets="gendered", replace=True)).dropped
+        == ()
+    )
     count_corpus(store, "c", shards, CorpusOptions(targets="she-he", replace=True))
     assert associate(store, "c").contrasts == ("she/he",)
     assert not [c for c in run_checks(store, "c") if c.n_violations]
@@ -243,8 +244,7 @@ def test_they_is_a_group_of_a_counted_corpus(store: Store, tmp_path: Path) -> No
 
 def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
     """Every word is a target already, also without the documents; rare ones have no rows."""
-    options = CorpusOptions(targets="all", min_count=3, evidence=False)
-    count_corpus(store, "c", shards, options)
+    count_corpus(store, "c", shards, CorpusOptions(targets="all", min_count=3, evidence=False))
     before = store.read("pair_count", corpus="c")
     done = associate(store, "c", word_list(tmp_path / "a.toml", BOTH[1], targets=("unheard",)))
     assert "queen/king" in done.contrasts and "unheard" in done.rare

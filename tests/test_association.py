@@ -231,7 +231,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
     data: Path, tmp_path: Path, rule: str
 ) -> None:
     """Jackknife over 60 blocks of passages against the formula, words seen often enough."""
-    options = Targets(("she", "he")), bare(rule=rule)
+    options = Targets(("she", "he")), bare(rule)
     lines = [
         line
         for shard in sorted((data / "corpora" / "gutenberg").glob("*.zst"))

@@ -42,14 +42,14 @@ DOCUMENT = st.lists(
 @pytest.mark.parametrize("rule", RULES)
 @given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
 def test_made_documents(rule: str, texts: list[str], window: int) -> None:
-    counts = count_texts(texts, Targets(TARGETS), bare(rule=rule, window=window))
+    counts = count_texts(texts, Targets(TARGETS), bare(rule, window))
     assert as_oracle(counts) == oracle(texts, TARGETS, rule, window)
     assert counts.n_documents == len(texts)
 
 
 @given(DOCUMENT, st.integers(2, 12))
 def test_total_of_pairs_has_a_closed_form(text: str, window: int) -> None:
-    counts = count_texts([text], Targets(TARGETS), bare(rule="pairs", window=window))
+    counts = count_texts([text], Targets(TARGETS), bare("pairs", window))
     by_distance = [max(counts.n_kept_tokens - d, 0) for d in range(1, window)]
     assert counts.n_pairs == sum(by_distance)
 
@@ -60,20 +60,16 @@ def test_real_documents(data: Path, rule: str) -> None:
     targets = load("gendered").targets
     shards = ["gutenberg/01.jsonl.zst", "nltk/00.jsonl.zst"]
     texts = [t for s in shards for t in itertools.islice(documents(data / "corpora" / s), 30)]
-    counts = count_texts(texts, Targets(targets), bare(rule=rule, window=10))
+    counts = count_texts(texts, Targets(targets), bare(rule, 10))
     assert len(texts) == 60
     assert as_oracle(counts) == oracle(texts, targets, rule, 10)
 
 
 def test_hand_checked_document() -> None:
     text = "She saw nurse she"
-    pairs = as_oracle(
-        count_texts([text], Targets(("she", "he")), bare(rule="pairs", window=3))
-    ).pairs
+    pairs = as_oracle(count_texts([text], Targets(("she", "he")), bare("pairs", 3))).pairs
     assert dict(pairs) == {("saw", "she"): 2, ("nurse", "she"): 2}
-    windows = as_oracle(
-        count_texts([text], Targets(("she", "he")), bare(rule="windows", window=10))
-    )
+    windows = as_oracle(count_texts([text], Targets(("she", "he")), bare("windows", 10)))
     assert dict(windows.pairs) == {("saw", "she"): 1, ("nurse", "she"): 1, ("she", "she"): 1}
     assert windows.total == 4
 
@@ -85,7 +81,7 @@ def rare_words(n: int) -> list[str]:
 def test_words_beyond_the_dense_rows() -> None:
     filler = rare_words(DENSE_WORDS)
     text = " ".join([*filler, "she late her later he latest"])
-    counts = count_texts([text], Targets(TARGETS), bare(rule="pairs", window=4))
+    counts = count_texts([text], Targets(TARGETS), bare("pairs", 4))
     assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 4)
 
 
@@ -94,7 +90,7 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
     # Nearly every word is new and near a target, and all but the first have no dense row.
     late = [f"v{i} she" for i in range(40_000)]
     text = " ".join([*rare_words(DENSE_WORDS), *late])
-    counts = as_oracle(count_texts([text], Targets(TARGETS), bare(rule=rule, window=5)))
+    counts = as_oracle(count_texts([text], Targets(TARGETS), bare(rule, 5)))
     assert counts == oracle([text], TARGETS, rule, 5)
 
 
@@ -103,7 +99,7 @@ def test_a_wide_window_outgrows_the_table_at_once() -> None:
     # The rows that are set aside for one call are more than the table has slots.
     late = [word for i in range(10_000) for word in (f"v{i}", *TARGETS[: 4 * (i % 380 == 0)])]
     text = " ".join([*rare_words(DENSE_WORDS), *late])
-    counts = as_oracle(count_texts([text], Targets(TARGETS), bare(rule="pairs", window=200)))
+    counts = as_oracle(count_texts([text], Targets(TARGETS), bare("pairs", 200)))
     assert counts == oracle([text], TARGETS, "pairs", 200)
 
 

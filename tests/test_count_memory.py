@@ -63,7 +63,7 @@ def oracle_of_all(texts: list[str], rule: str, window: int) -> OracleCounts:
 @pytest.mark.parametrize("rule", RULES)
 @given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
 def test_all_pairs_of_made_documents(rule: str, texts: list[str], window: int) -> None:
-    counts = count_texts(texts, Targets(TARGETS), bare(rule=rule, window=window, targets="all"))
+    counts = count_texts(texts, Targets(TARGETS), bare(rule, window, targets="all"))
     assert all_pairs(counts) == oracle_of_all(texts, rule, window)
 
 
@@ -102,7 +102,7 @@ def test_little_memory_changes_nothing(rule: str, every: bool, monkeypatch: Monk
         " ".join(f"w{i * 7 % 50_000} {WORDS[i % 9]} v{i % 13_000}" for i in range(k, k + n))
         for k in (0, n // 2)
     ]
-    options = bare(rule=rule, window=5, targets="all" if every else "gendered")
+    options = bare(rule, 5, targets="all" if every else "gendered")
     _, found, n_parts = handed_over(texts, options, 1 << 20)
     expected = oracle_of_all(texts, rule, 5) if every else oracle(texts, TARGETS, rule, 5)
     assert n_parts > 3

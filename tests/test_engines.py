@@ -73,9 +73,8 @@ def count_all(shards: str, warehouse: str, variants: Sequence[int]) -> None:
     store = Store.open(warehouse)
     for number in variants:
         files = tuple(sorted(Path(shards).iterdir()))
-        options = CorpusOptions(**VARIANTS[number])
         with pytest.raises(BadInput, match=r"cut\.jsonl\.zst"):
-            count_corpus(store, f"c{number}", files, options)
+            count_corpus(store, f"c{number}", files, CorpusOptions(**VARIANTS[number]))
     associate(store, f"c{variants[0]}", str(Path(shards) / "../added.toml"))
 
 

@@ -87,9 +87,8 @@ def counted(path: Path, options: CorpusOptions, directory: Path) -> list[Kept]:
     assert (ledger.status == "failed") == (ledger.n_rejected > 0 == ledger.n_documents)
     if ledger.status == "failed":
         return []
-    found = kept_of(
-        Evidence({}, Targets(TARGETS), options, directory, ()), Shard(path.name, ledger.fingerprint)
-    )
+    evidence = Evidence({}, Targets(TARGETS), options, directory, ())
+    found = kept_of(evidence, Shard(path.name, ledger.fingerprint))
     assert len(found) == ledger.n_documents
     assert sum(len(words) for _, _, words in found) == ledger.n_kept_tokens
     return found
@@ -144,41 +143,35 @@ LINES = st.builds(
 def test_made_lines(source_field: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     top = tmp_path_factory.mktemp("made")
 
-    @given(st.lists(LINES, max_size=12), st.sampled_from(RULES), st.booleans())
-    def check(lines: list[str], rule: str, every: bool) -> None:
+    @given(
+        st.lists(LINES, max_size=12), st.sampled_from(RULES), st.sampled_from(["gendered", "all"])
+    )
+    def check(lines: list[str], rule: str, targets: str) -> None:
         path = top / "a.jsonl"
         path.write_text("\n".join(lines), encoding="utf-8")
-        options = CorpusOptions(
-            rule=rule, window=3, source_field=source_field, targets="all" if every else "gendered"
-        )
+        options = CorpusOptions(rule=rule, window=3, source_field=source_field, targets=targets)
         assert counted(path, options, top / "w") == expected_of(path, source_field)
         shutil.rmtree(top / "w")
 
     check()
 
 
-@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("targets", ["gendered", "all"])
 @pytest.mark.parametrize("rule", RULES)
 def test_little_memory(
-    rule: str, every: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rule: str, targets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables of words and pairs are emptied inside documents, and ids begin again each time."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 15)
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 20, 1 << 12))
-    n, names = (3_000, ["a", None]) if every else (14_000, ["b"])
+    n, names = (3_000, ["a", None]) if targets == "all" else (14_000, ["b"])
     path = tmp_path / "a.jsonl"
     with path.open("w") as file:
         for k, name in enumerate([*names, "c"]):
             words = (f"w{i * 7 % 50_000} {TARGETS[i % 4]} v{i % 13_000}" for i in range(k, n))
             record = {"text": " ".join(words), "meta": {"pile_set_name": name}}
             file.write(json.dumps(record) + '\n{"text": ""}\n')
-    options = CorpusOptions(
-        rule=rule,
-        window=5,
-        source_field="meta.pile_set_name",
-        targets="all" if every else "gendered",
-    )
-    found = counted(path, options, tmp_path / "w")
+    found = counted(path, CorpusOptions(rule=rule, window=5, targets=targets), tmp_path / "w")
     assert found == expected_of(path, "meta.pile_set_name")
     (mark,) = {file.name.split(".")[0] for file in (tmp_path / "w").iterdir()}
     assert len(token_files(tmp_path / "w", mark)) > 2
@@ -209,8 +202,7 @@ def test_long_names_and_lines(tmp_path: Path) -> None:
         file.write(f'{{"text": "she", "s": "{long}"}}\n{{"te\\u0078t": "he", "s": "{long}"}}\n')
         file.write(f'{{"text": {"x" * LONGEST_JUDGED}}}\n{{"text": "tea", "s": "good"}}\n')
         file.write('{"text": "tea", "s": "caf\\u00e9"}\n{"text": "tea", "s": "café"}')
-    options = CorpusOptions(source_field="s")
-    assert counted(path, options, tmp_path / "w") == [
+    assert counted(path, CorpusOptions(source_field="s"), tmp_path / "w") == [
         (1, "other", ["she"]),
         (2, "other", ["he"]),
         (4, "good", ["tea"]),
@@ -249,8 +241,7 @@ def test_parquet_sources_that_are_not_utf_8(tmp_path: Path) -> None:
     names = pa.array([b"caf\xe9", b"good", None]).view(pa.string())
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": ["tea", "she", "he"], "s": names}), path)
-    options = CorpusOptions(source_field="s")
-    found = counted(path, options, tmp_path / "w")
+    found = counted(path, CorpusOptions(source_field="s"), tmp_path / "w")
     assert found == [(1, None, ["tea"]), (2, "good", ["she"]), (3, None, ["he"])]
 
 
@@ -265,9 +256,8 @@ def test_a_corpus_of_several_shards(store: Store, tmp_path: Path) -> None:
     paths[2].write_bytes(paths[0].read_bytes())
     paths[3].write_text("\n\n")
     paths[4].mkdir()
-    options = CorpusOptions(targets="she-he", source_field="s")
     with pytest.raises(BadInput, match="bad"):
-        count_corpus(store, "c", paths, options)
+        count_corpus(store, "c", paths, CorpusOptions(targets="she-he", source_field="s"))
     evidence = evidence_of(store, "c")
     assert [Path(shard.name).name for shard in evidence.shards] == names[:4]
     assert kept(store, "c") == [expected_of(path, "s", ("she", "he")) for path in paths[:4]]

@@ -171,7 +171,7 @@ def sample(code: str, n: int) -> list[str]:
 def test_counts_are_those_of_brute_force(code: str, rule: str) -> None:
     targets = languages.load(code).word_list("gendered").targets
     texts = sample(code, 40)
-    counts = count_texts(texts, Targets(targets, rules(code)), bare(rule=rule, window=6))
+    counts = count_texts(texts, Targets(targets, rules(code)), bare(rule, 6))
     assert as_oracle(counts) == oracle(texts, targets, rule, 6, split=partial(split_by, code))
 
 

@@ -66,8 +66,9 @@ def both(request: pytest.FixtureRequest, shards: list[Path], tmp_path_factory: A
     """Corpus `all` with every word and `some` without the rare ones, associated."""
     store = Store.open(tmp_path_factory.mktemp("both") / "w")
     for corpus, least in (("all", 1), ("some", N)):
-        asked = CorpusOptions(rule=request.param, min_count=least)
-        count_corpus(store, corpus, tuple(shards), asked)
+        count_corpus(
+            store, corpus, tuple(shards), CorpusOptions(rule=request.param, min_count=least)
+        )
         associate(store, corpus)
     return store
 

@@ -220,8 +220,7 @@ def test_an_executor_that_does_not_see_the_warehouse_is_named(
     before = count_corpus(store, "c", (tmp_path / "a.jsonl",)).row
     monkeypatch.setattr(count, "partials_directory", lambda *_: tmp_path / "elsewhere")
     both = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    master = spark_session().sparkContext.master
     with pytest.raises(UsageProblem, match=f"not there on {socket.gethostname()} .*file system"):
-        count_corpus(store, "c", both, master=master)
+        count_corpus(store, "c", both, master=spark_session().sparkContext.master)
     assert store.read("corpus").to_pylist() == [before]
     assert store.read("word_count").num_rows == 2

@@ -139,8 +139,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def counted(where: Path, path: Path, field: str = "text") -> Store:
-    options = CorpusOptions(text_field=field)
-    count_corpus(Store.open(where), "c", (path,), options)
+    count_corpus(Store.open(where), "c", (path,), CorpusOptions(text_field=field))
     return Store.open(where)
 
 
@@ -255,7 +254,7 @@ def test_texts_of_parquet_in_each_type_of_string(
     path = tmp_path / name
     columns = {"text": ["she sat", None, "tea"], "meta": ["a", "b", "a"]}
     pq.write_table(pa.table({k: pa.array(v).cast(kind) for k, v in columns.items()}), path)
-    options = CorpusOptions(evidence=True, source_field="meta")
+    options = CorpusOptions(source_field="meta")
     assert count_corpus(Store.open(tmp_path / "w"), "c", (path,), options).row["n_documents"] == 2
     assert evidence_of(Store.open(tmp_path / "w"), "c").sources == ("a",)
     assert list(documents(path)) == ["she sat", "tea"]

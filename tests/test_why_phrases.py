@@ -31,8 +31,7 @@ def counted(store: Store, corpus: str, some: list[str], rule: str, shards: Path)
     for k, part in enumerate((some[::2], some[1::2])):
         paths.append(shards / f"{corpus}{k}.jsonl.zst")
         write_jsonl_zst(paths[-1], part)
-    asked = CorpusOptions(rule=rule, targets="gendered", evidence=True)
-    count_corpus(store, corpus, tuple(paths), asked)
+    count_corpus(store, corpus, paths, CorpusOptions(rule=rule))
 
 
 def answers(store: Store, corpus: str, word: str, name: str) -> dict[str, list[dict[str, Any]]]:

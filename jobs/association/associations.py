@@ -93,7 +93,6 @@ def associate(
     corpus: str,
     targets: str = "",
     word_weights: Path | None = None,
-    *,
     master: str | None = None,
     memory: str = CorpusOptions.memory,
 ) -> Associated:

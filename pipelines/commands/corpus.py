@@ -174,12 +174,7 @@ class Associate(CorpusName, Command):
         from plumbline.jobs.association.associations import associate
 
         done = associate(
-            context.store,
-            self.corpus,
-            self.targets,
-            self.word_weights,
-            master=self.master,
-            memory=self.memory,
+            context.store, self.corpus, self.targets, self.word_weights, self.master, self.memory
         )
         names = ("n_associations", "n_deltas", "n_bounds", "n_weighted")
         counts = {name: getattr(done, name) for name in names}
