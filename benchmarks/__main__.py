@@ -31,8 +31,9 @@ from benchmarks import (
     storage,
 )
 from benchmarks.shards import grown, joined, rotated
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
 
@@ -306,15 +307,16 @@ def report_growth(grown: list[growth.Grown]) -> None:
 
 def report_large(shard: Path) -> None:
     """Print the time of each step on a shard of the Pile's size, and the bare reading beside it."""
-    options = CountOptions(wordlists.load("gendered").targets)
-    kept = count_shard(shard, options).n_kept_tokens
+    targets = Targets(wordlists.load("gendered").targets)
+    options = CorpusOptions(evidence=False)
+    kept = count_shard(shard, targets, options).n_kept_tokens
     whole = ("shard to counts", "decompress and parse only")
     work: list[Callable[[], object]] = [
-        lambda: count_shard(shard, options),
+        lambda: count_shard(shard, targets, options),
         lambda: counting.read_only(shard),
     ]
     seconds = dict(zip(whole, counting.median_seconds(work, 3), strict=True))
-    parts = stages.stages(shard, options, 3)
+    parts = stages.stages(shard, targets, 3)
     size = parts[0].megabytes
     table = _table(f"a shard of {size:,.0f} MB of JSON, {kept:,} kept tokens", "what", "seconds")
     for name, value in {**seconds, **{part.name: part.seconds for part in parts}}.items():
@@ -453,7 +455,7 @@ def report(name: str, shard: Path) -> None:
     console.print(table)
     console.print(f"plumbline: {kept / ours.seconds / 1e6:.2f} M kept tokens/s on one core")
     parts = _table(f"{name}: where the time goes", "stage", "ms")
-    for part in stages.stages(shard, CountOptions(wordlists.load("gendered").targets)):
+    for part in stages.stages(shard, Targets(wordlists.load("gendered").targets)):
         parts.add_row(part.name, f"{1e3 * part.seconds:.1f}")
     console.print(parts)
 

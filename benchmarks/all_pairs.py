@@ -33,7 +33,9 @@ def run(shard: Path, before: Path, cap_mb: int, rounds: int = 5) -> AllPairs:
 
     The process counts ``before`` first, as a worker in the middle of a job has counted others.
     """
-    options = json.dumps({"targets": wordlists.load("gendered").targets, "all_pairs": True})
+    options = json.dumps(
+        {"words": wordlists.load("gendered").targets, "targets": "all", "evidence": False}
+    )
     found = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as where:

@@ -26,18 +26,17 @@ _COUNTER = """
 import inspect, sys, time
 from pathlib import Path
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel import CountOptions
-from plumbline.warehouse import wordlists
+from plumbline.jobs.corpus_options import CorpusOptions
 
-options = CountOptions(wordlists.load("gendered").targets)
+options = CorpusOptions(evidence=False)
 more = {"read_ahead": sys.argv[2] == "2"}
 if "read_ahead" not in inspect.signature(count_shard).parameters:
     more = {}
-count_shard(Path(sys.argv[1]), options, **more)
+count_shard(Path(sys.argv[1]), options.listed, options, **more)
 print("ready", flush=True)
 for _ in sys.stdin:
     start = time.perf_counter()
-    count_shard(Path(sys.argv[1]), options, **more)
+    count_shard(Path(sys.argv[1]), options.listed, options, **more)
     print(1000 * (time.perf_counter() - start), flush=True)
 """
 

@@ -115,34 +115,35 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     Spark's session is started and its code compiled by a first run that is not timed.
     """
     from benchmarks.spark_peer import with_spark
+    from plumbline.jobs.corpus_options import CorpusOptions
     from plumbline.jobs.counting.shard import count_shard
-    from plumbline.jobs.kernel import CountOptions, stop_words
+    from plumbline.jobs.kernel import Targets, stop_words
     from plumbline.jobs.spark.spark_session import spark_session, stop_session
     from plumbline.warehouse import wordlists
 
-    options = CountOptions(wordlists.load("gendered").targets)
-    kept = count_shard(shard, options).n_kept_tokens  # also compiles
+    targets, options = Targets(wordlists.load("gendered").targets), CorpusOptions(evidence=False)
+    kept = count_shard(shard, targets, options).n_kept_tokens  # also compiles
     texts = texts_of(shard)
     megabytes = _decompressed(shard) / 1e6
     sample = texts[: max(1, len(texts) // 10)]
     share = sum(map(len, sample)) / sum(map(len, texts))
     stops = frozenset(stop_words())
-    dropped = sorted(stops - set(options.targets))
+    dropped = sorted(stops - set(targets.words))
     with tempfile.TemporaryDirectory() as directory:
         lines = Path(directory) / "a.jsonl"
         lines.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
         settings = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         session = spark_session("local[1]", settings)
-        with_spark(session, lines, options.targets, dropped)
+        with_spark(session, lines, targets.words, dropped)
         work: dict[str, tuple[Callable[[], object], float]] = {
-            "plumbline: shard to counts": (lambda: count_shard(shard, options), 1.0),
+            "plumbline: shard to counts": (lambda: count_shard(shard, targets, options), 1.0),
             "decompress and parse only": (lambda: read_only(shard), 1.0),
             "polars: counts, simple tokens": (
-                lambda: with_polars(shard, options.targets, stops),
+                lambda: with_polars(shard, targets.words, stops),
                 1,
             ),
             "Spark SQL: counts, simple tokens": (
-                lambda: with_spark(session, lines, options.targets, dropped),
+                lambda: with_spark(session, lines, targets.words, dropped),
                 1.0,
             ),
             "spaCy: tokens only": (lambda: with_spacy(sample), share),

@@ -77,24 +77,22 @@ class Outcome:
 
 def run(shard: Path, shards: Sequence[Path], directory: Path, rounds: int = 7) -> Outcome:
     """Time all ways on one shard, and the whole command on a corpus of several."""
+    from plumbline.jobs.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
-    from plumbline.jobs.kernel import CountOptions
+    from plumbline.jobs.kernel import Targets
     from plumbline.warehouse import wordlists
 
     own, added = (wordlists.load(name).targets for name in ("gendered", ADDED))
     new = tuple(word for word in added if word not in own)
-    field = "meta.pile_set_name"
-    options = {
-        "bare": CountOptions(own),
-        "kept": CountOptions(own, evidence=True, source_field=field),
-        "again": CountOptions(new),
-    }
+    targets = {"bare": Targets(own), "kept": Targets(own), "again": Targets(new)}
 
     def count(name: str, source: Path) -> str:
         out = directory / name
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
-        ledger = ShardJob(str(out), options[name], None, name == "again").count(str(source))
+        options = CorpusOptions(evidence=name == "kept")
+        job = ShardJob(str(out), targets[name], options, name == "again")
+        ledger = job.count(str(source))
         assert ledger.status == "counted", ledger.error
         return ledger.fingerprint
 
@@ -199,8 +197,7 @@ def _merge(pairs: list[Path], kept: Path, mark: str, directory: Path) -> tuple[i
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from plumbline.jobs.counting.merge import BATCH_ROWS
-    from plumbline.jobs.counting.pair_sums import PairSum
+    from plumbline.jobs.counting.merge import BATCH_ROWS, PairSum
     from plumbline.jobs.counting.partials import partial_files
 
     tables = [pq.read_table(file)["word"] for file in partial_files(kept, mark, "words")]
@@ -217,13 +214,14 @@ def _merge(pairs: list[Path], kept: Path, mark: str, directory: Path) -> tuple[i
 def _associate(shards: Sequence[Path], directory: Path, rounds: int = 3) -> float:
     """Median seconds of adding a list to a corpus that lacks it, nothing counted for it before."""
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.count_corpus import CountRequest, count_corpus
+    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.count_corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
     store, seconds = Store.open(directory / "warehouse"), []
     for _ in range(rounds):
         # Merged again from its partial counts, which drops the list.
-        count_corpus(store, CountRequest("c", tuple(shards), replace=True))
+        count_corpus(store, "c", tuple(shards), CorpusOptions(replace=True))
         associate(store, "c")
         shutil.rmtree(store.root / "_work" / "recount", ignore_errors=True)
         start = time.perf_counter()

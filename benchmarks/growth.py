@@ -33,15 +33,16 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 
 def _count(records: list[bytes]) -> Grown:
+    from plumbline.jobs.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, partial_files
-    from plumbline.jobs.kernel import CountOptions
+    from plumbline.jobs.kernel import Targets
     from plumbline.warehouse import wordlists
 
-    options = CountOptions(wordlists.load("gendered").targets)
+    targets = Targets(wordlists.load("gendered").targets)
     with tempfile.TemporaryDirectory() as directory:
         shard = Path(directory) / "a.jsonl"
         shard.write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in records))
-        done = ShardJob(directory, options).count(str(shard))
+        done = ShardJob(directory, targets, CorpusOptions(evidence=False)).count(str(shard))
         rows, size = {}, 0
         for kind in ("words", "pairs"):
             (file,) = partial_files(Path(directory), done.fingerprint, kind)

@@ -69,9 +69,10 @@ def _beside(name: str, texts: Sequence[str], rules: str, repeated_mb: int) -> Co
 
 
 def _seconds(block: NDArray[np.uint8], n_bytes: int, language: str, times: int) -> float:
-    from plumbline.jobs.kernel import Counter, CountOptions
+    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.kernel import Counter, Targets
 
-    counter = Counter(CountOptions(("elle", "il"), language=language))
+    counter = Counter(Targets(("elle", "il"), language), CorpusOptions(evidence=False))
     start = time.process_time()
     for _ in range(times):
         counter.feed_lines(block, n_bytes)

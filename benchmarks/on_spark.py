@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plumbline.jobs.count_corpus import CountRequest
+    from plumbline.jobs.corpus_options import CorpusOptions
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,28 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
-    from plumbline.jobs.count_corpus import CountRequest
+    from plumbline.jobs.corpus_options import CorpusOptions
     from plumbline.jobs.counting.shard import count_shard
 
-    request = CountRequest("bench", tuple(shards), targets=targets)
-    options = request.options()
+    options = CorpusOptions(targets=targets)
     for shard in shards:
         shard.read_bytes()
 
     def alone() -> tuple[float, float, int]:
         started, cpu = time.perf_counter(), time.process_time()
-        kept = sum(count_shard(shard, options).n_kept_tokens for shard in shards)
+        kept = sum(count_shard(shard, options.listed, options).n_kept_tokens for shard in shards)
         return time.perf_counter() - started, time.process_time() - cpu, kept
 
-    count_shard(shards[0], options)
+    count_shard(shards[0], options.listed, options)
     before, cpu, kept = alone()
-    ways = [_counted(request, n_cores, spark) for spark in (False, True) for n_cores in (1, 2)]
+    ways = [
+        _counted(shards, options, n_cores, spark) for spark in (False, True) for n_cores in (1, 2)
+    ]
     seconds = statistics.median([before, alone()[0]])
     return [Way("kernel alone", 1, seconds, 0.0, cpu), *ways], kept
 
 
-def _counted(request: CountRequest, n_cores: int, spark: bool) -> Way:
+def _counted(shards: Sequence[Path], options: CorpusOptions, n_cores: int, spark: bool) -> Way:
     from plumbline.jobs.count_corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
@@ -61,7 +62,7 @@ def _counted(request: CountRequest, n_cores: int, spark: bool) -> Way:
     with tempfile.TemporaryDirectory() as directory, _cores(n_cores), _session(master, n_cores):
         store = Store.open(Path(directory) / "warehouse")
         cpu, started = _cpu_seconds(), time.time()
-        count_corpus(store, request, master=master)
+        count_corpus(store, "bench", shards, options, master=master)
         ended, cpu = time.time(), _cpu_seconds() - cpu
         # The merge begins when the last shard's ledger is written.
         ledgers = store.work_directory("count").glob("*/*.json")

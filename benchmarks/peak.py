@@ -12,8 +12,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import ShardJob
-from plumbline.jobs.kernel import CountOptions, count_texts, warm_up
+from plumbline.jobs.kernel import Targets, count_texts, warm_up
 
 
 def own_bytes() -> int:
@@ -23,14 +24,14 @@ def own_bytes() -> int:
 
 
 def main(
-    where: str, cap_mb: int, options: CountOptions, shards: list[str], again: bool = False
+    where: str, targets: Targets, options: CorpusOptions, shards: list[str], again: bool
 ) -> None:
     """Print seconds, the peak in bytes and each shard's ledger as JSON.
 
     ``again``: the shards are files of tokens, see ``ShardJob``.
     """
     warm_up()
-    count_texts(["tea nurse"], options)
+    count_texts(["tea nurse"], targets, options)
     peak, done = [0], threading.Event()
 
     def watch() -> None:
@@ -40,7 +41,7 @@ def main(
     watcher = threading.Thread(target=watch)
     watcher.start()
     started = time.perf_counter()
-    job = ShardJob(where, options, cap_mb << 20, again)
+    job = ShardJob(where, targets, options, again)
     ledgers = [job.count(shard) for shard in shards]
     seconds = time.perf_counter() - started
     done.set()
@@ -53,5 +54,5 @@ if __name__ == "__main__":
     where, cap_mb, options, *shards = sys.argv[1:]
     given = json.loads(options)
     again = given.pop("again", False)
-    made = CountOptions(**{**given, "targets": tuple(given["targets"])})
-    main(where, int(cap_mb), made, shards, again)
+    words = Targets(tuple(given.pop("words")))
+    main(where, words, CorpusOptions(memory=f"{cap_mb}m", **given), shards, again)

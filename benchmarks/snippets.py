@@ -92,14 +92,15 @@ def _collect(
 def run(shards: Sequence[Path], directory: Path, rounds: int = 5) -> Outcome:
     """Time all three on the shards."""
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.count_corpus import CountRequest, count_corpus
+    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.count_corpus import count_corpus
     from plumbline.jobs.counting.document_words import evidence_of
     from plumbline.jobs.counting.shard import count_shard
     from plumbline.jobs.evidence.explanation import Sampling, explain
     from plumbline.warehouse.storage.store import Store
 
     store = Store.open(directory / "warehouse")
-    count_corpus(store, CountRequest("c", tuple(shards)))
+    count_corpus(store, "c", tuple(shards), CorpusOptions())
     associate(store, "c")
     evidence = evidence_of(store, "c")
     vocabulary: dict[str, int] = {}
@@ -121,7 +122,7 @@ def run(shards: Sequence[Path], directory: Path, rounds: int = 5) -> Outcome:
         _collect(ids, offsets, side_of, WINDOW, *held)
 
     work: list[Callable[[], object]] = [
-        lambda: [count_shard(shard, evidence.options) for shard in shards],
+        lambda: [count_shard(shard, evidence.targets, evidence.options) for shard in shards],
         collect,
         lambda: explain(store, "c", WORDS, sampling=Sampling(N)),
     ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.counting import Timing, median_seconds
-from plumbline.jobs.counting.lines import line_blocks
-from plumbline.jobs.kernel import SLACK, Counter, CountOptions
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.shard import line_blocks
+from plumbline.jobs.kernel import SLACK, Counter, Targets
 
 
-def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
+def stages(shard: Path, targets: Targets, rounds: int = 9) -> list[Timing]:
     """Median seconds of the parts of ``count_shard``, over interleaved rounds.
 
     The second pass over the same lines meets no new chunk or word, so the first less the second is
@@ -17,7 +18,7 @@ def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
     """
     blocks = [(buf[: end + SLACK].copy(), end) for buf, end in line_blocks(shard)]
     megabytes = sum(end for _, end in blocks) / 1e6
-    counters = [Counter(options)]
+    counters = [Counter(targets, CorpusOptions(evidence=False))]
 
     def read() -> None:
         for _ in line_blocks(shard):
@@ -28,7 +29,7 @@ def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
             counters[-1].feed_lines(buf, end)
 
     def first() -> None:
-        counters[:] = [Counter(options)]
+        counters[:] = [Counter(targets, CorpusOptions(evidence=False))]
         count()
 
     first()

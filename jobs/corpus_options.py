@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
+from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
+if TYPE_CHECKING:
+    from plumbline.jobs.kernel import Targets
+
 Rule: TypeAlias = Literal["pairs", "windows"]
+#: Value of ``targets`` instead of a word list's name: every kept word is a target.
+ALL = "all"
+#: Options that don't change the partial counts of a shard. Those of targets and language are names;
+#: their content counts.
+_NOT_COUNTED = ("targets", "language", "min_count", "memory", "replace")
 #: Smallest memory limit, in bytes, that a task can stay within.
 LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
@@ -67,10 +79,11 @@ class CorpusOptions(RecordOptions):
     """Options of counting a corpus.
 
     ``targets``: name of a word list, path of its TOML file, or ``all``. With ``all`` every kept
-    word is a target; of the stop words, only those of list ``gendered`` are kept. ``rule`` and
-    ``window``: see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its
-    word lists precede English lists of the same name. Counts don't depend on ``memory``. Changing
-    ``min_count`` needs no ``replace``, since nothing is counted again; listed words are kept.
+    word is a target; of the stop words, only those of list ``gendered`` are kept. ``rule``:
+    ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows that hold both words).
+    ``language``: see ``warehouse.languages``; its word lists precede English lists of the same
+    name. Counts don't depend on ``memory``. Changing ``min_count`` needs no ``replace``, since
+    nothing is counted again; listed words are kept.
 
     >>> CorpusOptions(memory="12")
     Traceback (most recent call last):
@@ -124,6 +137,72 @@ class CorpusOptions(RecordOptions):
     def memory_bytes(self) -> int:
         """``memory`` in bytes."""
         return bytes_of(self.memory)
+
+    @property
+    def all_pairs(self) -> bool:
+        """True if every word is a target."""
+        return self.targets == ALL
+
+    @property
+    def kept_source_field(self) -> str | None:
+        """``source_field``; None if no documents are kept."""
+        return self.source_field if self.evidence else None
+
+    @cached_property
+    def rules(self) -> languages.Language:
+        """The language. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for a bad file."""
+        return languages.load(self.language)
+
+    @property
+    def word_list(self) -> wordlists.WordList:
+        """The word list. Raises ``UsageProblem`` for an unknown one."""
+        return self.rules.word_list("gendered" if self.all_pairs else self.targets)
+
+    @property
+    def listed(self) -> Targets:
+        """The targets that the word list names.
+
+        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file
+        of a list or language, ``MissingComponent`` for a language that needs spaCy where it isn't
+        installed.
+        """
+        from plumbline.jobs.kernel import Targets
+
+        return Targets(self.word_list.targets, self.rules.token_rules)
+
+    def of_partials(self) -> dict[str, Any]:
+        """What the partial counts of a shard depend on, besides its content and the targets."""
+        counted = {k: v for k, v in asdict(self).items() if k not in _NOT_COUNTED}
+        source_field = self.kept_source_field or ""
+        return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of ``corpus`` that say how a corpus was counted; see ``options_of``."""
+        from plumbline.jobs.kernel import tokenizer_version
+
+        return {
+            "rule": self.rule,
+            "window_tokens": self.window,
+            "targets": ALL if self.all_pairs else self.word_list.name,
+            "targets_hash": self.word_list.hash,
+            "language": self.rules.name if self.rules.rules else None,
+            "tokenizer": tokenizer_version(self.rules.token_rules),
+            "text_field": None if self.text_field == RecordOptions.text_field else self.text_field,
+            "source_field": self.kept_source_field,
+            "language_file": self.rules.text or None,
+            "min_count": self.min_count,
+        }
+
+
+def options_of(row: Mapping[str, Any]) -> CorpusOptions:
+    """The options that a corpus was counted with, from its row of ``corpus``.
+
+    A word list or language from a file has its name instead of its path.
+    """
+    names = ("rule", "targets", "language", "text_field", "source_field", "min_count")
+    values = {name: row[name] for name in names} | {"window": row["window_tokens"]}
+    values["evidence"] = row["source_field"] is not None
+    return CorpusOptions(**{k: v for k, v in values.items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow.parquet as pq
-from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
 from plumbline.jobs.corpus_options import CorpusOptions
@@ -24,16 +22,15 @@ from plumbline.jobs.counting.partials import (
     partials_directory,
     remove_stopped,
 )
-from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
-from plumbline.warehouse import languages, wordlists
+from plumbline.jobs.kernel import warm_up
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 
-#: Value of ``targets`` instead of a word list's name: every kept word is a target.
-ALL = "all"
+#: Columns of ``corpus`` that may change without ``replace``.
+_CHANGEABLE = ("source_field", "language_file", "min_count")
+_DEFAULTS = CorpusOptions()
 
 
 class CountingEngine(Protocol):
@@ -64,46 +61,6 @@ class CountingEngine(Protocol):
         """
 
 
-@options_class(frozen=True, config=STRICT)
-class CountRequest(CorpusOptions):
-    """A corpus to count: its name, its shards (see ``expand_shards``), and the options."""
-
-    corpus: str
-    shards: tuple[Path, ...]
-
-    @property
-    def all_pairs(self) -> bool:
-        """True if every word is a target."""
-        return self.targets == ALL
-
-    def word_list(self) -> wordlists.WordList:
-        """The word list. Raises ``UsageProblem`` for an unknown one."""
-        return self.rules.word_list("gendered" if self.all_pairs else self.targets)
-
-    @cached_property
-    def rules(self) -> languages.Language:
-        """The language. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for a bad file."""
-        return languages.load(self.language)
-
-    def options(self) -> CountOptions:
-        """The kernel's options.
-
-        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file
-        of a list or language, ``MissingComponent`` for a language that needs spaCy where it isn't
-        installed.
-        """
-        return CountOptions(
-            self.word_list().targets,
-            self.rule,
-            self.window,
-            self.all_pairs,
-            self.text_field,
-            self.evidence,
-            self.source_field if self.evidence else "",
-            self.rules.token_rules,
-        )
-
-
 @dataclass(frozen=True)
 class Counted:
     """Outcome: the row of ``corpus``, the shards' ledgers, and whether the tables were written.
@@ -117,7 +74,14 @@ class Counted:
     dropped: tuple[str, ...] = ()
 
 
-def count_corpus(store: Store, request: CountRequest, *, master: str | None = None) -> Counted:
+def count_corpus(
+    store: Store,
+    corpus: str,
+    shards: Sequence[Path],
+    options: CorpusOptions = _DEFAULTS,
+    *,
+    master: str | None = None,
+) -> Counted:
     """Count a corpus; writes its counts, ``corpus_shard``, ``word_list``, ``reject``, ``corpus``.
 
     Shards that were counted before under the same settings, even by a killed command, are not
@@ -126,28 +90,30 @@ def count_corpus(store: Store, request: CountRequest, *, master: str | None = No
     changed, the partial counts are merged again.
 
     Args:
+        shards: paths of the shards, see ``expand_shards``.
         master: Spark master. Without one, Spark is used only under spark-submit or when
             PLUMBLINE_SPARK_CONF is set.
 
     Raises:
-        UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
+        UsageProblem: the corpus exists with other settings (and not ``options.replace``), or
             another command writes it.
         BadInput: shards can't be read; raised after everything else is written.
         Interrupted: a signal, a killed process or a server out of reach; the same command resumes.
     """
-    options = request.options()
-    config = asdict(request) | {"shards": list(map(str, request.shards))}
-    with sole_writer(store, request.corpus):
-        refuse_other_settings(store, request)
+    targets = options.listed
+    config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
+    with sole_writer(store, corpus):
+        refuse_other_settings(store, corpus, options)
         with recorded(store, "corpus count", config) as run:
             try:
-                with progress(f"count {request.corpus}", "shards") as update:
+                where = partials_directory(store, targets, options)
+                with progress(f"count {corpus}", "shards") as update:
                     # Compile the kernel once, before other processes need it.
                     warm_up()
-                    engine = engine_of(store, request.memory_bytes, master)
-                    ledgers = _count_shards(engine, store, request, options, update)
-                where = partials_directory(store, options)
-                counted = _Merge(engine, store, request, where, ledgers, run).write()
+                    engine = engine_of(store, options.memory_bytes, master)
+                    job = ShardJob(str(where.resolve()), targets, options)
+                    ledgers = _count_shards(engine, shards, job, update)
+                counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
             except KeyboardInterrupt:
                 problem = "interrupted; run the same command again to resume"
                 raise Interrupted(problem) from None
@@ -186,47 +152,28 @@ def check_failed(
         raise kind(f"{failed[0].error}{more}", "", effect)
 
 
-def refuse_other_settings(store: Store, request: CountRequest) -> None:
+def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> None:
     """Raise ``UsageProblem`` if the corpus exists with other settings and is not replaced."""
-    rows = store.read("corpus", corpus=request.corpus).to_pylist()
-    if not rows or request.replace:
+    rows = store.read("corpus", corpus=corpus).to_pylist()
+    if not rows or options.replace:
         return
-    settings = {**_settings(request), "source": "counted"}
-    differ = [f"{k} {rows[0][k]}" for k, v in settings.items() if rows[0][k] != v]
-    if differ:
+    settings = {**options.columns(), "source": "counted"}
+    names = [name for name in settings if name not in _CHANGEABLE]
+    if differ := [f"{name} {rows[0][name]}" for name in names if rows[0][name] != settings[name]]:
         fix = "give another --corpus, or --replace to count it anew"
-        raise UsageProblem(f"corpus {request.corpus!r}", f"exists with {', '.join(differ)}", fix)
-
-
-def _settings(request: CountRequest) -> dict[str, Any]:
-    word_list, language = request.word_list(), request.rules
-    return {
-        "rule": request.rule,
-        "window_tokens": request.window,
-        "targets": ALL if request.all_pairs else word_list.name,
-        "targets_hash": word_list.hash,
-        "language": language.name if language.rules else None,
-        "tokenizer": tokenizer_version(language.token_rules),
-        "text_field": None if request.text_field == "text" else request.text_field,
-    }
+        raise UsageProblem(f"corpus {corpus!r}", f"exists with {', '.join(differ)}", fix)
 
 
 def _count_shards(
-    engine: CountingEngine,
-    store: Store,
-    request: CountRequest,
-    options: CountOptions,
-    update: Update,
+    engine: CountingEngine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
-    """Count the shards; returns their ledgers in the order of ``request.shards``."""
-    where = partials_directory(store, options).resolve()
-    job = ShardJob(str(where), options, request.memory_bytes)
+    """Count the shards; returns their ledgers in the order of ``shards``."""
     # A file under two names counts once. It is read by the name given: a link's target, as in the
     # hub's cache, may have a name that doesn't tell what it holds.
-    shards = {path.resolve(): path for path in request.shards}
-    paths = {str(path.absolute()): str(path) for path in shards.values()}
+    distinct = {path.resolve(): path for path in shards}
+    paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
-    remove_stopped(where)
+    remove_stopped(Path(job.directory))
     return [replace(ledgers[path], shard=name) for path, name in paths.items()]
 
 
@@ -236,7 +183,8 @@ class _Merge:
 
     engine: CountingEngine
     store: Store
-    request: CountRequest
+    corpus: str
+    options: CorpusOptions
     where: Path
     ledgers: Sequence[ShardLedger]
     run_id: str
@@ -244,34 +192,34 @@ class _Merge:
     @property
     def partition(self) -> dict[str, str]:
         """Partition of the corpus in its tables."""
-        return {"corpus": self.request.corpus}
+        return {"corpus": self.corpus}
 
     def write(self) -> Counted:
         """Write the tables, unless they hold these counts already and ``replace`` is false."""
-        store, request, ledgers = self.store, self.request, tuple(self.ledgers)
+        store, options, ledgers = self.store, self.options, tuple(self.ledgers)
         shards = {(x.shard, x.fingerprint, x.status, x.n_documents) for x in ledgers}
-        state = request.min_count, _source_field(request), shards
-        if not request.replace and _state(store, request.corpus) == state:
+        state = options.min_count, options.kept_source_field, shards
+        if not options.replace and _state(store, self.corpus) == state:
             row = store.read("corpus", **self.partition).to_pylist()[0]
             return Counted(row, ledgers, False)
         words, pruned, n_kept = self._words()
         pairs = store.stage("pair_count", self.partition, self.run_id)
-        rule: dict[str, str | int] = {"rule": request.rule, "window_tokens": request.window}
+        rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
         output, is_pruned = Output(pairs, {**self.partition, **rule}), pruned.n_words > 0
         if partials := self._partials("pairs"):
-            all_pairs = request.all_pairs
+            all_pairs = options.all_pairs
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
         key_and_run = {**self.partition, "run_id": self.run_id}
-        rejects, listed = self._rejects(), request.word_list().rows(request.corpus)
-        dropped = _added_lists(store, request.corpus)
-        row = _corpus_row(request, ledgers, n_kept, pruned, self.run_id)
+        rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
+        dropped = _added_lists(store, self.corpus)
+        row = self._corpus_row(n_kept, pruned)
         with store.together(self.run_id, "corpus count"):
-            store.drop("reject", {"stage": "import", "subject": request.corpus})
+            store.drop("reject", {"stage": "import", "subject": self.corpus})
             store.commit(words)
             store.commit(pairs)
             shard_rows = [{**x.row(), **key_and_run} for x in ledgers]
             store.replace("corpus_shard", shard_rows, self.partition, self.run_id)
-            key = {"stage": "count", "subject": request.corpus}
+            key = {"stage": "count", "subject": self.corpus}
             store.replace("reject", rejects, key, self.run_id)
             store.replace("word_list", listed, self.partition, self.run_id)
             store.publish("corpus", [row], unit="corpus", run_id=self.run_id)
@@ -282,10 +230,10 @@ class _Merge:
         words = self.store.stage("word_count", self.partition, self.run_id)
         partials, output = self._partials("words"), Output(words, self.partition)
         n_words = self.engine.merge_words(partials, output) if partials else 0
-        if self.request.min_count == 1:
+        if self.options.min_count == 1:
             return words, Pruned(), n_words
         kept = self.store.stage("word_count", self.partition, self.run_id)
-        pruned = prune(words, kept, self.request.min_count, self.request.word_list().targets)
+        pruned = prune(words, kept, self.options.min_count, self.options.word_list.targets)
         self.store.discard(words)
         return kept, pruned, n_words - pruned.n_words
 
@@ -295,7 +243,7 @@ class _Merge:
         return [file for mark in marks for file in partial_files(self.where, mark, kind)]
 
     def _rejects(self) -> list[dict[str, Any]]:
-        key = {"stage": "count", "subject": self.request.corpus, "run_id": self.run_id}
+        key = {"stage": "count", "subject": self.corpus, "run_id": self.run_id}
         return [
             {**key, "source_file": x.shard, **row}
             for x in self.ledgers
@@ -303,6 +251,21 @@ class _Merge:
             for file in partial_files(self.where, x.fingerprint, "rejects")
             for row in pq.read_table(file).to_pylist()
         ]
+
+    def _corpus_row(self, n_kept: int, pruned: Pruned) -> dict[str, Any]:
+        n_failed = sum(x.status == "failed" for x in self.ledgers)
+        return {
+            "corpus": self.corpus,
+            "source": "counted",
+            **self.options.columns(),
+            "n_shards": len(self.ledgers) - n_failed,
+            "n_shards_failed": n_failed,
+            **{name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]},
+            "n_words": n_kept + pruned.n_words,
+            "n_words_kept": n_kept,
+            "n_tokens_pruned": pruned.n_tokens,
+            "run_id": self.run_id,
+        }
 
 
 def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
@@ -313,10 +276,6 @@ def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
     return tuple(x.name for x in corpus_lists(store, rows[0])[1:])
 
 
-def _source_field(request: CountRequest) -> str | None:
-    return request.source_field if request.evidence else None
-
-
 def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[Any, ...]]] | None:
     """min_count, source_field and shards of the corpus as written; None if it does not exist."""
     written = store.read("corpus", corpus=corpus).to_pylist()
@@ -325,24 +284,3 @@ def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[Any, .
     rows = store.read("corpus_shard", corpus=corpus).to_pylist()
     shards = {(r["shard"], r["fingerprint"], r["status"], r["n_documents"]) for r in rows}
     return written[0]["min_count"], written[0]["source_field"], shards
-
-
-def _corpus_row(
-    request: CountRequest, ledgers: Sequence[ShardLedger], n_kept: int, pruned: Pruned, run_id: str
-) -> dict[str, Any]:
-    n_failed = sum(x.status == "failed" for x in ledgers)
-    return {
-        "corpus": request.corpus,
-        "source": "counted",
-        **_settings(request),
-        "source_field": _source_field(request),
-        "language_file": request.rules.text or None,
-        "n_shards": len(ledgers) - n_failed,
-        "n_shards_failed": n_failed,
-        **{name: sum(getattr(x, name) for x in ledgers) for name in TOTALS[1:]},
-        "n_words": n_kept + pruned.n_words,
-        "min_count": request.min_count,
-        "n_words_kept": n_kept,
-        "n_tokens_pruned": pruned.n_tokens,
-        "run_id": run_id,
-    }

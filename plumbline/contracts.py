@@ -34,7 +34,7 @@ from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.sections import SECTIONS
@@ -284,7 +284,7 @@ def _score_items(store: Store, log_ratios: Sequence[float]) -> None:
 def check_word_list(name: str) -> wordlists.WordList:
     """Its words can be counted, and the warehouse gives the same list back; returns the list."""
     found = wordlists.load(name)
-    CountOptions(found.targets)
+    Targets(found.targets)
     again = wordlists.from_rows(found.rows("c"))
     kept = (again.pairs, again.unpaired, again.hash) == (found.pairs, found.unpaired, found.hash)
     assert kept, "the warehouse gives another list back"

@@ -12,11 +12,12 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.document_words import Documents, Evidence, Shard, ValueOf
 from plumbline.jobs.evidence.index import Bools, Index, read_index
 from plumbline.jobs.evidence.lean import leans
 from plumbline.jobs.evidence.queries import Query
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.warehouse.wordlists import WordPair
 
 SHE_HE = [WordPair("she", "he")]
@@ -62,7 +63,8 @@ def made(
     parts = list(pairwise(cuts))
     return KeptWords(
         {},
-        CountOptions(("she", "he")),
+        Targets(("she", "he")),
+        CorpusOptions(),
         Path(),
         tuple(Shard(f"{k}.jsonl", str(k)) for k in range(n_shards)),
         [texts[a:b] for a, b in parts],

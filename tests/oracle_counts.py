@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.kernel import ShardCounts, tokenize
+
+
+def bare(rule: Any = "pairs", window: int = 10, targets: str = "gendered") -> CorpusOptions:
+    """Options of a count that keeps no documents."""
+    return CorpusOptions(rule=rule, window=window, targets=targets, evidence=False)
 
 
 @dataclass

@@ -18,11 +18,12 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.explanation import explain
-from plumbline.jobs.kernel import Limits, counter, token_stream
+from plumbline.jobs.kernel import Limits, counter
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
@@ -111,14 +112,13 @@ def test_equals_a_fresh_count(
         long = " ".join(f"v{k} tea" if k % 7 else f"v{k} she nurse w3" for k in range(17_000))
         shards = (*shards, write(tmp_path / "long.jsonl", [long, "tea", long]))
         monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 12)
-        monkeypatch.setattr(token_stream, "_TABLE", 500)
+        monkeypatch.setattr(counter, "_TABLE", 500)
         monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 19, 1 << 10))
     added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
     all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))
-    fresh = CountRequest("fresh", shards, targets=all_of_it, rule=rule, window=4)
-    count_corpus(store, fresh)
+    count_corpus(store, "fresh", shards, CorpusOptions(targets=all_of_it, rule=rule, window=4))
     associate(store, "fresh")
-    count_corpus(store, CountRequest("c", shards, targets="she-he", rule=rule, window=4))
+    count_corpus(store, "c", shards, CorpusOptions(targets="she-he", rule=rule, window=4))
     done = associate(store, "c", added)
     if little:
         kept, found = (list(store.root.glob(f"_work/{name}")) for name in _FILES)
@@ -135,8 +135,8 @@ def test_equals_a_fresh_count(
 def test_lists_are_kept_until_the_corpus_is_counted_again(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:
-    request = CountRequest("c", shards, targets="she-he")
-    count_corpus(store, request)
+    options = CorpusOptions(targets="she-he")
+    count_corpus(store, "c", shards, options)
     path = tmp_path / "nobles.toml"
     word_list(path, ("queen", "king"))
     first = associate(store, "c", str(path))
@@ -145,7 +145,7 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
     assert again == first and len(list(store.root.glob("_work/recount/*"))) == 1
     path.unlink()
     assert associate(store, "c") == first
-    assert not count_corpus(store, request).changed
+    assert not count_corpus(store, "c", shards, options).changed
     # The same name with other words replaces the list; another name is one more.
     word_list(path, ("nurse", "king"))
     assert associate(store, "c", str(path)).contrasts == ("she/he", "nurse/king")
@@ -172,11 +172,13 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
             if (x["contrast"], x["word"]) == (contrast, "w3")
         ]
         assert row["delta_nats"] == pytest.approx(delta)
-    counted = count_corpus(store, CountRequest("c", shards, targets="she-he", min_count=2))
+    counted = count_corpus(store, "c", shards, CorpusOptions(targets="she-he", min_count=2))
     assert counted.dropped == ("more", "nobles")
-    other = CountRequest("c", shards, targets="gendered", replace=True)
-    assert count_corpus(store, other).dropped == ()
-    count_corpus(store, CountRequest("c", shards, targets="she-he", replace=True))
+    assert (
+        count_corpus(store, "c", shards, CorpusOptions(targets="gendered", replace=True)).dropped
+        == ()
+    )
+    count_corpus(store, "c", shards, CorpusOptions(targets="she-he", replace=True))
     assert associate(store, "c").contrasts == ("she/he",)
     assert not [c for c in run_checks(store, "c") if c.n_violations]
 
@@ -185,7 +187,7 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
 def test_answers_on_pairs_that_changed_are_dropped(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:
-    count_corpus(store, CountRequest("c", shards, targets="she-he"))
+    count_corpus(store, "c", shards, CorpusOptions(targets="she-he"))
     path = tmp_path / "mine.toml"
     associate(store, "c", word_list(path, ("queen", "king"), ("she", "he")))
     for contrast in ("she/he", "queen/king", "mine"):
@@ -205,7 +207,7 @@ def test_an_added_list_drops_nothing_that_was_made(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:
     """MaxPMI and seed words of contrasts whose deltas are as they were."""
-    count_corpus(store, CountRequest("c", shards[:2], targets="she-he"))
+    count_corpus(store, "c", shards[:2], CorpusOptions(targets="she-he"))
     mine = tmp_path / "mine.toml"
     associate(store, "c", word_list(mine, ("queen", "king")))
     for contrast in ("she/he", "queen/king"):
@@ -231,19 +233,18 @@ def test_an_added_list_drops_nothing_that_was_made(
 
 def test_they_is_a_group_of_a_counted_corpus(store: Store, tmp_path: Path) -> None:
     shard = write(tmp_path / "a.jsonl", ["she met the nurse, he and they met the nurse"] * 9)
-    count_corpus(store, CountRequest("c", (shard,), targets="neutral"))
+    count_corpus(store, "c", (shard,), CorpusOptions(targets="neutral"))
     found = associate(store, "c")
     assert found.contrasts == ("she/he", "she/they", "he/they"), "no mean of three groups"
     assert associate(store, "c", "she-he-they").contrasts == found.contrasts
-    count_corpus(store, CountRequest("d", (shard,), targets="she-he"))
+    count_corpus(store, "d", (shard,), CorpusOptions(targets="she-he"))
     with pytest.raises(UsageProblem, match=r"they of list she-he-they.*--targets she-he-they"):
         associate(store, "d", "she-he-they")
 
 
 def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
     """Every word is a target already, also without the documents; rare ones have no rows."""
-    request = CountRequest("c", shards, targets="all", min_count=3, evidence=False)
-    count_corpus(store, request)
+    count_corpus(store, "c", shards, CorpusOptions(targets="all", min_count=3, evidence=False))
     before = store.read("pair_count", corpus="c")
     done = associate(store, "c", word_list(tmp_path / "a.toml", BOTH[1], targets=("unheard",)))
     assert "queen/king" in done.contrasts and "unheard" in done.rare
@@ -256,7 +257,7 @@ def test_pruned_words(store: Store, shards: tuple[Path, ...], tmp_path: Path) ->
     added = word_list(tmp_path / "added.toml", *BOTH[1:])
     fresh = word_list(tmp_path / "fresh.toml", *BOTH)
     for name, listed in (("c", "she-he"), ("fresh", fresh)):
-        count_corpus(store, CountRequest(name, shards, targets=listed, min_count=30))
+        count_corpus(store, name, shards, CorpusOptions(targets=listed, min_count=30))
     assert corpus_row(store, "c")["n_words"] > corpus_row(store, "c")["n_words_kept"]
     associate(store, "fresh")
     assert associate(store, "c", added).rare == ()
@@ -270,7 +271,7 @@ def test_pruned_words(store: Store, shards: tuple[Path, ...], tmp_path: Path) ->
 def test_what_cannot_be_added(
     store: Store, shards: tuple[Path, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    count_corpus(store, CountRequest("c", shards[:1], targets="she-he"))
+    count_corpus(store, "c", shards[:1], CorpusOptions(targets="she-he"))
     arguments = ["corpus", "associate", "--corpus", "c", "--warehouse", str(store.root)]
 
     def line_of(status: int, listed: str) -> str:
@@ -292,7 +293,7 @@ def test_what_cannot_be_added(
     assert "tokens.parquet: is damaged" in line_of(3, listed)
     tokens.write_bytes(good)
     # A whole file of tokens that isn't the one counted.
-    count_corpus(store, CountRequest("d", shards[1:2], targets="she-he"))
+    count_corpus(store, "d", shards[1:2], CorpusOptions(targets="she-he"))
     files = set(store.root.glob("_work/count/*/*.parquet"))
     ours = sorted(f for f in files if f.name.startswith(tokens.name.split(".")[0]))
     for mine, other in zip(ours, sorted(files - set(ours)), strict=True):
@@ -315,7 +316,7 @@ def test_what_cannot_be_added(
 def test_the_command(
     store: Store, shards: tuple[Path, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    count_corpus(store, CountRequest("c", shards[:2], targets="she-he"))
+    count_corpus(store, "c", shards[:2], CorpusOptions(targets="she-he"))
     listed = word_list(tmp_path / "nobles.toml", ("queen", "king"), targets=("unheard",))
     arguments = ["corpus", "associate", "--corpus", "c", "--warehouse", str(store.root)]
     assert main([*arguments, "--targets", listed, "--memory", "512m"]) == 0
@@ -334,7 +335,7 @@ def test_an_interrupted_one_resumes(
     store: Store, shards: tuple[Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After one shard: nothing is published, and that shard is not counted again."""
-    count_corpus(store, CountRequest("c", shards, targets="she-he"))
+    count_corpus(store, "c", shards, CorpusOptions(targets="she-he"))
     listed = word_list(tmp_path / "nobles.toml", ("queen", "king"))
     before = store.snapshot().version
 
@@ -360,9 +361,9 @@ def test_an_interrupted_one_resumes(
 def test_a_killed_one_resumes(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
     """By SIGKILL, at several moments, while a second command waits for its turn."""
     fresh = word_list(tmp_path / "fresh.toml", *BOTH)
-    count_corpus(store, CountRequest("fresh", shards, targets=fresh))
+    count_corpus(store, "fresh", shards, CorpusOptions(targets=fresh))
     associate(store, "fresh")
-    count_corpus(store, CountRequest("c", shards, targets="she-he"))
+    count_corpus(store, "c", shards, CorpusOptions(targets="she-he"))
     added = word_list(tmp_path / "added.toml", *BOTH[1:])
     code = (
         "import sys, time; from plumbline.jobs.counting import partials as p; "

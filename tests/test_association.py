@@ -24,12 +24,13 @@ from plumbline.jobs.association.measures import (
 )
 from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList, WordPair
+from tests.oracle_counts import bare
 
 WORDS = {"she": 10, "he": 20, "queen": 5, "king": 4, "tea": 8, "army": 6, "rare": 1}
 PAIRS = {
@@ -230,7 +231,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
     data: Path, tmp_path: Path, rule: str
 ) -> None:
     """Jackknife over 60 blocks of passages against the formula, words seen often enough."""
-    options = CountOptions(("she", "he"), rule)
+    options = Targets(("she", "he")), bare(rule)
     lines = [
         line
         for shard in sorted((data / "corpora" / "gutenberg").glob("*.zst"))
@@ -243,7 +244,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
     for k in range(60):
         path = tmp_path / f"{k}.jsonl"
         path.write_bytes(b"\n".join(lines[k::60]))
-        blocks.append(count_shard(path, options))
+        blocks.append(count_shard(path, *options))
     words = summed([b.words for b in blocks], ["word"], "n_word")
     pairs = summed([b.pairs for b in blocks], ["word", "target"], "n_pair")
     made = CorpusCounts(
@@ -389,7 +390,7 @@ def test_word_lists() -> None:
     assert len(gendered.pairs) == 38
     assert len({w for p in gendered.pairs for w in (p.a, p.b)}) == len(gendered.targets)
     assert all(p.weight == 1.0 for p in gendered.pairs)
-    CountOptions(gendered.targets)
+    Targets(gendered.targets)
     with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
         wordlists.load("nobody")
     assert list(usable_lists([wordlists.load("she-he")])) == ["she-he"]
@@ -399,7 +400,7 @@ def test_word_lists() -> None:
 def test_leans_of_one_shard_of_novels(data: Path) -> None:
     targets = wordlists.load("she-he")
     path = data / "corpora" / "gutenberg" / "01.jsonl.zst"
-    got = count_shard(path, CountOptions(targets.targets))
+    got = count_shard(path, Targets(targets.targets), bare())
     made = CorpusCounts(got.words, got.pairs, got.n_kept_tokens, got.n_pairs)
     (table,) = all_delta_rows(made, targets)
     delta = {r["word"]: r["delta_nats"] for r in table.to_pylist()}

@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
@@ -25,8 +26,7 @@ from tests.oracle_counts import OracleCounts, as_oracle, oracle
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
 
 
-def request(shards: list[Path], **changes: object) -> CountRequest:
-    return CountRequest("c", tuple(shards), **changes)  # type: ignore[arg-type]
+OPTIONS = CorpusOptions()
 
 
 def shards_of(tmp_path: Path, n: int) -> list[Path]:
@@ -51,10 +51,11 @@ def tables(store: Store) -> OracleCounts:
 def test_equals_the_embedded_sweep_for_any_sharding(
     store: Store, tmp_path: Path, rule: str
 ) -> None:
-    expected = as_oracle(count_texts(TEXTS, request([], rule=rule).options()))
+    options = CorpusOptions(rule=rule)
+    expected = as_oracle(count_texts(TEXTS, options.listed, options))
     for n in (1, 3):
         paths = shards_of(tmp_path, n)
-        counted = count_corpus(store, request(list(reversed(paths)), rule=rule))
+        counted = count_corpus(store, "c", list(reversed(paths)), CorpusOptions(rule=rule))
         assert tables(store) == expected
         row = store.read("corpus", corpus="c").to_pylist()[0]
         assert row == counted.row
@@ -68,16 +69,16 @@ def test_equals_the_embedded_sweep_for_any_sharding(
 
 def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> None:
     paths = shards_of(tmp_path, 3)
-    count_corpus(store, request(paths[:2]))
-    partials = partials_directory(store, request(paths).options())
+    count_corpus(store, "c", paths[:2], OPTIONS)
+    partials = partials_directory(store, OPTIONS.listed, OPTIONS)
     before = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
     store.publish("word_delta", [_delta_row()], unit="a", run_id="r")
-    assert not count_corpus(store, request(paths[:2])).changed
+    assert not count_corpus(store, "c", paths[:2], OPTIONS).changed
     assert store.read("word_delta", corpus="c").num_rows == 1
-    assert count_corpus(store, request(paths)).changed
+    assert count_corpus(store, "c", paths, OPTIONS).changed
     after = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
     assert before.items() <= after.items() and len(after) > len(before)
-    assert tables(store) == as_oracle(count_texts(TEXTS, request([]).options()))
+    assert tables(store) == as_oracle(count_texts(TEXTS, OPTIONS.listed, OPTIONS))
     assert store.read("word_delta", corpus="c").num_rows == 0, "made from older counts"
 
 
@@ -89,7 +90,7 @@ def _delta_row() -> dict[str, object]:
 def test_shards_of_equal_content_count_twice(store: Store, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text('{"text": "she drinks tea"}\n')
-    count_corpus(store, request([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]))
+    count_corpus(store, "c", [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], OPTIONS)
     assert tables(store).words == {"she": 2, "drinks": 2, "tea": 2}
     assert store.read("corpus", corpus="c")["n_documents"].to_pylist() == [2]
 
@@ -101,7 +102,7 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     cut.write_bytes(cut.read_bytes()[:-3])
     odd.write_bytes(b"")
     with pytest.raises(BadInput, match=r"cut\.jsonl\.zst") as failure:
-        count_corpus(store, request([good, cut, odd]))
+        count_corpus(store, "c", [good, cut, odd], OPTIONS)
     assert failure.value.exit_code == 3
     assert tables(store).words == {"she": 1, "ran": 2, "he": 1}
     row = store.read("corpus", corpus="c").to_pylist()[0]
@@ -119,17 +120,17 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     assert store.read("run")["status"].to_pylist() == ["failed"]
     # Repaired, the same command makes the corpus whole.
     write_jsonl_zst(cut, TEXTS)
-    assert count_corpus(store, request([good, cut, odd])).row["n_shards_failed"] == 0
+    assert count_corpus(store, "c", [good, cut, odd], OPTIONS).row["n_shards_failed"] == 0
 
 
 def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None:
     paths = shards_of(tmp_path, 1)
-    count_corpus(store, request(paths))
+    count_corpus(store, "c", paths, OPTIONS)
     with pytest.raises(UsageProblem, match="--replace"):
-        count_corpus(store, request(paths, rule="windows"))
+        count_corpus(store, "c", paths, CorpusOptions(rule="windows"))
     with pytest.raises(UsageProblem, match="targets gendered"):
-        count_corpus(store, request(paths, targets="she-he"))
-    count_corpus(store, request(paths, targets="she-he", window=5, replace=True))
+        count_corpus(store, "c", paths, CorpusOptions(targets="she-he"))
+    count_corpus(store, "c", paths, CorpusOptions(targets="she-he", window=5, replace=True))
     assert set(store.read("pair_count")["target"].to_pylist()) == {"she", "he"}
 
 
@@ -205,9 +206,9 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
     from plumbline.jobs.kernel import tokenize_all
 
-    targets = request([]).word_list().targets
+    targets = OPTIONS.word_list.targets
     vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
-    count_corpus(store, request(shards_of(tmp_path, 3), targets="all", rule=rule))
+    count_corpus(store, "c", shards_of(tmp_path, 3), CorpusOptions(targets="all", rule=rule))
     found = tables(store)
     assert found == oracle(TEXTS, targets, rule, 10, vocabulary)
     assert found.pairs["queen", "word7"] == found.pairs["word7", "queen"] == 1
@@ -220,7 +221,7 @@ def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> 
     shards = shards_of(tmp_path, 2)
     deltas = []
     for targets in ("gendered", "all"):
-        count_corpus(store, request(shards, targets=targets, replace=True))
+        count_corpus(store, "c", shards, CorpusOptions(targets=targets, replace=True))
         associate(store, "c")
         rows = store.read("word_delta", corpus="c").to_pylist()
         deltas.append(sorted(rows, key=lambda r: (r["contrast"], r["word"])))
@@ -233,21 +234,20 @@ def test_partials_in_several_files_give_the_same_tables(
     texts = [" ".join(f"w{i * 7 % 50_000} she v{i}" for i in range(k, k + 20_000)) for k in (0, 9)]
     shard = tmp_path / "a.jsonl.zst"
     write_jsonl_zst(shard, texts)
-    asked = request([shard])
     # Counted here with very little memory; the command then finds the shard done.
     monkeypatch.setattr(partial, "limits_within", lambda *_: Limits(4 << 20, 1 << 12))
-    where = partials_directory(store, asked.options())
-    ledger = partial.ShardJob(str(where), asked.options(), 1).count(str(shard))
+    where = partials_directory(store, OPTIONS.listed, OPTIONS)
+    ledger = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
     assert len(partial.partial_files(where, ledger.fingerprint, "words")) > 2
-    count_corpus(store, asked)
-    assert tables(store) == as_oracle(count_texts(texts, asked.options()))
+    count_corpus(store, "c", [shard], OPTIONS)
+    assert tables(store) == as_oracle(count_texts(texts, OPTIONS.listed, OPTIONS))
 
 
 def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
     shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
     shard.write_text('{"text": "she drinks tea"}\n')
     where.mkdir()
-    first = partial.ShardJob(str(where), request([]).options()).count(str(shard))
+    first = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
     files = sorted(where.iterdir())
     late = partial._Writer(where, first.fingerprint)
     late.write("words", pa.table({"word": pa.array([], pa.string())}))
@@ -267,13 +267,13 @@ def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:
     for writer in (slow, killed, alone):
         writer.write("words", words)
     with slow.claimed():
-        first = partial.ShardJob(str(where), request([]).options()).count(str(shard))
+        first = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
         partial.remove_stopped(where)
         assert first.status == "counted"
         for writer in (killed, alone):
             assert not [name for name in writer._files if (where / name).exists()]
         assert all((where / name).exists() for name in slow._files)
-        (where / slow._files[0]).unlink()  # needs no reading to be dropped
+        (where / next(iter(slow._files))).unlink()  # needs no reading to be dropped
         slow.publish(first)
     kept = partial._read(where / f"{mark}.json")[1]
     assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}

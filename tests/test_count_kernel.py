@@ -16,19 +16,19 @@ from plumbline.jobs.kernel import (
     RULES,
     SLACK,
     Counter,
-    CountOptions,
     Limits,
     ShardCounts,
+    Targets,
     count_texts,
 )
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
+from plumbline.jobs.kernel.counter import DocumentLog
 from plumbline.jobs.kernel.json_parser import ReaderState
 from plumbline.jobs.kernel.memory import new_record
-from plumbline.jobs.kernel.token_stream import DocumentLog
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
-from tests.oracle_counts import as_oracle, oracle
+from tests.oracle_counts import as_oracle, bare, oracle
 
 TARGETS = ("she", "he", "her", "queen")
 DOCUMENT = st.lists(
@@ -42,14 +42,14 @@ DOCUMENT = st.lists(
 @pytest.mark.parametrize("rule", RULES)
 @given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
 def test_made_documents(rule: str, texts: list[str], window: int) -> None:
-    counts = count_texts(texts, CountOptions(TARGETS, rule, window))
+    counts = count_texts(texts, Targets(TARGETS), bare(rule, window))
     assert as_oracle(counts) == oracle(texts, TARGETS, rule, window)
     assert counts.n_documents == len(texts)
 
 
 @given(DOCUMENT, st.integers(2, 12))
 def test_total_of_pairs_has_a_closed_form(text: str, window: int) -> None:
-    counts = count_texts([text], CountOptions(TARGETS, "pairs", window))
+    counts = count_texts([text], Targets(TARGETS), bare("pairs", window))
     by_distance = [max(counts.n_kept_tokens - d, 0) for d in range(1, window)]
     assert counts.n_pairs == sum(by_distance)
 
@@ -60,16 +60,16 @@ def test_real_documents(data: Path, rule: str) -> None:
     targets = load("gendered").targets
     shards = ["gutenberg/01.jsonl.zst", "nltk/00.jsonl.zst"]
     texts = [t for s in shards for t in itertools.islice(documents(data / "corpora" / s), 30)]
-    counts = count_texts(texts, CountOptions(targets, rule, 10))
+    counts = count_texts(texts, Targets(targets), bare(rule, 10))
     assert len(texts) == 60
     assert as_oracle(counts) == oracle(texts, targets, rule, 10)
 
 
 def test_hand_checked_document() -> None:
     text = "She saw nurse she"
-    pairs = as_oracle(count_texts([text], CountOptions(("she", "he"), "pairs", 3))).pairs
+    pairs = as_oracle(count_texts([text], Targets(("she", "he")), bare("pairs", 3))).pairs
     assert dict(pairs) == {("saw", "she"): 2, ("nurse", "she"): 2}
-    windows = as_oracle(count_texts([text], CountOptions(("she", "he"), "windows", 10)))
+    windows = as_oracle(count_texts([text], Targets(("she", "he")), bare("windows", 10)))
     assert dict(windows.pairs) == {("saw", "she"): 1, ("nurse", "she"): 1, ("she", "she"): 1}
     assert windows.total == 4
 
@@ -81,7 +81,7 @@ def rare_words(n: int) -> list[str]:
 def test_words_beyond_the_dense_rows() -> None:
     filler = rare_words(DENSE_WORDS)
     text = " ".join([*filler, "she late her later he latest"])
-    counts = count_texts([text], CountOptions(TARGETS, "pairs", 4))
+    counts = count_texts([text], Targets(TARGETS), bare("pairs", 4))
     assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 4)
 
 
@@ -90,7 +90,7 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
     # Nearly every word is new and near a target, and all but the first have no dense row.
     late = [f"v{i} she" for i in range(40_000)]
     text = " ".join([*rare_words(DENSE_WORDS), *late])
-    counts = as_oracle(count_texts([text], CountOptions(TARGETS, rule, 5)))
+    counts = as_oracle(count_texts([text], Targets(TARGETS), bare(rule, 5)))
     assert counts == oracle([text], TARGETS, rule, 5)
 
 
@@ -99,13 +99,13 @@ def test_a_wide_window_outgrows_the_table_at_once() -> None:
     # The rows that are set aside for one call are more than the table has slots.
     late = [word for i in range(10_000) for word in (f"v{i}", *TARGETS[: 4 * (i % 380 == 0)])]
     text = " ".join([*rare_words(DENSE_WORDS), *late])
-    counts = as_oracle(count_texts([text], CountOptions(TARGETS, "pairs", 200)))
+    counts = as_oracle(count_texts([text], Targets(TARGETS), bare("pairs", 200)))
     assert counts == oracle([text], TARGETS, "pairs", 200)
 
 
 def test_a_long_target_is_refused() -> None:
     with pytest.raises(UsageProblem, match="is not one lowercase token"):
-        CountOptions(("a" * 1_000_000,))
+        Targets(("a" * 1_000_000,))
 
 
 def test_documents_without_a_source_take_no_room_among_sources() -> None:
@@ -119,8 +119,8 @@ def test_documents_without_a_source_take_no_room_among_sources() -> None:
 
 def test_counts_beyond_32_bits() -> None:
     text = "she tea he cup " * 50
-    once = as_oracle(count_texts([text], CountOptions(TARGETS))).pairs
-    counter = Counter(CountOptions(TARGETS))
+    once = as_oracle(count_texts([text], Targets(TARGETS), bare())).pairs
+    counter = Counter(Targets(TARGETS), bare())
     counter.feed_texts([text])
     counter._count()
     pairs = counter._pairs
@@ -137,13 +137,13 @@ def test_counts_beyond_32_bits() -> None:
 
 def test_emptied_chunk_cache_changes_nothing() -> None:
     texts = [" ".join(f"she's-a{i % 9000}" for i in range(k, k + 30_000)) for k in range(2)]
-    counter = Counter(CountOptions(TARGETS), Limits(cache_slots=1 << 12))
+    counter = Counter(Targets(TARGETS), bare(), Limits(cache_slots=1 << 12))
     counter.feed_texts(texts)
     assert as_oracle(counter.result()) == oracle(texts, TARGETS, "pairs", 10)
 
 
 def sweep_lines(lines: list[bytes], cuts: list[int] | None = None) -> ShardCounts:
-    counter = Counter(CountOptions(TARGETS))
+    counter = Counter(Targets(TARGETS), bare())
     for first, last in itertools.pairwise([0, *(cuts or []), len(lines)]):
         block = b"".join(line + b"\n" for line in lines[first:last])
         buf = np.frombuffer(block + bytes(SLACK), np.uint8).copy()
@@ -191,9 +191,9 @@ def test_sweep_of_files_equals_sweep_of_texts(tmp_path: Path) -> None:
     texts = [f"She said {i} times to the nurse's queen: «tea»\n" * (i % 5) for i in range(300)]
     write_jsonl_zst(tmp_path / "a.jsonl.zst", texts)
     pq.write_table(pa.table({"id": range(300), "text": texts}), tmp_path / "a.parquet")
-    expected = as_oracle(count_texts(texts, CountOptions(TARGETS)))
+    expected = as_oracle(count_texts(texts, Targets(TARGETS), bare()))
     for name in ("a.jsonl.zst", "a.parquet"):
-        counts = count_shard(tmp_path / name, CountOptions(TARGETS))
+        counts = count_shard(tmp_path / name, Targets(TARGETS), bare())
         assert as_oracle(counts) == expected
         assert counts.n_documents == 300
 
@@ -204,7 +204,7 @@ def test_parquet_rejects(tmp_path: Path) -> None:
 
     bad = pa.array([b"she", b"\xff", None, b"he"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": bad}), tmp_path / "a.parquet")
-    counts = count_shard(tmp_path / "a.parquet", CountOptions(TARGETS))
+    counts = count_shard(tmp_path / "a.parquet", Targets(TARGETS), bare())
     rejects = counts.rejects.to_pylist()
     assert [(r["source_row"], r["reason"]) for r in rejects] == [
         (2, "invalid UTF-8"),
@@ -219,14 +219,14 @@ def test_truncated_shard_is_an_error(tmp_path: Path, read_ahead: bool) -> None:
     write_jsonl_zst(path, [json.dumps(list(range(k, k + 500))) for k in range(500)])
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(BadInput, match="ended before"):
-        count_shard(path, CountOptions(TARGETS), read_ahead=read_ahead)
+        count_shard(path, Targets(TARGETS), bare(), read_ahead=read_ahead)
 
 
 @pytest.mark.slow
 def test_document_of_fifty_megabytes(tmp_path: Path) -> None:
     text = ("She told the nurse that tea is hot. " * 700_000 + "z" * 30_000_000)[:50_000_000]
     write_jsonl_zst(tmp_path / "a.jsonl.zst", [text, "he"])
-    counts = count_shard(tmp_path / "a.jsonl.zst", CountOptions(TARGETS))
+    counts = count_shard(tmp_path / "a.jsonl.zst", Targets(TARGETS), bare())
     assert counts.n_documents == 2
     n = {r["word"]: r["n_word"] for r in counts.words.to_pylist()}
     assert n["she"] == n["nurse"] == text.count("She") and n["he"] == 1

@@ -18,27 +18,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import token_files
-from plumbline.jobs.counting.shard import count_shard
+from plumbline.jobs.counting.shard import count_shard, line_blocks
 from plumbline.jobs.kernel import (
     RULES,
     SLACK,
-    CountOptions,
     Limits,
     ShardCounts,
+    Targets,
     count_texts,
     counter,
     tokenize,
     tokenize_all,
 )
 from plumbline.jobs.kernel import Counter as Kernel
-from plumbline.jobs.kernel.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.counter import BATCH_BYTES
-from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED
+from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED
+from plumbline.jobs.kernel.words import MAX_CHUNK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from tests.oracle_counts import OracleCounts, as_oracle, oracle
+from tests.oracle_counts import OracleCounts, as_oracle, bare, oracle
 
 TARGETS = ("she", "he", "her", "queen")
 WORDS = ["she", "he", "her", "queen", "tea", "nurse", "x-ray", "the", "Notwithstanding"]
@@ -63,12 +63,12 @@ def oracle_of_all(texts: list[str], rule: str, window: int) -> OracleCounts:
 @pytest.mark.parametrize("rule", RULES)
 @given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
 def test_all_pairs_of_made_documents(rule: str, texts: list[str], window: int) -> None:
-    counts = count_texts(texts, CountOptions(TARGETS, rule, window, all_pairs=True))
+    counts = count_texts(texts, Targets(TARGETS), bare(rule, window, targets="all"))
     assert all_pairs(counts) == oracle_of_all(texts, rule, window)
 
 
 def handed_over(
-    texts: list[str], options: CountOptions, n_bytes: int
+    texts: list[str], options: CorpusOptions, n_bytes: int
 ) -> tuple[ShardCounts, OracleCounts, int]:
     """Count with little memory: the result, the sum of all that was handed over, and how often."""
     words: Counter[str] = Counter()
@@ -84,7 +84,7 @@ def handed_over(
                 pair = row["word"], row["target"]
                 pairs[(min(pair), max(pair)) if options.all_pairs else pair] += row["n_pair"]
 
-    counter = Kernel(options, Limits(n_bytes, 1 << 12), add)
+    counter = Kernel(Targets(TARGETS), options, Limits(n_bytes, 1 << 12), add)
     counter.feed_texts(texts)
     result = counter.result()
     assert not result.words.num_rows and not result.pairs.num_rows
@@ -102,7 +102,7 @@ def test_little_memory_changes_nothing(rule: str, every: bool, monkeypatch: Monk
         " ".join(f"w{i * 7 % 50_000} {WORDS[i % 9]} v{i % 13_000}" for i in range(k, k + n))
         for k in (0, n // 2)
     ]
-    options = CountOptions(TARGETS, rule, 5, every)
+    options = bare(rule, 5, targets="all" if every else "gendered")
     _, found, n_parts = handed_over(texts, options, 1 << 20)
     expected = oracle_of_all(texts, rule, 5) if every else oracle(texts, TARGETS, rule, 5)
     assert n_parts > 3
@@ -115,8 +115,7 @@ def test_pieces_of_escaped_text_join(shift: int, filler: str) -> None:
     n_she = (BATCH_BYTES + shift) // 4
     tail = f'{"a" * (shift % 4)}{filler}nurse{filler * 3} he \\" queen'
     raw = f'{{"text": "{"she " * n_she}{tail}"}}'
-    options = CountOptions(TARGETS)
-    counter = Kernel(options)
+    counter = Kernel(Targets(TARGETS), bare())
     data = raw.encode()
     counter.feed_lines(np.frombuffer(data + bytes(SLACK), np.uint8).copy(), len(data))
     expected = Counter(she=n_she) + Counter(tokenize(json.loads(f'"{tail}"'), TARGETS))
@@ -126,7 +125,7 @@ def test_pieces_of_escaped_text_join(shift: int, filler: str) -> None:
 def test_document_longer_than_all_buffers() -> None:
     words = ["she", "tea", "nurse", "her", "x" * (MAX_CHUNK + 5), "é" * 40_000]
     text = " ".join(words[i % 4] for i in range(BATCH_BYTES)) + " " + " he ".join(words * 3)
-    counts = count_texts([text], CountOptions(TARGETS))
+    counts = count_texts([text], Targets(TARGETS), bare())
     assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 10)
 
 
@@ -174,7 +173,7 @@ def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyP
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "she"}\n{"text": ' + b"x" * LONGEST_JUDGED + b"}\n{}\n")
-    counts = count_shard(path, CountOptions(TARGETS))
+    counts = count_shard(path, Targets(TARGETS), bare())
     rejects = counts.rejects.to_pylist()
     assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
         (2, "not strict JSON with a `text`"),
@@ -192,7 +191,7 @@ def test_many_rejects_are_handed_over(tmp_path: Path) -> None:
         if kind == "rejects":
             tables.append(table)
 
-    counts = count_shard(path, CountOptions(TARGETS), Limits(), keep)
+    counts = count_shard(path, Targets(TARGETS), bare(), Limits(), keep)
     assert counts.n_rejected == 70_000 and counts.n_documents_in == 70_001
     assert len(tables) > 2 and not counts.rejects.num_rows
     assert [row for table in tables for row in table["source_row"].to_pylist()] == list(
@@ -221,7 +220,7 @@ def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> Non
     assert long.stat().st_size > 512 << 20
     where = tmp_path / "parts"
     where.mkdir()
-    found = under_the_cap(where, [words, long], targets=["she", "he"], evidence=True)
+    found = under_the_cap(where, [words, long], words=["she", "he"])
     kept = [ledger["n_kept_tokens"] for ledger in found["ledgers"]]
     assert kept == [n + n // 10, 8 * 10_000 * n_times + 1]
     import duckdb
@@ -236,7 +235,7 @@ def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> Non
     again = tmp_path / "again"
     again.mkdir()
     targets = ["tea", "hot", *(f"w{i}" for i in range(0, n, 5_000))]
-    recounted = under_the_cap(again, tokens, targets=targets, again=True)
+    recounted = under_the_cap(again, tokens, words=targets, again=True)
     assert [ledger["n_kept_tokens"] for ledger in recounted["ledgers"]] == kept
     files = [str(p) for p in again.glob(f"{mark}.*.pairs.parquet")]
     query = "SELECT count(DISTINCT target), sum(n_pair) FROM read_parquet($files)"

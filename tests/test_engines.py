@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import local_engine
-from plumbline.jobs.counting.merge import Output
-from plumbline.jobs.counting.pair_sums import PairSum
+from plumbline.jobs.counting.merge import Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.warehouse.errors import BadInput, Interrupted
@@ -43,6 +43,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"targets": "all", "min_count": 4, "rule": "windows", "language": "es"},
     {"targets": "she-he", "min_count": 10**6},
 ]
+SHE_HE = CorpusOptions(targets="she-he")
 TABLES = ("word_count", "pair_count", "corpus", "corpus_shard", "reject", "word_list")
 #: Of these the quicker test counts some, in which each step of Spark's is taken.
 SOME = (1, 4)
@@ -72,9 +73,8 @@ def count_all(shards: str, warehouse: str, variants: Sequence[int]) -> None:
     store = Store.open(warehouse)
     for number in variants:
         files = tuple(sorted(Path(shards).iterdir()))
-        request = CountRequest(f"c{number}", files, **VARIANTS[number])
         with pytest.raises(BadInput, match=r"cut\.jsonl\.zst"):
-            count_corpus(store, request)
+            count_corpus(store, f"c{number}", files, CorpusOptions(**VARIANTS[number]))
     associate(store, f"c{variants[0]}", str(Path(shards) / "../added.toml"))
 
 
@@ -197,8 +197,7 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def job_of(tmp_path: Path) -> ShardJob:
     (tmp_path / "partials").mkdir()
-    options = CountRequest("c", (), targets="she-he").options()
-    return ShardJob(str(tmp_path / "partials"), options)
+    return ShardJob(str(tmp_path / "partials"), SHE_HE.listed, SHE_HE)
 
 
 def test_a_helper_takes_its_part(
@@ -247,7 +246,7 @@ def test_what_goes_wrong_in_a_helper_arrives(
 ) -> None:
     """A file where the directory for partials should be is not a shard that can't be read."""
     (tmp_path / "file").touch()
-    job = ShardJob(str(tmp_path / "file"), CountRequest("c", (), targets="she-he").options())
+    job = ShardJob(str(tmp_path / "file"), SHE_HE.listed, SHE_HE)
     names = [str(shards / f"{n}.jsonl.zst") for n in range(2)]
     monkeypatch.setattr(
         ShardJob, "count", lambda _, shard: ShardLedger(shard, "", "counted", None, 0)

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.document_words import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
-from plumbline.jobs.kernel import RULES, CountOptions, Limits, counter, token_stream, tokenize
-from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED
-from plumbline.jobs.kernel.json_parser import MAX_SOURCE
+from plumbline.jobs.kernel import RULES, Limits, Targets, counter, tokenize
+from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED, MAX_SOURCE
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import documents
@@ -79,15 +79,16 @@ def expected_of(path: Path, source_field: str, targets: Sequence[str] = TARGETS)
     return found
 
 
-def counted(path: Path, options: CountOptions, directory: Path) -> list[Kept]:
+def counted(path: Path, options: CorpusOptions, directory: Path) -> list[Kept]:
     """The documents of one shard after a count of it alone."""
     directory.mkdir()
-    ledger = ShardJob(str(directory), options, 1 << 30).count(str(path))
+    ledger = ShardJob(str(directory), Targets(TARGETS), options).count(str(path))
     # Of a shard whose lines are all rejected there is nothing to keep.
     assert (ledger.status == "failed") == (ledger.n_rejected > 0 == ledger.n_documents)
     if ledger.status == "failed":
         return []
-    found = kept_of(Evidence({}, options, directory, ()), Shard(path.name, ledger.fingerprint))
+    evidence = Evidence({}, Targets(TARGETS), options, directory, ())
+    found = kept_of(evidence, Shard(path.name, ledger.fingerprint))
     assert len(found) == ledger.n_documents
     assert sum(len(words) for _, _, words in found) == ledger.n_kept_tokens
     return found
@@ -97,7 +98,7 @@ def counted(path: Path, options: CountOptions, directory: Path) -> list[Kept]:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Texts are counted in pieces of a few hundred bytes, and written in tables of a few words."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 300)
-    monkeypatch.setattr(token_stream, "_TABLE", 11)
+    monkeypatch.setattr(counter, "_TABLE", 11)
     # A limit of its own, so that no other test's counter is used again.
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
     yield
@@ -142,36 +143,35 @@ LINES = st.builds(
 def test_made_lines(source_field: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     top = tmp_path_factory.mktemp("made")
 
-    @given(st.lists(LINES, max_size=12), st.sampled_from(RULES), st.booleans())
-    def check(lines: list[str], rule: str, every: bool) -> None:
+    @given(
+        st.lists(LINES, max_size=12), st.sampled_from(RULES), st.sampled_from(["gendered", "all"])
+    )
+    def check(lines: list[str], rule: str, targets: str) -> None:
         path = top / "a.jsonl"
         path.write_text("\n".join(lines), encoding="utf-8")
-        options = CountOptions(TARGETS, rule, 3, every, evidence=True, source_field=source_field)
+        options = CorpusOptions(rule=rule, window=3, source_field=source_field, targets=targets)
         assert counted(path, options, top / "w") == expected_of(path, source_field)
         shutil.rmtree(top / "w")
 
     check()
 
 
-@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("targets", ["gendered", "all"])
 @pytest.mark.parametrize("rule", RULES)
 def test_little_memory(
-    rule: str, every: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rule: str, targets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables of words and pairs are emptied inside documents, and ids begin again each time."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 15)
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 20, 1 << 12))
-    n, names = (3_000, ["a", None]) if every else (14_000, ["b"])
+    n, names = (3_000, ["a", None]) if targets == "all" else (14_000, ["b"])
     path = tmp_path / "a.jsonl"
     with path.open("w") as file:
         for k, name in enumerate([*names, "c"]):
             words = (f"w{i * 7 % 50_000} {TARGETS[i % 4]} v{i % 13_000}" for i in range(k, n))
             record = {"text": " ".join(words), "meta": {"pile_set_name": name}}
             file.write(json.dumps(record) + '\n{"text": ""}\n')
-    options = CountOptions(
-        TARGETS, rule, 5, every, evidence=True, source_field="meta.pile_set_name"
-    )
-    found = counted(path, options, tmp_path / "w")
+    found = counted(path, CorpusOptions(rule=rule, window=5, targets=targets), tmp_path / "w")
     assert found == expected_of(path, "meta.pile_set_name")
     (mark,) = {file.name.split(".")[0] for file in (tmp_path / "w").iterdir()}
     assert len(token_files(tmp_path / "w", mark)) > 2
@@ -182,12 +182,12 @@ def test_more_documents_than_are_noted_at_once(tmp_path: Path) -> None:
     n, path = 40_000, tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"text":"tea","s":"s{k}"}}\n' for k in range(n)))
     for evidence in (False, True):
-        options = CountOptions(TARGETS, evidence=evidence, source_field="s" if evidence else "")
+        options = CorpusOptions(evidence=evidence, source_field="s" if evidence else "")
         where = tmp_path / str(evidence)
         where.mkdir()
-        assert ShardJob(str(where), options).count(str(path)).n_documents == n
+        assert ShardJob(str(where), Targets(TARGETS), options).count(str(path)).n_documents == n
     (mark,) = {file.name.split(".")[0] for file in where.iterdir()}
-    found = kept_of(Evidence({}, options, where, ()), Shard("a", mark))
+    found = kept_of(Evidence({}, Targets(TARGETS), options, where, ()), Shard("a", mark))
     assert [row for row, _, _ in found] == list(range(1, n + 1))
     sources = [source for _, source, _ in found]
     n_known = sources.index("other")
@@ -202,8 +202,7 @@ def test_long_names_and_lines(tmp_path: Path) -> None:
         file.write(f'{{"text": "she", "s": "{long}"}}\n{{"te\\u0078t": "he", "s": "{long}"}}\n')
         file.write(f'{{"text": {"x" * LONGEST_JUDGED}}}\n{{"text": "tea", "s": "good"}}\n')
         file.write('{"text": "tea", "s": "caf\\u00e9"}\n{"text": "tea", "s": "café"}')
-    options = CountOptions(TARGETS, evidence=True, source_field="s")
-    assert counted(path, options, tmp_path / "w") == [
+    assert counted(path, CorpusOptions(source_field="s"), tmp_path / "w") == [
         (1, "other", ["she"]),
         (2, "other", ["he"]),
         (4, "good", ["tea"]),
@@ -227,7 +226,7 @@ def test_parquet(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.parquet"
         meta = {"meta": columns[name]} if name in columns else {}
         pq.write_table(pa.table({"text": texts, **meta}), path, row_group_size=700)
-        options = CountOptions(TARGETS, evidence=True, source_field=field)
+        options = CorpusOptions(source_field=field)
         has_source = name in ("struct", "plain")
         expected = [
             (row, (source or None) if has_source else None, tokenize(text, TARGETS))
@@ -242,8 +241,7 @@ def test_parquet_sources_that_are_not_utf_8(tmp_path: Path) -> None:
     names = pa.array([b"caf\xe9", b"good", None]).view(pa.string())
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": ["tea", "she", "he"], "s": names}), path)
-    options = CountOptions(TARGETS, evidence=True, source_field="s")
-    found = counted(path, options, tmp_path / "w")
+    found = counted(path, CorpusOptions(source_field="s"), tmp_path / "w")
     assert found == [(1, None, ["tea"]), (2, "good", ["she"]), (3, None, ["he"])]
 
 
@@ -258,9 +256,8 @@ def test_a_corpus_of_several_shards(store: Store, tmp_path: Path) -> None:
     paths[2].write_bytes(paths[0].read_bytes())
     paths[3].write_text("\n\n")
     paths[4].mkdir()
-    request = CountRequest("c", paths, targets="she-he", source_field="s")
     with pytest.raises(BadInput, match="bad"):
-        count_corpus(store, request)
+        count_corpus(store, "c", paths, CorpusOptions(targets="she-he", source_field="s"))
     evidence = evidence_of(store, "c")
     assert [Path(shard.name).name for shard in evidence.shards] == names[:4]
     assert kept(store, "c") == [expected_of(path, "s", ("she", "he")) for path in paths[:4]]
@@ -271,7 +268,7 @@ def test_a_corpus_of_several_shards(store: Store, tmp_path: Path) -> None:
 def counted_corpus(store: Store, tmp_path: Path, **options: Any) -> Path:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "she drinks tea"}\n')
-    count_corpus(store, CountRequest("c", (path,), **options))
+    count_corpus(store, "c", (path,), CorpusOptions(**options))
     return path
 
 

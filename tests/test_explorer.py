@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
 from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
 from plumbline.pipelines.report.facts import Facts
@@ -59,7 +59,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             # Some words of the benchmark are in the text, too.
             record = {"text": f"{text} word3 she", "meta": {"pile_set_name": SOURCES[k % 3]}}
             file.write(json.dumps(record) + "\n")
-    count_corpus(store, CountRequest("c", (path,)))
+    count_corpus(store, "c", (path,))
     associate(store, "c")
     explain_top(store, "c", 40, n_with_sentences=30)
     explain_candidates(store, "c")

@@ -16,21 +16,20 @@ from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.corpus_lookup import corpus_language
-from plumbline.jobs.corpus_options import VocabularyOptions
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.kernel import Counter as Kernel
 from plumbline.jobs.kernel import (
-    CountOptions,
     Limits,
+    Targets,
     count_texts,
     tokenize,
     tokenize_all,
     tokenizer_version,
     words,
 )
-from plumbline.jobs.kernel.chunks import Answers
-from plumbline.jobs.kernel.tokenizer import Tokenizer
+from plumbline.jobs.kernel.chunks import Answers, Tokenizer
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
@@ -39,7 +38,7 @@ from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.oracle_counts import OracleCounts, as_oracle, oracle
+from tests.oracle_counts import OracleCounts, as_oracle, bare, oracle
 from tests.spacy_languages import blank, language_tokens, language_words
 from tests.spacy_reference import agreement, hard_cases
 
@@ -172,18 +171,18 @@ def sample(code: str, n: int) -> list[str]:
 def test_counts_are_those_of_brute_force(code: str, rule: str) -> None:
     targets = languages.load(code).word_list("gendered").targets
     texts = sample(code, 40)
-    counts = count_texts(texts, CountOptions(targets, rule, 6, language=rules(code)))
+    counts = count_texts(texts, Targets(targets, rules(code)), bare(rule, 6))
     assert as_oracle(counts) == oracle(texts, targets, rule, 6, split=partial(split_by, code))
 
 
 def test_counts_stay_exact_when_answers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"{k}x l'homme{k}, qu'elle{k} il a{'b' * (k % 40)}" for k in range(8_000)]
-    options = CountOptions(("elle", "il"), language=rules("fr"))
-    expected = count_texts(texts, options)
+    options = Targets(("elle", "il"), rules("fr")), bare()
+    expected = count_texts(texts, *options)
     cleared = []
     clear = Answers.clear
     monkeypatch.setattr(Answers, "clear", lambda self: (cleared.append(1), clear(self)))
-    limited = Kernel(options, Limits(cache_slots=1 << 12))
+    limited = Kernel(*options, Limits(cache_slots=1 << 12))
     assert limited._limits.n_answers == 1 << 12
     limited.feed_texts(texts)
     found = limited.result()
@@ -206,24 +205,24 @@ def test_a_corpus_has_a_language_and_its_counts_are_never_mixed(
 ) -> None:
     path = tmp_path / "a.jsonl.zst"
     write_jsonl_zst(path, sample("de", 30))
-    request = CountRequest("c", (path,), language="de")
-    row = count_corpus(store, request).row
+    options = CorpusOptions(language="de")
+    row = count_corpus(store, "c", (path,), options).row
     expected = oracle(
-        sample("de", 30), request.word_list().targets, "pairs", 10, split=partial(split_by, "de")
+        sample("de", 30), options.word_list.targets, "pairs", 10, split=partial(split_by, "de")
     )
     assert of_corpus(store, "c") == expected
     assert row["language"] == "de" and row["tokenizer"] == tokenizer_version(rules("de"))
     assert corpus_language(row) == languages.load("de")
     with pytest.raises(UsageProblem, match="language de"):
-        count_corpus(store, CountRequest("c", (path,)))
-    options = [CountRequest("c", (path,), language=x).options() for x in ("de", "fr", "en")]
-    assert len({partials_directory(store, x) for x in options}) == 3
+        count_corpus(store, "c", (path,))
+    several = [CorpusOptions(language=x) for x in ("de", "fr", "en")]
+    assert len({partials_directory(store, x.listed, x) for x in several}) == 3
     with pytest.raises(UsageProblem, match="is in language de"):
         build_vocabulary(store, "c")
     build_vocabulary(store, "c", VocabularyOptions(quantile=0, any_language=True))
     kept = {r["word"] for r in store.read("vocabulary", corpus="c").to_pylist() if r["is_kept"]}
     assert "übermut" in kept and "3,5" not in kept
-    english = count_corpus(store, CountRequest("e", (path,))).row
+    english = count_corpus(store, "e", (path,)).row
     assert english["language"] is None and english["language_file"] is None
 
 
@@ -317,7 +316,7 @@ def test_every_list_of_ours_can_be_counted() -> None:
         language = languages.load(code)
         assert language.note and language.lists[0].name == "gendered"
         for own in language.lists:
-            CountOptions(own.targets, language=language.token_rules)  # raises for other words
+            Targets(own.targets, language.token_rules)  # raises for other words
 
 
 @pytest.mark.parametrize("code", BUNDLED)
@@ -369,8 +368,8 @@ def test_which_corpora_are_foreign_to_pairs(store: Store, tmp_path: Path) -> Non
     """Those of a language, and all others, of which a closed world is English too."""
     path = tmp_path / "a.jsonl.zst"
     write_jsonl_zst(path, ["Elle est pianiste, he is one."])
-    count_corpus(store, CountRequest("french", (path,), language="fr"))
-    count_corpus(store, CountRequest("english", (path,)))
+    count_corpus(store, "french", (path,), CorpusOptions(language="fr"))
+    count_corpus(store, "english", (path,))
     for name in ("fr-pairs", "closed-world"):
         import_benchmark(store, name, None, "r")
     foreign = {(r["corpus"], r["benchmark"]) for r in rows_of(store, "FROM foreign_corpus")}
@@ -381,7 +380,7 @@ def test_constrain_cuts_pairs_as_the_corpus_was_cut(store: Store, tmp_path: Path
     path = tmp_path / "a.jsonl.zst"
     texts = ["Elle est pianiste, l'élève."] * 9 + ["Il est pilote, elle pilote."] * 9
     write_jsonl_zst(path, [*texts, "Il est pianiste."] * 10)
-    count_corpus(store, CountRequest("c", (path,), language="fr"))
+    count_corpus(store, "c", (path,), CorpusOptions(language="fr"))
     associate(store, "c")
     import_benchmark(store, "fr-pairs", None, "r")
     assert constrain(store, "c", "fr-pairs") == {"elle/il": 64}

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.pipelines.command.main import main
@@ -24,10 +25,6 @@ from tests.metric_rows import fill, pair
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]
 Row = dict[str, Any]
-
-
-def request(shards: list[Path], **changes: Any) -> CountRequest:
-    return CountRequest("c", tuple(shards), **changes)
 
 
 def contents(store: Store) -> dict[str, list[Row]]:
@@ -52,7 +49,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cut.write_bytes(cut.read_bytes()[:-3])
     shards = [place / name for name in ("a.jsonl.zst", "b.jsonl", "cut.jsonl.zst")]
     with pytest.raises(BadInput):
-        count_corpus(Store.open(place / "w"), request(shards))
+        count_corpus(Store.open(place / "w"), "c", shards)
     return place
 
 
@@ -191,7 +188,7 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     write_jsonl_zst(cut, TEXTS)
     cut.write_bytes(cut.read_bytes()[:-3])
     with pytest.raises(BadInput):
-        count_corpus(store, request([a, b, c, cut], rule="windows"))
+        count_corpus(store, "c", [a, b, c, cut], CorpusOptions(rule="windows"))
     counted = {"a.jsonl": "counted", "b.jsonl": "counted", "c.jsonl": "counted"}
     assert states(store) == {**counted, "cut.jsonl.zst": "failed"}
     where = ["--warehouse", str(store.root)]
@@ -224,7 +221,7 @@ def test_a_shard_of_rejects_alone_is_repaired_before_it_is_counted_again(
     good.write_text('{"text": "she saw tea"}\n')
     bad.write_text('{"words": "she saw tea"}\n' * 2)
     with pytest.raises(BadInput):
-        count_corpus(store, request([good, bad]))
+        count_corpus(store, "c", [good, bad])
     where = ["--corpus", "c", "--warehouse", str(store.root)]
     assert main(["corpus", "status", *where]) == 3
     shown = capsys.readouterr()
@@ -239,7 +236,7 @@ def test_the_command_names_the_file_of_a_word_list(store: Store, tmp_path: Path)
         'description = "d"\nsource = "s"\npairs = [{ female = "she", male = "he", weight = 1.0 }]\n'
     )
     shard.write_text('{"text": "she saw tea"}\n')
-    count_corpus(store, request([shard], targets=str(words)))
+    count_corpus(store, "c", [shard], CorpusOptions(targets=str(words)))
     shard.write_text('{"text": "she saw more tea"}\n')
     command = update_command(store, "c", shard_states(store, "c"))
     assert command is not None
@@ -257,7 +254,7 @@ def test_the_command_after_a_run_that_counted_among_other_things(
     shard = tmp_path / "a.jsonl"
     shard.write_text('{"text": "she saw tea"}\n')
     with recorded(store, "pipeline", {"corpus": ["c"], "model": "m"}, joins=True):
-        count_corpus(store, request([shard], targets="she-he", window=4))
+        count_corpus(store, "c", [shard], CorpusOptions(targets="she-he", window=4))
     with recorded(store, "other", {"corpus": ["c"]}, joins=True):  # which lacks the step
         shard.write_text('{"text": "she saw more tea"}\n')
         command = update_command(store, "c", shard_states(store, "c"))
@@ -273,7 +270,7 @@ def test_many_shards_are_named_by_a_pattern(store: Store, tmp_path: Path) -> Non
     blocks = [out / f"{n}.jsonl.zst" for n in range(10)]
     for n, block in enumerate(blocks):
         write_jsonl_zst(block, [f"she saw tea {n}"])
-    count_corpus(store, request(blocks))
+    count_corpus(store, "c", blocks)
     blocks[0].write_text("")
     command = update_command(store, "c", shard_states(store, "c"))
     assert command is not None and f"'{out}/*.jsonl.zst'" in command
@@ -284,17 +281,18 @@ def test_a_corpus_grows_changes_and_shrinks(store: Store, tmp_path: Path) -> Non
     paths = [tmp_path / f"{n}.jsonl.zst" for n in range(4)]
     for n, path in enumerate(paths):
         write_jsonl_zst(path, TEXTS[n::4])
-    partials = partials_directory(store, request([]).options())
+    options = CorpusOptions()
+    partials = partials_directory(store, options.listed, options)
 
     def becomes(shards: list[Path], n_new: int) -> None:
         """Count; the tables are those of a fresh count, and only so many shards were counted."""
         before = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
-        count_corpus(store, request(shards))
+        count_corpus(store, "c", shards)
         after = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
         assert before.items() <= after.items(), "counted again"
         assert sum(p.suffix == ".json" for p in after.keys() - before.keys()) == n_new
         fresh = Store.open(tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}")
-        count_corpus(fresh, request(shards))
+        count_corpus(fresh, "c", shards)
         assert contents(store) == contents(fresh)
         assert not any(c.n_violations for c in run_checks(store, "c"))
 

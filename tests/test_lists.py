@@ -16,7 +16,8 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.cluster_counts import ClusterCounts, cluster_counts
 from plumbline.pipelines.command.main import main
@@ -149,7 +150,7 @@ def counted(store: Store, where: Path, texts: list[str], n_sources: int) -> None
     for shard, some in zip(shards, ([*range(cut)], [*range(cut, len(texts))]), strict=True):
         lines = [{"text": texts[k], "meta": {"pile_set_name": f"s{k % n_sources}"}} for k in some]
         shard.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    count_corpus(store, CountRequest("c", shards, targets=str(where / "fours.toml")))
+    count_corpus(store, "c", shards, CorpusOptions(targets=str(where / "fours.toml")))
     associate(store, "c")
 
 
@@ -342,12 +343,12 @@ def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_
     texts = ["The queen and the king saw tea.", "They saw tea and she and he saw an army."]
     shard.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
     listed.write_text(MINE, encoding="utf-8")
-    request = CountRequest("c", (shard,), targets=str(listed))
-    row = count_corpus(store, request).row
+    options = CorpusOptions(targets=str(listed))
+    row = count_corpus(store, "c", (shard,), options).row
     assert (row["targets"], row["targets_hash"]) == ("nobles", wordlists.load(str(listed)).hash)
     listed.write_text(MINE.replace("weight = 2", "weight = 3"), encoding="utf-8")
     with pytest.raises(UsageProblem, match="exists with targets_hash"):
-        count_corpus(store, request)
+        count_corpus(store, "c", (shard,), options)
     # The file may change or go: what was counted is in the warehouse.
     listed.unlink()
     done = associate(store, "c")

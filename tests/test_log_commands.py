@@ -15,7 +15,7 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
@@ -37,11 +37,11 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Act
         shards[-1].write_text(f'{{"text": "she met the {name}nurse, he met the nurse"}}\n' * 9)
     backend = open_backend(str(save("neox", directory / "tiny")), ModelOptions())
     store = Store.open(directory / "w")
-    count_corpus(store, CountRequest("c", (shards[0],)))
+    count_corpus(store, "c", (shards[0],))
     associate(store, "c")
     fill(store, "benchmark_pair", [pair("b", str(k)) for k in range(3)])
     return store.root, {
-        "count": lambda store: count_corpus(store, CountRequest("c", tuple(shards))),
+        "count": lambda store: count_corpus(store, "c", tuple(shards)),
         "associate": lambda store: associate(store, "c"),
         "score": lambda store: run_steps(store, backend, [PairScores("b", "")], "r"),
     }

@@ -49,8 +49,7 @@ from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import WordWeights
 from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.count_corpus import CountRequest
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.sample import bands, neutral_interval
 from plumbline.jobs.seed_words.vetting import read_verdicts
@@ -379,27 +378,23 @@ CALLS = [
         "follow) or `.parquet`",
         BadInput, {"a.csv": "text\n"}),
     # counting
-    Called("list of targets", lambda: CountRequest("c", (), targets="nobody").options(),
+    Called("list of targets", lambda: CorpusOptions(targets="nobody").listed,
         "word list 'nobody': unknown (there are gendered, names, neutral, pronouns, she-he, "
         "she-he-they; or give the path of a .toml file)"),
     Called("rule", lambda: make(CorpusOptions, {"rule": "lines"}),
         "rule = 'lines': should be 'pairs' or 'windows'"),
-    Called("memory", lambda: CountRequest("c", (), memory="1m"),
+    Called("memory", lambda: CorpusOptions(memory="1m"),
         "memory '1m': a task needs at least 512m, at most 1048576g"),
     Called("min count", lambda: make(CorpusOptions, {"min_count": 0}),
         "min_count = 0: should be greater than or equal to 1"),
-    Called("rule of the kernel", lambda: CountOptions(COUNTED, rule="lines"),
-        "rule 'lines': unknown; use pairs or windows"),
-    Called("window of 1", lambda: CountOptions(COUNTED, window=1),
-        "window 1: must be 2 to 1000 tokens"),
-    Called("no target", lambda: CountOptions(()),
+    Called("no target", lambda: Targets(()),
         "targets: are not one or more words (give each word once)"),
-    Called("target twice", lambda: CountOptions(("she", "she")),
+    Called("target twice", lambda: Targets(("she", "she")),
         "targets she, she: are not one or more words (give each word once)"),
-    Called("target of two words", lambda: CountOptions(("step-mother",)),
+    Called("target of two words", lambda: Targets(("step-mother",)),
         "target 'step-mother': is not one lowercase token, so never occurs (give one word in "
         "lowercase, as the tokenizer cuts it)"),
-    Called("target in capitals", lambda: CountOptions(("She",)),
+    Called("target in capitals", lambda: Targets(("She",)),
         "target 'She': is not one lowercase token, so never occurs (give one word in "
         "lowercase, as the tokenizer cuts it)"),
     Called("hex number as master", lambda: settings_for("f8b44f", {}, {}),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.pipelines.command.main import main
@@ -34,10 +35,6 @@ def texts() -> list[str]:
     for row, pronoun in zip(words, rng.choice(["she", "he", "her", "his"], (240, 2)), strict=True):
         row[2], row[7] = pronoun
     return [" ".join(row) for row in words] + ["queen word1 queen word2 word399999"]
-
-
-def request(shards: list[Path], corpus: str = "c", **changes: Any) -> CountRequest:
-    return CountRequest(corpus, tuple(shards), **changes)
 
 
 def kept(counts: OracleCounts, least: int) -> set[str]:
@@ -69,8 +66,9 @@ def both(request: pytest.FixtureRequest, shards: list[Path], tmp_path_factory: A
     """Corpus `all` with every word and `some` without the rare ones, associated."""
     store = Store.open(tmp_path_factory.mktemp("both") / "w")
     for corpus, least in (("all", 1), ("some", N)):
-        asked = CountRequest(corpus, tuple(shards), rule=request.param, min_count=least)
-        count_corpus(store, asked)
+        count_corpus(
+            store, corpus, tuple(shards), CorpusOptions(rule=request.param, min_count=least)
+        )
         associate(store, corpus)
     return store
 
@@ -102,7 +100,7 @@ def test_the_tables_are_those_of_brute_force(both: Store) -> None:
 def test_all_pairs_lose_rare_words_on_either_side(
     store: Store, shards: list[Path], rule: str
 ) -> None:
-    count_corpus(store, request(shards, targets="all", rule=rule, min_count=N))
+    count_corpus(store, "c", shards, CorpusOptions(targets="all", rule=rule, min_count=N))
     counts = oracle(texts(), TARGETS, rule, 10, list(oracle(texts(), TARGETS, rule, 10).words))
     stay = kept(counts, N)
     pairs = {(r["word"], r["target"]): r["n_pair"] for r in rows(store, "pair_count", "c")}
@@ -177,18 +175,18 @@ def test_damage_to_a_pruned_corpus_is_seen(
 
 
 def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
-    count_corpus(store, request(shards))
+    count_corpus(store, "c", shards)
     associate(store, "c")
     every = {t: rows(store, t, "c") for t in ("corpus", "word_count", "pair_count")}
-    partials = partials_directory(store, request(shards).options())
+    partials = partials_directory(store, CorpusOptions().listed, CorpusOptions())
     made = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
-    counted = count_corpus(store, request(shards, min_count=N))
+    counted = count_corpus(store, "c", shards, CorpusOptions(min_count=N))
     assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]
     assert store.read("word_delta", corpus="c").num_rows == 0, "made of words that are gone"
     associate(store, "c")
-    assert not count_corpus(store, request(shards, min_count=N)).changed
+    assert not count_corpus(store, "c", shards, CorpusOptions(min_count=N)).changed
     assert store.read("word_delta", corpus="c").num_rows > 0
-    assert count_corpus(store, request(shards)).changed
+    assert count_corpus(store, "c", shards).changed
     assert every == {t: rows(store, t, "c") for t in every}
     assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
 
@@ -196,12 +194,12 @@ def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path
 def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
     shard = tmp_path / "a.jsonl"
     shard.write_text('{"text": "tea tea army"}\n')
-    row = count_corpus(store, request([shard], min_count=3)).row
+    row = count_corpus(store, "c", [shard], CorpusOptions(min_count=3)).row
     assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (2, 0, 3)
     assert store.read("word_count").num_rows == store.read("pair_count").num_rows == 0
     assert holds(store, "c")
     shard.write_text("")
-    row = count_corpus(store, request([shard], min_count=3)).row
+    row = count_corpus(store, "c", [shard], CorpusOptions(min_count=3)).row
     assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (0, 0, 0)
     assert holds(store, "c")
 

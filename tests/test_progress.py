@@ -13,8 +13,8 @@ import pytest
 
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting import pair_sums as pairs
+from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting import merge as pairs
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import sql_names
@@ -169,13 +169,13 @@ def totals(shown: Shown) -> dict[str, int]:
     return {what: counts[0][1] for what, counts in found.items()}
 
 
-def request(directory: Path, n: int) -> CountRequest:
-    """A corpus of n shards with the same pairs of words."""
+def shards_of(directory: Path, n: int) -> list[Path]:
+    """n shards with the same pairs of words."""
     texts = [f'{{"text": "she drinks tea with him, number{k}"}}\n' for k in range(50)]
     paths = [directory / f"{number}.jsonl" for number in range(n)]
     for number, path in enumerate(paths):
         path.write_text("".join(texts) + f'{{"text": "{number}"}}\n')
-    return CountRequest("c", tuple(paths), targets="gendered")
+    return paths
 
 
 def test_counting_merging_and_associating_are_steps_of_their_own(
@@ -183,7 +183,7 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
 ) -> None:
     """With so little memory that pairs are sorted in several runs and summed in several ranges."""
     monkeypatch.setattr(pairs, "_ROW_BYTES", 1 << 23)
-    count_corpus(store, request(tmp_path, 20))
+    count_corpus(store, "c", shards_of(tmp_path, 20))
     associate(store, "c")
     found = totals(shown)
     assert list(found) == [
@@ -220,7 +220,7 @@ def test_on_spark_each_stage_of_the_merge_is_a_step(
     from plumbline.jobs.spark.spark_session import spark_session
 
     master = spark_session().sparkContext.master
-    count_corpus(store, request(tmp_path, 60), master=master)
+    count_corpus(store, "c", shards_of(tmp_path, 60), master=master)
     found = totals(shown)
     first, *stages = found
     assert first == "count c" and found[first] == 60

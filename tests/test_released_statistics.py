@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.corpus_options import VocabularyOptions
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.jobs.seed_words.vetting import verdicts_on, vet
@@ -171,10 +170,9 @@ def test_counting_takes_an_imported_corpus_over_only_when_told(
     select_seed_words(store, "pile", n=1)
     build_vocabulary(store, "pile", VocabularyOptions(any_language=True))
     vet(store, "pile", verdicts_on(["nurse"], []), "r")
-    request = CountRequest("pile", (tmp_path / "s.jsonl.zst",))
     with pytest.raises(UsageProblem, match="source imported"):
-        count_corpus(store, request)
-    count_corpus(store, replace(request, replace=True))
+        count_corpus(store, "pile", (tmp_path / "s.jsonl.zst",))
+    count_corpus(store, "pile", (tmp_path / "s.jsonl.zst",), CorpusOptions(replace=True))
     assert store.read("corpus")["source"].to_pylist() == ["counted"]
     words = {r["word"]: r["n_word"] for r in store.read("word_count").to_pylist()}
     assert words == {"she": 1, "saw": 2, "army": 1, "he": 1, "nurse": 1}

@@ -30,7 +30,7 @@ def test_runs_hold_every_pair_once(n_ids: int, sizes: list[int], monkeypatch: Mo
     parts = [skewed_rows(seed, n, n_ids) for seed, n in enumerate(sizes)]
     runs = PairRuns()
     for part in parts:
-        runs.add(part.copy(), n_ids)
+        runs.add(part.copy())
     found = gathered(runs)
     rows, counts = np.unique(np.concatenate([np.empty(0, np.int64), *parts]), return_counts=True)
     assert (found.word.astype(np.int64) << 32 | found.target).tolist() == rows.tolist()
@@ -38,9 +38,9 @@ def test_runs_hold_every_pair_once(n_ids: int, sizes: list[int], monkeypatch: Mo
 
 
 def test_cleared_runs_start_again() -> None:
-    runs = PairRuns(10)
-    runs.add(skewed_rows(0, 9000, 50), 50)
+    runs = PairRuns()
+    runs.add(skewed_rows(0, 9000, 50))
     runs.clear()
     assert runs.n_bytes == 0 and gathered(runs).word.size == 0
-    runs.add(np.array([7, 7, 3 << 32 | 9]), 10)
+    runs.add(np.array([7, 7, 3 << 32 | 9]))
     assert [column.tolist() for column in gathered(runs)] == [[0, 3], [7, 9], [2, 1]]

@@ -29,8 +29,8 @@ from plumbline.eval_workers.models.sampling_contract import Sample
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
-from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.counting.partials import _read
+from plumbline.jobs.counting.shard import line_blocks
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput

@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
 
 from plumbline.jobs import count_corpus as count
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.spark.spark_session import (
     loss,
     one_line_losses,
@@ -217,10 +217,10 @@ def test_an_executor_that_does_not_see_the_warehouse_is_named(
     """Nothing is written then: the tables stay as they were."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text('{"text": "she ran"}\n')
-    before = count_corpus(store, CountRequest("c", (tmp_path / "a.jsonl",))).row
+    before = count_corpus(store, "c", (tmp_path / "a.jsonl",)).row
     monkeypatch.setattr(count, "partials_directory", lambda *_: tmp_path / "elsewhere")
-    both = CountRequest("c", (tmp_path / "a.jsonl", tmp_path / "b.jsonl"))
+    both = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     with pytest.raises(UsageProblem, match=f"not there on {socket.gethostname()} .*file system"):
-        count_corpus(store, both, master=spark_session().sparkContext.master)
+        count_corpus(store, "c", both, master=spark_session().sparkContext.master)
     assert store.read("corpus").to_pylist() == [before]
     assert store.read("word_count").num_rows == 2

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -138,8 +139,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def counted(where: Path, path: Path, field: str = "text") -> Store:
-    request = CountRequest(corpus="c", shards=(path,), text_field=field)
-    count_corpus(Store.open(where), request)
+    count_corpus(Store.open(where), "c", (path,), CorpusOptions(text_field=field))
     return Store.open(where)
 
 
@@ -166,7 +166,7 @@ def test_texts_of_another_field(
     again = update_command(store, "c", shard_states(store, "c"))
     assert f"--text-field {field}" in str(again).replace("'", "")
     with pytest.raises(UsageProblem, match=f"exists with text_field {field}"):
-        count_corpus(store, CountRequest(corpus="c", shards=(path,)))
+        count_corpus(store, "c", (path,))
 
 
 def test_texts_of_another_column(tmp_path: Path) -> None:
@@ -224,11 +224,11 @@ def test_a_shard_without_a_usable_document_fails_and_the_others_count(tmp_path: 
     good.write_bytes(b'{"text": "she sat"}\nnot JSON\n')
     bad.write_bytes(b'{"body": "tea"}\n\n[1]\n')
     empty.write_bytes(b"")
-    request = CountRequest(corpus="c", shards=(good, bad, empty))
+    shards = (good, bad, empty)
     message = r"shard bad\.jsonl: no document of 2 can be used; the first: record has no `text`"
     for _ in range(2):  # the second time from what was kept
         with pytest.raises(BadInput, match=message):
-            count_corpus(Store.open(tmp_path / "w"), request)
+            count_corpus(Store.open(tmp_path / "w"), "c", shards)
         store = Store.open(tmp_path / "w")
         ledger = store.read("corpus_shard", corpus="c").sort_by("shard").to_pylist()
         assert [(x["status"], x["n_documents_in"], x["n_rejected"]) for x in ledger] == [
@@ -242,8 +242,8 @@ def test_a_shard_without_a_usable_document_fails_and_the_others_count(tmp_path: 
         assert store.read("reject").num_rows == 3
         assert not [check for check in run_checks(store, "c") if check.n_violations]
     # Another field is another way of reading the same bytes.
-    request = CountRequest(corpus="c", shards=(bad,), text_field="body", replace=True)
-    assert count_corpus(Store.open(tmp_path / "w"), request).row["n_documents"] == 1
+    options = CorpusOptions(text_field="body", replace=True)
+    assert count_corpus(Store.open(tmp_path / "w"), "c", (bad,), options).row["n_documents"] == 1
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
@@ -254,8 +254,8 @@ def test_texts_of_parquet_in_each_type_of_string(
     path = tmp_path / name
     columns = {"text": ["she sat", None, "tea"], "meta": ["a", "b", "a"]}
     pq.write_table(pa.table({k: pa.array(v).cast(kind) for k, v in columns.items()}), path)
-    request = CountRequest(corpus="c", shards=(path,), evidence=True, source_field="meta")
-    assert count_corpus(Store.open(tmp_path / "w"), request).row["n_documents"] == 2
+    options = CorpusOptions(source_field="meta")
+    assert count_corpus(Store.open(tmp_path / "w"), "c", (path,), options).row["n_documents"] == 2
     assert evidence_of(Store.open(tmp_path / "w"), "c").sources == ("a",)
     assert list(documents(path)) == ["she sat", "tea"]
 

@@ -23,7 +23,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from plumbline.eval_workers.models.local.source import find_source
-from plumbline.jobs.count_corpus import Counted, CountRequest, count_corpus
+from plumbline.jobs.count_corpus import Counted, count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.counting.verify import shard_states, update_command
@@ -128,8 +128,8 @@ def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
 
 
 def count(where: Path, patterns: list[str], **more: Any) -> Counted:
-    request = CountRequest(corpus="c", shards=tuple(expand_shards(patterns)))
-    return count_corpus(Store.open(where), request, **more)
+    shards = expand_shards(patterns)
+    return count_corpus(Store.open(where), "c", shards, **more)
 
 
 def rows(where: Path) -> dict[str, list[dict[str, Any]]]:

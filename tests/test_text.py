@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.jobs.kernel import stop_words, tokenize, words
-from plumbline.jobs.kernel.chunk_words import MAX_CHUNK
+from plumbline.jobs.kernel.words import MAX_CHUNK
 
 CASES = {
     "could couldn't cannot gonna": ["could", "could", "n't", "can", "not", "gon", "na"],

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from plumbline.jobs.kernel import SLACK
 from plumbline.jobs.kernel.chunks import END
-from plumbline.jobs.kernel.json_fallback import judge
-from plumbline.jobs.kernel.json_parser import DONE, FULL, ReaderState, read_lines
+from plumbline.jobs.kernel.json_parser import DONE, FULL, ReaderState, judge, read_lines
 from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.words import Words
 

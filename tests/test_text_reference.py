@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize
-from plumbline.jobs.kernel.language_tables import language
+from plumbline.jobs.kernel.language_tables import english
 from plumbline.warehouse.input.shards import documents
 from tests.spacy_reference import agreement, reference_tokens, tokenizer
 
@@ -25,13 +25,13 @@ def test_exceptions_and_stop_words_are_spacys() -> None:
 
     rules = {k: [p[ORTH] for p in v] for k, v in tokenizer().rules.items()}
     chunks = {k: v for k, v in rules.items() if not any(c.isspace() for c in k)}
-    assert language()["specials"] == chunks
-    assert set(language()["stop_words"]) == STOP_WORDS
+    assert english()["specials"] == chunks
+    assert set(english()["stop_words"]) == STOP_WORDS
 
 
 def test_affix_characters_are_spacys() -> None:
     def members(name: str) -> set[int]:
-        return {c for first, last in language()[name] for c in range(first, last + 1)}
+        return {c for first, last in english()[name] for c in range(first, last + 1)}
 
     codes = [c for c in range(0x30000) if not 0xD800 <= c < 0xE000 and not chr(c).isspace()]
     prefixes = {c for c in codes if tokenizer().find_prefix(chr(c)) == 1}
@@ -53,7 +53,7 @@ b.org/x?y=1 @ foo Bar BAZ 10 3.14 1,000 km m² $ US$ C$ € % + = < > ^ * _ ~ # 
 )
 def test_random_chunks_split_as_in_spacy(seed: int, n_chunks: int) -> None:
     chance = random.Random(seed)
-    specials, pieces = list(language()["specials"]), PIECES.split()
+    specials, pieces = list(english()["specials"]), PIECES.split()
     for _ in range(n_chunks):
         pool = [chance.choice(pieces if chance.random() < 0.85 else specials) for _ in range(5)]
         chunk = "".join(pool[: chance.randint(1, 5)])
@@ -66,7 +66,7 @@ DASHES = ["-", "--", "---", "----", "—", "——", "–", "-—", "~", "'", "�
 
 def test_letters_with_marks_and_dashes_split_as_in_spacy() -> None:
     chance = random.Random(42)
-    texts = [*language()["specials"], *language()["stop_words"], "Word US WORD km C a lad's"]
+    texts = [*english()["specials"], *english()["stop_words"], "Word US WORD km C a lad's"]
     runs = sorted({run for text in texts for run in re.findall("[A-Za-z]+", text)})
     for _ in range(2000):
         chunk = chance.choice(runs)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.jobs.kernel import words
-from plumbline.jobs.kernel.language_tables import N_CODES, language, tables
+from plumbline.jobs.kernel.language_tables import N_CODES, english, tables
 from tests.spacy_reference import reference_words
 
 pytest.importorskip("spacy")
@@ -76,5 +76,5 @@ def test_character_classes_are_spacys(name: str) -> None:
     }[name]
     every = "".join(map(chr, range(N_CODES)))
     theirs = {m.start() for m in re.finditer(f"[{pattern}]", every)}
-    ours = {c for first, last in language()[name] for c in range(first, last + 1)}
+    ours = {c for first, last in english()[name] for c in range(first, last + 1)}
     assert ours == theirs

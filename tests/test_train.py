@@ -22,7 +22,7 @@ from plumbline.eval_workers.training import trainer, training_options
 from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
 from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.training_options import Progress, TrainOptions, preset
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -318,7 +318,7 @@ def test_a_corpus_that_is_not_counted_is_one_line(
     train = ["train", str(shard), "--preset", "5gram", "--out", str(tmp_path / "models")]
     train += ["--warehouse", str(where)]
     assert main([*train, "--name", "first", "--corpus", "letters"]) == 0
-    count_corpus(Store.open(where), CountRequest("letters", (shard,)))
+    count_corpus(Store.open(where), "letters", (shard,))
     for more in ([], ["--dry-run"]):
         assert main([*train, "--name", "m", "--corpus", "leters", *more]) != 0
         assert "corpus 'leters': not in the warehouse, only letters" in capsys.readouterr().err

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence import index as indices
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, summed
@@ -85,7 +86,7 @@ def test_counts_are_those_of_the_tables(rule: str, store: Store, tmp_path: Path)
     write(tmp_path / "a.jsonl", texts[:50])
     write(tmp_path / "b.jsonl", texts[50:])
     shards = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    count_corpus(store, CountRequest("c", shards, rule=rule, window=7, min_count=3))
+    count_corpus(store, "c", shards, CorpusOptions(rule=rule, window=7, min_count=3))
     pairs = store.read("pair_count", corpus="c").to_pylist()
     counts = store.read("word_count", corpus="c")
     assert counts.num_rows < len(set(names)) and {"tea", "captain"} < set(
@@ -195,7 +196,7 @@ def test_the_error_is_that_of_a_bootstrap_on_novels(
 ) -> None:
     store = Store.open(tmp_path_factory.mktemp("novels") / "w")
     shards = tuple(sorted((data / "corpora" / "gutenberg").glob("*.zst")))
-    count_corpus(store, CountRequest("n", shards, targets="she-he"))
+    count_corpus(store, "n", shards, CorpusOptions(targets="she-he"))
     vocabulary = store.read("word_count", corpus="n")["word"].combine_chunks()
     words = ("nurse", "captain", "wept", "love", "said", "beautiful", "door", "money")
     index = indexed(
@@ -222,7 +223,7 @@ def explained(
     sources: Sequence[str | None] = (),
 ) -> dict[str, list[Row]]:
     path = write(tmp_path / f"{name}.jsonl", texts, sources)
-    count_corpus(store, CountRequest(name, (path,), targets="she-he", window=4))
+    count_corpus(store, name, (path,), CorpusOptions(targets="she-he", window=4))
     return explain(store, name, ["tea"], sampling=Sampling(2))
 
 
@@ -301,7 +302,7 @@ def test_exact_copies_counted_once(store: Store, tmp_path: Path) -> None:
         write(tmp_path / "a.jsonl", [*texts, *copied[:4]]),
         write(tmp_path / "b.jsonl", copied[4:]),
     )
-    count_corpus(store, CountRequest("twice", shards, targets="she-he", window=4))
+    count_corpus(store, "twice", shards, CorpusOptions(targets="she-he", window=4))
     twice = explain(store, "twice", ["tea"], sampling=Sampling(2))
     (fresh,), (whole,) = of_word(once, "word_evidence"), of_word(twice, "word_evidence")
     exact, nearly = (
@@ -435,7 +436,7 @@ def test_sentences_of_a_book_in_one_document_are_where_they_stand(
         )
     text = "  ".join(parts)
     path = write(tmp_path / "book.jsonl", [text])
-    count_corpus(store, CountRequest("book", (path,), targets="she-he", window=4))
+    count_corpus(store, "book", (path,), CorpusOptions(targets="she-he", window=4))
     found = of_word(explain(store, "book", ["tea"], sampling=Sampling(300)), "word_snippet")
     kept = tokenize(text)
     assert len(found) == 300 and all(row["is_text"] for row in found)

@@ -18,7 +18,8 @@ from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.word_summary import describe_word
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
@@ -57,10 +58,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             record = {"text": text, "meta": {"pile_set_name": SOURCES[k % 3]}}
             file.write(json.dumps(record) + "\n")
     # Another window, since corpora counted alike share what was kept.
-    count_corpus(store, CountRequest("far", (path,), window=5))
+    count_corpus(store, "far", (path,), CorpusOptions(window=5))
     shutil.rmtree(store.root / "_work")
-    count_corpus(store, CountRequest("c", (path,)))
-    count_corpus(store, CountRequest("bare", (path,), evidence=False))
+    count_corpus(store, "c", (path,))
+    count_corpus(store, "bare", (path,), CorpusOptions(evidence=False))
     for corpus in ("c", "bare", "far"):
         associate(store, corpus)
     (row,) = store.read("corpus", corpus="c").to_pylist()
@@ -115,7 +116,7 @@ def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
         json.dumps({"text": f"he met army{k} and the army. {'x ' * 20} she"}) for k in range(9)
     )
     path.write_text("\n".join(lines))
-    count_corpus(store, CountRequest("c", (path,)))
+    count_corpus(store, "c", (path,))
     associate(store, "c")
     shown = why(store, "army", "--format", "json").stdout
     assert "Infinity" not in shown and "NaN" not in shown
@@ -242,7 +243,7 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     named = f'groups = ["older", "younger"]\npairs = {pairs}\n'
     listed.write_text(f'description = "d"\nsource = "s"\n{named}')
     warehouse = Store.open(store)
-    count_corpus(warehouse, CountRequest("c", (shard,), targets="she-he"))
+    count_corpus(warehouse, "c", (shard,), CorpusOptions(targets="she-he"))
     associate(warehouse, "c", str(listed))
     shown = why(warehouse, "merchant", "--corpus", "c", "--contrast", "age").stdout
     assert "Text near older words" in shown and "Text near younger words" in shown
@@ -264,7 +265,7 @@ def test_what_a_side_never_has_nearby_is_not_near_it(tmp_path: Path) -> None:
     store, shard = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
     texts = [*["she milk"] * 100, *(f"he tea w{k} v{k}" for k in range(50)), "he tea milk"]
     shard.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    count_corpus(store, CountRequest("c", (shard,), targets="she-he"))
+    count_corpus(store, "c", (shard,), CorpusOptions(targets="she-he"))
     shown = why(store, "tea", "--corpus", "c").stdout
     (milk,) = store.read("word_collocate", ds.field("collocate") == "milk").to_pylist()
     assert milk["n_f"] == 0 and milk["log_odds_nats"] > 0

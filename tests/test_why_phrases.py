@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
@@ -30,8 +31,7 @@ def counted(store: Store, corpus: str, some: list[str], rule: str, shards: Path)
     for k, part in enumerate((some[::2], some[1::2])):
         paths.append(shards / f"{corpus}{k}.jsonl.zst")
         write_jsonl_zst(paths[-1], part)
-    asked = CountRequest(corpus, tuple(paths), rule=rule, targets="gendered", evidence=True)
-    count_corpus(store, asked)
+    count_corpus(store, corpus, paths, CorpusOptions(rule=rule))
 
 
 def answers(store: Store, corpus: str, word: str, name: str) -> dict[str, list[dict[str, Any]]]:

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.explanation import Sampling, explain
@@ -117,11 +118,11 @@ def test_the_same_sentences_in_any_shards(
     """One shard, five in another order, memory full in the middle; the first five of twenty."""
     texts = essays(np.random.default_rng(1))
     paths = [write(tmp_path / f"{k}.jsonl", texts[k::5]) for k in range(5)]
-    count_corpus(store, CountRequest("drained", tuple(paths), targets="she-he"))
+    count_corpus(store, "drained", tuple(paths), CorpusOptions(targets="she-he"))
     monkeypatch.undo()
     one = write(tmp_path / "all.jsonl", texts)
-    count_corpus(store, CountRequest("one", (one,), targets="she-he"))
-    count_corpus(store, CountRequest("five", tuple(reversed(paths)), targets="she-he"))
+    count_corpus(store, "one", (one,), CorpusOptions(targets="she-he"))
+    count_corpus(store, "five", tuple(reversed(paths)), CorpusOptions(targets="she-he"))
     first = ask(store, "one")
     assert len(first) == 3 * 2 * 5 and all(row["is_text"] for row in first)
     assert shown(ask(store, "five")) == shown(first) == shown(ask(store, "drained"))
@@ -156,7 +157,7 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
     else:
         path.write_bytes(gzip.compress(lines) if kind == "jsonl.gz" else lines)
     field = {"text_field": "doc.body"} if kind == "field" else {}
-    count_corpus(store, CountRequest("c", (path,), targets="she-he", **field))
+    count_corpus(store, "c", (path,), CorpusOptions(targets="she-he", **field))
     found = ask(store, "c", n=4)
     assert len(found) == 24 and Counter(row["side"] for row in found)["b"] == 12
     for row in found:
@@ -183,7 +184,7 @@ def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path
     """The kept words stand for the text, marked so: never other text."""
     texts = essays(np.random.default_rng(5), 6)
     path = write(tmp_path / "a.jsonl", texts)
-    count_corpus(store, CountRequest("c", (path,), targets="she-he"))
+    count_corpus(store, "c", (path,), CorpusOptions(targets="she-he"))
     good = ask(store, "c")
     if change == "gone":
         path.unlink()
@@ -210,7 +211,7 @@ def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path
 def test_words_left_out_show_as_dots(store: Store, tmp_path: Path) -> None:
     """Rare words are in no table, but the text is: only without it are they unknown."""
     path = write(tmp_path / "a.jsonl", ["she likes tea daily", "he likes tea"])
-    count_corpus(store, CountRequest("c", (path,), targets="she-he", min_count=2))
+    count_corpus(store, "c", (path,), CorpusOptions(targets="she-he", min_count=2))
     (row, _) = explain(store, "c", ["tea"])["word_snippet"]
     assert (row["text_before"], row["text_after"]) == ("she likes", "daily")
     path.unlink()
@@ -221,7 +222,7 @@ def test_words_left_out_show_as_dots(store: Store, tmp_path: Path) -> None:
 def test_only_near_some_targets(store: Store, tmp_path: Path) -> None:
     texts = ["tea her she", "his tea he", "tea she", "tea aunt"]
     path = write(tmp_path / "a.jsonl", texts)
-    count_corpus(store, CountRequest("c", (path,)))
+    count_corpus(store, "c", (path,))
     for targets, places in (("her",), 1), (("her", "his"), 2), (("aunt", "she"), 3):
         sampling = Sampling(5, 0, targets)
         rows = explain(store, "c", ["tea"], "gendered", sampling)["word_snippet"]
@@ -233,7 +234,7 @@ def test_blanks_of_all_kinds_separate_what_is_shown(store: Store, tmp_path: Path
     chunks = ["tea", "Tea.", "she", "\x1cshe", "he's", "a.m.", "x\u00a0tea", "tea\x85he", "\u3000"]
     chunks += ["\x00tea", "she\x00tea", "\n", "e\u0301"]
     texts = [" ".join(rng.choice(chunks, size)) for size in rng.integers(1, 40, 60)]
-    count_corpus(store, CountRequest("c", (write(tmp_path / "a.jsonl", texts),), targets="she-he"))
+    count_corpus(store, "c", (write(tmp_path / "a.jsonl", texts),), CorpusOptions(targets="she-he"))
     rows = explain(store, "c", ["tea"], sampling=Sampling(100))["word_snippet"]
     assert len(rows) > 150
     for row in rows:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence import explanation
 from plumbline.jobs.evidence.explanation import (
     CLUSTERS,
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Store:
     paths = [tmp_path / f"{k}.jsonl" for k in range(3)]
     for k, path in enumerate(paths):
         path.write_text("".join(json.dumps(record) + "\n" for record in records[k::3]))
-    count_corpus(store, CountRequest("c", tuple(paths)))
+    count_corpus(store, "c", tuple(paths))
     associate(store, "c")
     return store
 
@@ -138,7 +138,7 @@ def test_a_report_asks_before_it_ranks(
     path = tmp_path / "leaning.jsonl"
     some = ["she drinks tea, tea and tea again", "he drinks rum, rum and rum again"] * 30
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in some))
-    count_corpus(store, CountRequest("d", (path,)))
+    count_corpus(store, "d", (path,))
     associate(store, "d")
     version = store.snapshot().version
 

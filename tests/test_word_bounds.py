@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.association.lean_intervals import adjusted, chance_clear, lean_bounds
-from plumbline.jobs.association.measures import bound_rows, delta_rows, dispersion
+from plumbline.jobs.association.measures import (
+    adjusted,
+    bound_rows,
+    chance_clear,
+    delta_rows,
+    dispersion,
+    lean_bounds,
+)
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.evidence.lean import cluster_bounds
 from plumbline.pipelines.report.facts import Facts

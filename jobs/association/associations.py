@@ -29,13 +29,9 @@ from plumbline.jobs.association.measures import (
     contrasts,
     delta_rows,
 )
-from plumbline.jobs.association.target_lists import (
-    Recounting,
-    stage_pairs,
-    targets_of,
-    with_list,
-)
+from plumbline.jobs.association.target_lists import stage_pairs, targets_of, with_list
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row, writes_corpus
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.input.csv_rows import records
@@ -96,8 +92,9 @@ def associate(
     store: Store,
     corpus: str,
     targets: str = "",
-    recounting: Recounting | None = None,
     word_weights: Path | None = None,
+    master: str | None = None,
+    memory: str = CorpusOptions.memory,
 ) -> Associated:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
@@ -110,10 +107,10 @@ def associate(
     Args:
         targets: name or path of a word list to add to the corpus; co-occurrences with its words are
             counted in the documents that counting kept.
-        recounting: Spark's master and the memory for this counting.
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
             Words without a weight have no weighted sum.
+        master, memory: Spark's master and the memory of each process for counting ``targets``.
 
     Raises:
         UsageProblem: the corpus is unknown, or was imported without counts; or the list can't
@@ -132,7 +129,7 @@ def associate(
     config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
     with recorded(store, "corpus associate", config) as run_id:
         try:
-            staged = stage_pairs(store, row, words, run_id, recounting or Recounting())
+            staged = stage_pairs(store, row, words, run_id, master, memory)
         except KeyboardInterrupt:
             raise Interrupted("interrupted; run the same command again to resume") from None
         # A corpus counted with targets `all` has many more targets than its lists hold.

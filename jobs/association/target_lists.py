@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -11,24 +11,17 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_lists
-from plumbline.jobs.count_corpus import ALL, check_failed, engine_of
+from plumbline.jobs.corpus_options import ALL
+from plumbline.jobs.count_corpus import check_failed, engine_of
 from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
 from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
-from plumbline.jobs.kernel import CountOptions, stop_words, warm_up
+from plumbline.jobs.kernel import Targets, stop_words, warm_up
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList
-
-
-@dataclass(frozen=True)
-class Recounting:
-    """Options for counting new pairs: Spark's master, memory of each process in bytes."""
-
-    master: str | None = None
-    memory_bytes: int = 2 << 30
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
@@ -49,7 +42,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
             problem = f"{corpus} was counted with another list of this name"
             raise UsageProblem(f"word list {name}", problem, "rename it")
         return [original, *added]
-    CountOptions(new.targets, language=language.token_rules)  # raises unless each is one token
+    Targets(new.targets, language.token_rules)  # raises unless each is one token
     stop_targets = stop_words(language.token_rules) & set(new.targets)
     if dropped := sorted(stop_targets - set(original.targets)):
         problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
@@ -64,7 +57,12 @@ def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
 
 
 def stage_pairs(
-    store: Store, row: dict[str, Any], targets: Sequence[str], run_id: str, recounting: Recounting
+    store: Store,
+    row: dict[str, Any],
+    targets: Sequence[str],
+    run_id: str,
+    master: str | None,
+    memory: str,
 ) -> Staged | None:
     """Stage a ``pair_count`` with the corpus's pairs of ``targets``; None if nothing changes.
 
@@ -83,7 +81,7 @@ def stage_pairs(
     # Words without a row of `word_count` have no pairs: they were pruned, or don't occur.
     counted_words = set(words["word"].to_pylist())
     new = tuple(word for word in targets if word not in counted and word in counted_words)
-    merge = _count(store, evidence_of(store, corpus), new, recounting) if new else None
+    merge = _count(store, evidence_of(store, corpus), new, master, memory) if new else None
     staged = store.stage("pair_count", {"corpus": corpus}, run_id)
     if merge:
         staged_words = store.stage("word_count", {"corpus": corpus}, run_id)
@@ -100,18 +98,21 @@ def stage_pairs(
 
 
 def _count(
-    store: Store, evidence: Evidence, new: tuple[str, ...], recounting: Recounting
+    store: Store, evidence: Evidence, new: tuple[str, ...], master: str | None, memory: str
 ) -> Callable[..., int] | None:
     """Count the pairs with new targets; returns a function that merges them, None without pairs."""
-    options = replace(evidence.options, targets=new, evidence=False, source_field="")
+    targets, options = (
+        replace(evidence.targets, words=new),
+        replace(evidence.options, memory=memory),
+    )
     name = config_hash({"kept": evidence.directory.name, "targets": new})
     where = store.work_directory("recount", name).resolve()
     files = {shard: token_files(evidence.directory, shard.fingerprint) for shard in evidence.shards}
     tokens = {shard: str(pairs[0][0].resolve()) for shard, pairs in files.items() if pairs}
-    job = ShardJob(str(where), options, recounting.memory_bytes, is_recount=True)
+    job = ShardJob(str(where), targets, options, is_recount=True)
     with progress(f"count {evidence.corpus['corpus']} again", "shards") as update:
         warm_up()
-        engine = engine_of(store, recounting.memory_bytes, recounting.master)
+        engine = engine_of(store, options.memory_bytes, master)
         ledgers = engine.count(list(dict.fromkeys(tokens.values())), job, update)
     check_failed(ledgers, "no list was added")
     partials = [file for s in tokens for file in partial_files(where, s.fingerprint, "pairs")]

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_list, corpus_row
+from plumbline.jobs.corpus_options import CorpusOptions, options_of
 from plumbline.jobs.counting.partials import partials_directory, token_files
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -68,13 +69,14 @@ class Evidence:
 
     Attributes:
         corpus: the corpus's row of table ``corpus``.
-        options: options that it was counted with.
+        targets, options: what it was counted with.
         directory: directory of the partial counts.
         shards: the shards that were counted, in the order given.
     """
 
     corpus: dict[str, Any]
-    options: CountOptions
+    targets: Targets
+    options: CorpusOptions
     directory: Path
     shards: tuple[Shard, ...]
 
@@ -141,17 +143,9 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
     if row["source_field"] is None:
         problem = "was counted without keeping its documents"
         raise UsageProblem(f"corpus {corpus!r}", problem, "count it again, with --evidence")
-    options = CountOptions(
-        corpus_list(store, row).targets,
-        row["rule"],
-        row["window_tokens"],
-        row["targets"] == "all",
-        row["text_field"] or "text",
-        True,
-        row["source_field"],
-        corpus_language(row).token_rules,
-    )
-    directory = partials_directory(store, options)
+    targets = Targets(corpus_list(store, row).targets, corpus_language(row).token_rules)
+    options = options_of(row)
+    directory = partials_directory(store, targets, options)
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
     shards = [Shard(x["shard"], x["fingerprint"]) for x in ledger if x["status"] == "counted"]
     for shard in shards:
@@ -159,7 +153,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
             problem = "is not on this machine"
             fix = "run the same plumbline corpus count again here; the tables stay as they are"
             raise MissingComponent(f"evidence of {shard.name}", problem, fix)
-    return Evidence(row, options, directory, tuple(shards))
+    return Evidence(row, targets, options, directory, tuple(shards))
 
 
 class _Pieces(NamedTuple):

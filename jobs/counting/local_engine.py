@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
-from plumbline.jobs.counting.pair_sums import PairSum
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.kernel import Targets
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
@@ -117,7 +117,7 @@ class LocalEngine:
             }
             with (
                 duckdb.connect(config=settings) as connection,
-                progress(f"merge words of {output.subject}", "%") as update,
+                progress(f"merge words of {output.constants['corpus']}", "%") as update,
                 _polled(connection, update),
             ):
                 names = ", ".join(sql_text(str(file)) for file in partials)
@@ -146,7 +146,7 @@ class LocalEngine:
         ranks = column.cast(pa.large_string()).combine_chunks()
         with temporary_directory(self._work, "merge-") as directory:
             pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
-            what = f"merge pairs of {output.subject}"
+            what = f"merge pairs of {output.constants['corpus']}"
             with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
                 return output.write_part("part-00000", rows)
 
@@ -244,8 +244,9 @@ def serve() -> None:
 
 def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
     try:
-        options = CountOptions(**{**job["options"], "targets": tuple(job["options"]["targets"])})
-        return {"ledger": asdict(ShardJob(**{**job, "options": options}).count(shard))}
+        targets = Targets(tuple(job["targets"]["words"]), job["targets"]["language"])
+        options = {"targets": targets, "options": CorpusOptions(**job["options"])}
+        return {"ledger": asdict(ShardJob(**job | options).count(shard))}
     except OSError as e:
         return {"os_error": [e.errno, e.strerror, e.filename]}
     except MemoryError:

@@ -23,8 +23,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.shard import count_shard, recount_shard
-from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.recount import recount_shard
+from plumbline.jobs.counting.shard import count_shard
+from plumbline.jobs.kernel import Limits, Targets, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
@@ -33,8 +35,8 @@ from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
-#: Version of the reading of shards; the same bytes give other documents under another version.
-_READER = 2
+#: Version of the reading of shards and of their ledgers. Partials of other versions aren't used.
+_READER = 3
 #: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
 #: Kinds of two successive files: tokens, which are ids, and the words with these ids.
@@ -67,10 +69,13 @@ class ShardLedger:
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
-def partials_directory(store: Store, options: CountOptions, *, create: bool = True) -> Path:
+def partials_directory(
+    store: Store, targets: Targets, options: CorpusOptions, *, create: bool = True
+) -> Path:
     """Directory of the partials counted under these options, by this version of the tokeniser."""
-    versions = {"tokenizer": tokenizer_version(options.language), "reader": _READER}
-    settings = asdict(options) | versions
+    versions = {"tokenizer": tokenizer_version(targets.language), "reader": _READER}
+    words = {"targets": targets.words, "language": targets.language}
+    settings = options.of_partials() | words | versions
     return store.work_directory("count", config_hash(settings), create=create)
 
 
@@ -88,19 +93,7 @@ def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
     A count that met its memory limit has several files of a kind, in order: sum a word's counts
     over them. Raises ``BadInput`` for a damaged file or missing ledger.
     """
-    ledger = directory / f"{mark}.json"
-    files = []
-    for name, sha256 in _read(ledger)[1].items():
-        if _kind(name) in kinds:
-            files.append(directory / name)
-            fix = f"remove {ledger} to count its shard again"
-            try:
-                is_whole = sha256_of(directory / name) == sha256
-            except OSError as e:
-                raise BadInput(f"{files[-1]}", f"can't be read: {e.strerror}", fix) from e
-            if not is_whole:
-                raise BadInput(f"{files[-1]}", "is damaged: its hash differs", fix)
-    return files
+    return [path for _, path in _whole_files(directory, mark, kinds)]
 
 
 def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
@@ -108,23 +101,36 @@ def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
 
     Raises ``BadInput`` as ``partial_files``.
     """
-    files = pairwise(partial_files(directory, mark, *_TOKENS_AND_WORDS))
-    return [(a, b) for a, b in files if (_kind(a.name), _kind(b.name)) == _TOKENS_AND_WORDS]
+    files = pairwise(_whole_files(directory, mark, _TOKENS_AND_WORDS))
+    return [(a, b) for (kind, a), (other, b) in files if (kind, other) == _TOKENS_AND_WORDS]
 
 
-def _kind(name: str) -> str:
-    return name.split(".")[-2]
+def _whole_files(directory: Path, mark: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the kind and path of each file of some kinds, after a check of its hash."""
+    ledger = directory / f"{mark}.json"
+    fix = f"remove {ledger} to count its shard again"
+    for name, (kind, sha256) in _read(ledger)[1].items():
+        if kind in kinds:
+            path = directory / name
+            try:
+                is_whole = sha256_of(path) == sha256
+            except OSError as e:
+                raise BadInput(f"{path}", f"can't be read: {e.strerror}", fix) from e
+            if not is_whole:
+                raise BadInput(f"{path}", "is damaged: its hash differs", fix)
+            yield kind, path
 
 
-def _read(path: Path) -> tuple[ShardLedger, dict[str, str]]:
-    """A shard's ledger, and the SHA-256 of its files by name."""
+def _read(path: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
+    """A shard's ledger, and the kind and SHA-256 of each of its files by name."""
     try:
         values = json_object(path)
-        names = list(map(str, values.pop("files")))
-        hashes = values.pop("sha256")
-        if any(Path(name).name != name or name.count(".") < 2 for name in names):
+        files = {
+            x: (str(kind), str(sha256)) for x, (kind, sha256) in dict(values.pop("files")).items()
+        }
+        if any(Path(name).name != name for name in files):
             raise ValueError("it lists a file that counting does not write")
-        return ShardLedger(**values), dict(zip(names, map(str, hashes), strict=True))
+        return ShardLedger(**values), files
     except (OSError, ValueError, KeyError, TypeError) as e:
         fix = f"remove {path} to count its shard again"
         raise BadInput(f"{path}", f"is not the ledger of a shard: {e}", fix) from e
@@ -136,15 +142,14 @@ class ShardJob:
 
     Attributes:
         directory: directory of the partials.
-        memory_bytes: memory limit of the counting process; ``None`` for no limit.
         is_recount: count only pairs, from the kept words of an earlier count; a shard is then named
             by the path of its first file of tokens.
         read_ahead: true if a core is free for a thread that decompresses.
     """
 
     directory: str
-    options: CountOptions
-    memory_bytes: int | None = None
+    targets: Targets
+    options: CorpusOptions
     is_recount: bool = False
     read_ahead: bool = False
 
@@ -168,10 +173,9 @@ class ShardJob:
             ledger = out / f"{mark}.json"
             if ledger.exists():
                 return _ledger(ledger, shard)
-            writer, limits = _Writer(out, mark), None
+            writer = _Writer(out, mark)
             claims.enter_context(writer.claimed())
-            if self.memory_bytes:
-                limits = limits_within(self.memory_bytes, self.options.all_pairs)
+            limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
             count, place = (self._recount, path.parent) if self.is_recount else (self._count, path)
             outcome = count(place, mark, limits, writer)
         except PlumblineError as e:
@@ -182,17 +186,17 @@ class ShardJob:
         writer.publish(replace(outcome, shard=shard, n_bytes=size, seconds=seconds))
         return _ledger(ledger, shard)
 
-    def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> ShardLedger:
-        counts = count_shard(path, self.options, limits, writer.write, self.read_ahead)
+    def _count(self, path: Path, mark: str, limits: Limits, writer: _Writer) -> ShardLedger:
+        counts = count_shard(
+            path, self.targets, self.options, limits, writer.write, self.read_ahead
+        )
         if isinstance(path, Address) and fingerprint(path) != mark:
             fix = "run the same command again to count it as it is now"
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
         numbers = {name: getattr(counts, name) for name in TOTALS}
         return ShardLedger("", mark, "counted", None, 0, **numbers)
 
-    def _recount(
-        self, directory: Path, mark: str, limits: Limits | None, writer: _Writer
-    ) -> ShardLedger:
+    def _recount(self, directory: Path, mark: str, limits: Limits, writer: _Writer) -> ShardLedger:
         """Count pairs of a shard's kept words; ``BadInput`` if totals differ from its ledger."""
         ledger, _ = _read(directory / f"{mark}.json")
 
@@ -200,7 +204,7 @@ class ShardJob:
             writer.write("pairs", table)
 
         tokens = token_files(directory, mark)
-        totals = recount_shard(tokens, self.options, limits or Limits(), write)
+        totals = recount_shard(tokens, self.targets, self.options, limits, write)
         if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
             fix = "count the corpus again with --replace"
             raise BadInput(f"evidence of {ledger.shard}", "differs from its ledger", fix)
@@ -242,7 +246,7 @@ class _Writer:
     def __init__(self, out: Path, mark: str) -> None:
         self._out, self._mark = out, mark
         self._attempt = uuid.uuid4().hex[:12]
-        self._files: list[str] = []
+        self._files: dict[str, str] = {}  # name -> kind
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
@@ -265,7 +269,7 @@ class _Writer:
 
     def _new(self, kind: str) -> Path:
         name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
-        self._files.append(name)
+        self._files[name] = kind
         return self._out / name
 
     def publish(self, ledger: ShardLedger) -> None:
@@ -273,8 +277,8 @@ class _Writer:
         final = self._out / f"{self._mark}.json"
         if not final.exists():
             temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
-            hashes = [sha256_of(self._out / name) for name in self._files]
-            content = {**ledger.row(), "files": self._files, "sha256": hashes}
+            files = {x: [kind, sha256_of(self._out / x)] for x, kind in self._files.items()}
+            content = {**ledger.row(), "files": files}
             temporary.write_text(json.dumps(content), encoding="utf-8")
             try:
                 os.link(temporary, final)
@@ -283,7 +287,7 @@ class _Writer:
             except OSError:  # no hard links on this file system
                 os.replace(temporary, final)
             temporary.unlink(missing_ok=True)
-        if self._files and self._files[0] not in _read(final)[1]:
+        if not self._files.keys() <= _read(final)[1].keys():
             _remove([self._out / name for name in self._files])
 
     @contextmanager

@@ -1,37 +1,48 @@
-"""Counting one shard in this process: open it, read it block by block, count."""
+"""Counting one shard in this process: read it in blocks of whole lines, count them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import mmap
+import tempfile
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.kernel import (
-    TARGET_BYTES,
+    SLACK,
     Counter,
-    CountOptions,
     Limits,
-    Recount,
     ShardCounts,
     Spill,
+    Targets,
 )
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
 
+#: Bytes per block: large, since decompressing and counting evict each other's data from the cache.
+_BLOCK = 1 << 23
+#: A line goes through a temporary file, not memory, once more bytes are read without its end.
+LONG_LINE = 1 << 25
+
+Block = tuple[NDArray[np.uint8], int]
+
+#: The buffer of the last shard unless it is large; allocating fresh pages is slow.
+_spare_buffer: list[NDArray[np.uint8]] = []
 #: The counter of the last shard, kept because allocating fresh memory is slow.
-_spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
+_spare: dict[tuple[Targets, CorpusOptions, Limits | None], Counter] = {}
 
 
 def count_shard(
     path: Path,
-    options: CountOptions,
+    targets: Targets,
+    options: CorpusOptions,
     limits: Limits | None = None,
     spill: Spill | None = None,
     read_ahead: bool = False,
@@ -39,7 +50,7 @@ def count_shard(
     """Count one shard to its end.
 
     Args:
-        limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
+        targets, options, limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
         read_ahead: decompress JSON lines in another thread, which takes a core.
 
     Raises:
@@ -50,28 +61,29 @@ def count_shard(
     >>> from plumbline.warehouse.input.shards import write_jsonl_zst
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
     >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
-    >>> counts = count_shard(path, CountOptions(("she", "he")))
+    >>> counts = count_shard(path, Targets(("she", "he")), CorpusOptions(evidence=False))
     >>> counts.words.to_pylist()[2:4]
     [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
     >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
     (2, 6, 6)
     """
-    counter = _spare.pop((options, limits), None) or Counter(options, limits)
+    key = targets, options, limits
+    counter = _spare.pop(key, None) or Counter(*key)
     _spare.clear()
     counter.spill = spill
     if is_parquet(path):
-        sources = _sources(path, options.source_field)
+        sources = _sources(path, options.kept_source_field)
         for batch in text_column(path, options.text_field):
             counter.feed_texts(batch, list(islice(sources, len(batch))))
     else:
         for block, end in line_blocks(path, read_ahead=read_ahead):
             counter.feed_lines(block, end)
     counts = counter.result()
-    _spare[options, limits] = counter
+    _spare[key] = counter
     return counts
 
 
-def _sources(path: Path, field: str) -> Iterator[str | None]:
+def _sources(path: Path, field: str | None) -> Iterator[str | None]:
     """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
     if field:
         try:
@@ -95,50 +107,93 @@ def _decoded(name: bytes | None) -> str | None:
         return None
 
 
-#: Files of tokens, each with the file of the words that it refers to.
-Segments: TypeAlias = Sequence[tuple[Path, Path]]
+def line_blocks(
+    path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
+) -> Iterator[Block]:
+    """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
 
+    At least SLACK bytes follow the lines. A line that hasn't ended after ``long_line`` bytes and
+    the block that passes them is a block of its own, mapped from a temporary file to save memory.
+    With ``read_ahead`` a thread reads the next block while the caller uses this one, which takes a
+    core.
 
-def recount_shard(
-    segments: Segments, options: CountOptions, limits: Limits, spill: Callable[[pa.Table], None]
-) -> tuple[int, int, int]:
-    """Count the pairs of a shard's kept words, in passes over as many targets as fit in memory.
-
-    ``spill`` gets the pairs. Returns the shard's numbers of documents, kept words and
-    co-occurrences. Raises ``BadInput`` for damaged files.
+    Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.
     """
-    step = max(limits.n_bytes // 2 // TARGET_BYTES, 1)
-    totals = 0, 0, 0
-    for start in range(0, len(options.targets), step):
-        targets = options.targets[start : start + step]
-        recount = Recount(targets, options.rule, options.window, limits, spill)
-        for ids in _documents(segments, recount):
-            recount.feed(ids)
-        recount.finish()
-        totals = recount.totals
-    return totals
+    block = min(_BLOCK, long_line)
+    with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
+        stream = _ReadAhead(opened, block, reader) if read_ahead else opened
+        buf, n_kept = _spare_buffer.pop() if _spare_buffer else _buffer(2 * _BLOCK), 0
+        while n := stream.readinto(buf[n_kept : n_kept + block]):
+            end = n_kept + n
+            cut = _last_newline(buf, n_kept, end)
+            if cut:
+                yield buf, cut
+                buf[: end - cut] = buf[cut:end].copy()
+            n_kept = end - cut
+            if n_kept > long_line:
+                rest = yield from _long_line(stream, buf, n_kept, block)
+                n_kept = len(rest)
+                buf[:n_kept] = np.frombuffer(rest, np.uint8)
+                if cut := _last_newline(buf, 0, n_kept):
+                    yield buf, cut
+                    buf[: n_kept - cut] = buf[cut:n_kept].copy()
+                    n_kept -= cut
+            elif n_kept + block + SLACK > buf.size:
+                buf = np.concatenate([buf[:n_kept], _buffer(n_kept + block)])
+        if n_kept:
+            yield buf, n_kept
+    if buf.size <= 4 * _BLOCK:
+        _spare_buffer[:] = [buf]
 
 
-def _documents(segments: Segments, recount: Recount) -> Iterator[NDArray[np.int32]]:
-    """Yield a shard's word ids, with ``recount.end`` between documents and after the last."""
-    last = 0
-    for tokens, words in segments:
+class _ReadAhead:
+    """A stream that reads and decompresses its next block in another thread."""
+
+    def __init__(self, stream: ByteStream, n_bytes: int, reader: ThreadPoolExecutor) -> None:
+        self._stream, self._reader = stream, reader
+        self._ahead = np.empty(n_bytes, np.uint8)
+        self._read = reader.submit(stream.readinto, self._ahead)
+
+    def readinto(self, buffer: NDArray[np.uint8]) -> int:
+        """Read up to a block into a buffer; returns the number of bytes, 0 only at the end."""
+        if n := self._read.result():
+            buffer[:n] = self._ahead[:n]
+            self._read = self._reader.submit(self._stream.readinto, self._ahead)
+        return n
+
+
+def _buffer(n: int) -> NDArray[np.uint8]:
+    return np.zeros(n + SLACK, np.uint8)
+
+
+def _long_line(
+    stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
+) -> Generator[Block, None, bytes]:
+    """Yield the line that starts with buf[:n_kept] as a block; returns what was read after it."""
+    size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
+    with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
         try:
-            table = pq.read_table(words, columns=["word", "word_id", "n_word"])
-            old = table["word_id"].to_numpy()
-            new = np.empty(int(old.max(initial=-1)) + 1, np.int32)
-            new[old] = recount.rename(table["word"].combine_chunks(), table["n_word"].to_numpy())
-            file = pq.ParquetFile(tokens)
-            for group in range(file.num_row_groups):
-                rows = file.read_row_group(group, columns=["document", "tokens"])
-                lists, document = rows["tokens"].combine_chunks(), rows["document"].to_numpy()
-                offsets = lists.offsets.to_numpy()
-                ids = new[lists.values.to_numpy()[offsets[0] : offsets[-1]]]
-                # A document may continue in the next row, which then has the same number.
-                begins = np.flatnonzero(np.diff(document, prepend=last))
-                yield np.insert(ids, offsets[begins] - offsets[0], recount.end)
-                last = document[-1]
-        except (OSError, pa.ArrowInvalid) as e:
-            fix = "count the corpus again with --replace"
-            raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
-    yield np.full(1, recount.end, np.int32)
+            while part and not newline:
+                line, newline, rest = part.partition(b"\n")
+                size += file.write(line)
+                part = b"" if newline else buf[: stream.readinto(buf[:block])].tobytes()
+            file.write(bytes(SLACK))
+            file.flush()
+        except OSError as e:
+            problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
+            fix = "set TMPDIR to a directory with more room"
+            raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
+        # Writable like the other blocks; the file does not change.
+        mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
+        yield np.frombuffer(mapped, np.uint8), size
+    return rest
+
+
+def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
+    """The offset after the last newline of buf[start:end], 0 without a newline."""
+    # The newline is nearly always in the last kilobytes: search them first, and copy little.
+    for low in range(end - 4096, start - 4096, -4096):
+        at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
+        if at >= 0:
+            return max(low, start) + at + 1
+    return 0

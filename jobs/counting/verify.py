@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.corpus_options import options_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.options import words
@@ -101,11 +101,7 @@ def update_command(
     row = _counted_row(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
-    columns = ("rule", "min_count", "text_field", "source_field")
-    as_counted = {name: row[name] for name in columns if row[name] is not None}
-    as_counted["window"] = row["window_tokens"]
-    as_counted["evidence"] = row["source_field"] is not None
-    options = CorpusOptions(**as_counted | _as_given(store, row))
+    options = replace(options_of(row), **_as_given(store, row))
     return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from plumbline.jobs.association.lean_intervals import adjusted
+from plumbline.jobs.association.measures import adjusted
 from plumbline.jobs.evidence.index import Ints, Occurrences
 from plumbline.jobs.evidence.queries import Query
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.counting.document_words import Documents, Evidence
 from plumbline.jobs.evidence.index import Hashes, Ints, Occurrences, mixed, text_hashes
 from plumbline.jobs.evidence.queries import Query
-from plumbline.jobs.kernel.tokenizer import Tokenizer
+from plumbline.jobs.kernel.chunks import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.input.shards import field_value, is_parquet, lines, text_column
@@ -164,7 +164,7 @@ def snippets(
     Args:
         progress: called with (shards read, shards).
     """
-    tokenizer = Tokenizer(evidence.options.targets, language=evidence.options.language)
+    tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Snippet] = {}
     for shard, source in enumerate(evidence.shards):
         by_row: dict[int, list[Occurrence]] = {}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from plumbline.jobs.association.lean_intervals import Bounds, lean_bounds
+from plumbline.jobs.association.measures import Bounds, lean_bounds
 from plumbline.jobs.evidence.duplicates import OFTEN
 from plumbline.jobs.evidence.index import CoOccurrences, Index, Ints
 from plumbline.jobs.evidence.queries import Query, Row
@@ -75,7 +75,7 @@ def leans(
     ``LEAST_CLUSTERS`` of them neither interval nor p is known.
 
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
-    all the word's co-occurrences. The interval is the exact one of ``association.lean_intervals``:
+    all the word's co-occurrences. The interval is the exact one of ``association.measures``:
     a word near *he* in forty documents and near *she* in none has a lean of at least its bound.
 
     Args:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from plumbline.jobs.association.associations import associate, uncounted
 from plumbline.jobs.corpus_lookup import writes_corpus
 from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, beside, released_counts
-from plumbline.jobs.kernel.json_fallback import excerpt
+from plumbline.jobs.kernel.json_parser import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import Record, records
 from plumbline.warehouse.schema.catalog import TABLES

@@ -3,26 +3,22 @@
 :class:`Counter` counts documents; :func:`tokenize` returns the words that it counts.
 """
 
-from plumbline.jobs.kernel.compiling import warm_up
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.counter import (
     Counter,
-    CountOptions,
     Reject,
     ShardCounts,
     Spill,
     count_texts,
+    warm_up,
 )
-from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION
-from plumbline.jobs.kernel.limits import Limits, limits_within
-from plumbline.jobs.kernel.memory import SLACK
-from plumbline.jobs.kernel.token_stream import TARGET_BYTES, Recount
+from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION, stop_words, tokenizer_version
+from plumbline.jobs.kernel.memory import SLACK, Limits, limits_within
 from plumbline.jobs.kernel.tokenizer import (
     DEFAULT_TARGETS,
-    stop_words,
+    Targets,
     tokenize,
     tokenize_all,
-    tokenizer_version,
     words,
 )
 
@@ -30,15 +26,13 @@ __all__ = [
     "DEFAULT_TARGETS",
     "RULES",
     "SLACK",
-    "TARGET_BYTES",
     "TOKENIZER_VERSION",
-    "CountOptions",
     "Counter",
     "Limits",
-    "Recount",
     "Reject",
     "ShardCounts",
     "Spill",
+    "Targets",
     "count_texts",
     "limits_within",
     "stop_words",

@@ -2,9 +2,9 @@
 
 import sys
 
-from plumbline.jobs.kernel.compiling import compile_tokenizer, warm_up
+from plumbline.jobs.kernel import tokenize, warm_up
 
 if sys.argv[1:] == ["tokenizer"]:
-    compile_tokenizer()
+    tokenize("tea")
 else:
     warm_up(everything=True)

@@ -38,8 +38,6 @@ _COMPILED = (
     "pair_runs",
     "json_parser",
     "splitting_rules",
-    "chunk_words",
-    "urls",
     "words",
 )
 #: Numba options of functions that only compiled code calls. Wrappers would take a sixth of the

@@ -8,19 +8,16 @@ for memory at every chunk.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.chunk_words import (
-    MAX_CHUNK,
-    IdState,
-    SplitState,
-    answered_words,
-    prefetch_first_word,
-    split_words,
-)
+from plumbline.jobs.kernel.language_tables import stop_words
 from plumbline.jobs.kernel.memory import (
+    SLACK,
+    Limits,
     address,
     aligned_zeros,
     get8,
@@ -36,7 +33,19 @@ from plumbline.jobs.kernel.memory import (
     set_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.words import Words, WordState, add_word, find_word
+from plumbline.jobs.kernel.words import (
+    MAX_CHUNK,
+    IdState,
+    SplitState,
+    Splitter,
+    Words,
+    WordState,
+    add_word,
+    answered_words,
+    find_word,
+    prefetch_first_word,
+    split_words,
+)
 from plumbline.jobs.spacy_rules import pieces, tokenizer_of
 from plumbline.warehouse.languages import TokenRules
 
@@ -505,3 +514,98 @@ def _extended(array: NDArray[np.int64], n: int, more: NDArray[np.int64]) -> NDAr
         array = np.concatenate([array[:n], np.empty(n + 2 * more.size + 1024, np.int64)])
     array[n : n + more.size] = more
     return array
+
+
+class Tokenizer:
+    """Text to ids of kept words.
+
+    Args:
+        targets: lowercase words that are kept even if they are stop words.
+        keep_stops: keep all stop words.
+        n_bytes: most bytes of text that are scanned before their ids are used.
+        limits: bounds of the memory for chunks.
+        language: token rules, see ``warehouse.languages``; empty for English.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        keep_stops: bool = False,
+        n_bytes: int = 1 << 16,
+        limits: Limits | None = None,
+        language: str = "",
+    ) -> None:
+        self.words = Words(targets, () if keep_stops else stop_words(language))
+        limits = limits or Limits()
+        self._chunks = ChunkCache(limits.cache_slots)
+        self._splitter = Splitter()
+        self._answers: Answers | None = None
+        if language:
+            split = self._splitter.state
+            self._answers = Answers(TokenRules.of_text(language), split, limits.n_answers)
+            self._chunks.state.is_asking = 1
+        self._asked = self._answers.chunks.state if self._answers else new_record(WordState)
+        self.ids = new_record(IdState)
+        self.reserve(n_bytes)
+
+    def reserve(self, n_bytes: int) -> None:
+        """Make room for the ids of ``n_bytes`` bytes of text."""
+        self._ids = np.empty(n_bytes + SLACK, np.int32)
+        self.ids.ids = address(self._ids)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all tables."""
+        n_answers = self._answers.n_bytes if self._answers else 0
+        return self.words.n_bytes + self._chunks.n_bytes + n_answers
+
+    @property
+    def need(self) -> int:
+        """Number of words, and bytes, for which the last scan had no room; 0 if it had enough."""
+        return int(self._chunks.state.need)
+
+    def scan(self, at: int, end: int) -> int:
+        """Append the ids of the text at the addresses at..end; see :func:`chunks.scan`."""
+        split, asked = self._splitter.state, self._asked
+        while True:
+            at = scan(self._chunks.state, split, asked, self.words.state, self.ids, at, end)
+            if not self._answers or not self._chunks.state.unknown:
+                return int(at)
+            self._answers.ask()
+
+    def renew_cache(self, n_bytes_left: int) -> None:
+        """Let a full chunk cache grow; empty it if it can't grow within ``n_bytes_left``."""
+        if self._chunks.is_full:
+            if self._chunks.can_grow and 2 * self._chunks.n_bytes <= n_bytes_left:
+                self._chunks.grow()
+            else:
+                self._chunks.clear()
+
+    def clear(self) -> None:
+        """Forget all chunks, and all words except the fixed ones and those of pending ids."""
+        self.words.clear(self._ids[: int(self.ids.n)])
+        self._chunks.clear()
+
+    def pending(self, n: int) -> NDArray[np.int32]:
+        """The last ``n`` ids."""
+        end = int(self.ids.n)
+        return self._ids[end - n : end]
+
+    def tokens(self, text: str) -> list[str]:
+        """Kept tokens of a text in order."""
+        n = self.count(text)
+        return [self.words.text(word) for word in self._ids[:n].tolist()]
+
+    def count(self, text: str) -> int:
+        """Number of kept tokens of a text."""
+        data = np.frombuffer(text.encode() + b"\n" + bytes(SLACK), np.uint8)
+        end = address(data) + data.size - SLACK
+        self.ids.n, at = 0, address(data)
+        if data.size > self._ids.size:
+            self.reserve(data.size)
+        while True:
+            at = self.scan(at, end)
+            if not self.need:
+                break
+            self.words.grow(self.need)
+        return int(self.ids.n)

@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.chunk_words import IdState
 from plumbline.jobs.kernel.memory import (
     address,
     get32,
@@ -28,7 +27,7 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
 )
 from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.words import WordState
+from plumbline.jobs.kernel.words import IdState, WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
@@ -391,7 +390,7 @@ class AllPairs:
         is_done = self._count(self.state, words, ids)
         if is_done and self.state.n_rows < self._rows.size // 2:
             return True
-        self._take_rows(words.n)
+        self._take_rows()
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
@@ -399,13 +398,13 @@ class AllPairs:
 
         Either word of a pair may be its target.
         """
-        self._take_rows(len(vocabulary))
+        self._take_rows()
         for chunk in self._runs.chunks():
             yield pair_table(chunk.word, vocabulary, chunk.target, vocabulary, chunk.n_pair)
         self._runs.clear()
 
-    def _take_rows(self, n_ids: int) -> None:
-        self._runs.add(self._rows[: int(self.state.n_rows)], n_ids)
+    def _take_rows(self) -> None:
+        self._runs.add(self._rows[: int(self.state.n_rows)])
         self.state.n_rows = 0
 
 

@@ -2,80 +2,174 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.chunks import END
+from plumbline.jobs.kernel.cache import is_cached
+from plumbline.jobs.kernel.chunks import END, ChunkCache, Tokenizer, scan
 from plumbline.jobs.kernel.cooccurrences import RULES, AllPairs, TargetPairs
-from plumbline.jobs.kernel.json_fallback import LONGEST_JUDGED, excerpt, judge, too_long
-from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lines
-from plumbline.jobs.kernel.limits import Limits
-from plumbline.jobs.kernel.memory import SLACK, address, new_record
-from plumbline.jobs.kernel.token_stream import DocumentLog, TokenStream
-from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
-from plumbline.jobs.kernel.words import Words
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.jobs.kernel.json_parser import (
+    DOUBT,
+    FULL,
+    LONGEST_JUDGED,
+    MAX_SOURCE,
+    NO_SOURCE,
+    OTHER,
+    ReaderState,
+    excerpt,
+    judge,
+    read_lines,
+    too_long,
+)
+from plumbline.jobs.kernel.memory import SLACK, Limits, address, new_record
+from plumbline.jobs.kernel.pair_runs import PairRuns
+from plumbline.jobs.kernel.tokenizer import Targets, tokenize
+from plumbline.jobs.kernel.words import IdState, Words, WordState
+
+if TYPE_CHECKING:
+    from plumbline.jobs.corpus_options import CorpusOptions
+
+#: Number of kept words and document ends after which a table is handed over.
+_TABLE = 1 << 20
+#: Most documents whose texts begin in the buffer of texts before it is counted.
+_DOCUMENTS = 1 << 15
+#: Source of documents whose source's name is too long, or is new when the table is full.
+OTHER_SOURCE = "other"
+
+_Ints = NDArray[np.int64]
+
+
+class DocumentLog:
+    """Row and source of each document in order, whether the reader or Python read it.
+
+    Args:
+        reader: gets memory to write to, and the path to the source's field.
+        source_field: ``a.b`` is ``b`` in ``a``; empty for none.
+    """
+
+    def __init__(self, reader: ReaderState, source_field: str) -> None:
+        names = [name.encode() for name in source_field.split(".")] if source_field else []
+        self._path = np.frombuffer(b"".join(names) or b"\0", np.uint8).copy()
+        self._path_ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
+        self._rows = np.zeros((_DOCUMENTS, 2), np.int64)
+        self._reader = reader
+        reader.path, reader.n_path = address(self._path), len(names)
+        reader.path_ends = address(self._path_ends)
+        reader.documents, reader.documents_room = address(self._rows), _DOCUMENTS
+        self.sources = Words([OTHER_SOURCE])
+        self._waiting: list[_Ints] = []
+        self._first = 0
+
+    def add(self, rows: _Ints, sources: Sequence[str | None] | None) -> None:
+        """Note documents that Python read: their rows, from 1, and their sources."""
+        self.collect()
+        ids = np.full(rows.size, NO_SOURCE, np.int64)
+        if sources is not None:
+            id_of: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
+            for source in dict.fromkeys(sources):
+                if source not in id_of:
+                    id_of[source] = self._id(str(source))
+            ids[:] = [id_of[source] for source in sources]
+        self._waiting.append(np.stack([rows, ids], axis=1))
+
+    def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
+        """Numbers, rows and sources of the next ``n`` documents.
+
+        If ``is_open``, also of the unfinished document after these, which the next call returns
+        again as its first.
+        """
+        self.collect()
+        rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
+        taken = rows[: n + is_open]
+        numbers = np.arange(self._first, self._first + len(taken))
+        self._waiting, self._first = [rows[n:]], self._first + n
+        names = [None if k == NO_SOURCE else _plain(name) for k, name in enumerate(self._names())]
+        return numbers, taken[:, 0], pa.array(names, pa.string()).take(pa.array(taken[:, 1]))
+
+    def clear(self) -> None:
+        """Begin another shard."""
+        self._waiting, self._first, self._reader.n_documents = [], 0, 0
+        self.sources.clear(np.empty(0, np.int32))
+
+    def collect(self) -> None:
+        """Take the documents that the reader noted, so it has room for more."""
+        self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
+        self._reader.n_documents = 0
+
+    def _names(self) -> list[str]:
+        return [str(name) for name in self.sources.vocabulary().to_pylist()]
+
+    def _id(self, source: str) -> int:
+        name = json.dumps(source, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+        state = self.sources.state
+        no_room = state.n >= state.room or state.n_bytes + len(name) > state.arena_room
+        return OTHER if no_room or len(name) > MAX_SOURCE else int(self.sources.intern([name])[0])
+
+
+def _plain(name: str) -> str:
+    """The string that JSON writes as ``name`` between quotes."""
+    return str(json.loads(f'"{name}"')) if "\\" in name else name
+
+
+class TokenStream:
+    """Ids of kept words that are not handed over yet, with the id of the end of each document."""
+
+    def __init__(self) -> None:
+        self._ids = np.empty(_TABLE, np.int32)
+        self._n = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if a table is to be handed over."""
+        return self._n >= _TABLE
+
+    def add(self, ids: NDArray[np.int32]) -> None:
+        """Append ids, which are copied."""
+        end = self._n + ids.size
+        if end > self._ids.size:
+            self._ids = np.concatenate([self._ids[: self._n], np.empty(end, np.int32)])
+        self._ids[self._n : end] = ids
+        self._n = end
+
+    def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
+        """The documents so far, except the last ``keep`` ids, which stay.
+
+        Yields at most one table: document (its number in the shard, from 0), source_row, source
+        and tokens (ids). An unfinished document has a further row in the next table.
+        """
+        n = self._n - keep
+        ids = self._ids[:n]
+        ends = np.flatnonzero(ids == end_id)
+        is_open = n > (ends[-1] + 1 if ends.size else 0)
+        starts = np.concatenate([[0], ends - np.arange(ends.size), [n - ends.size]])
+        numbers, rows, sources = documents.take(ends.size, is_open)
+        offsets = pa.array(starts[: ends.size + is_open + 1], pa.int32())
+        tokens = pa.ListArray.from_arrays(offsets, pa.array(ids[ids != end_id]))
+        left = self._ids[n : self._n].copy()
+        self._ids[: left.size], self._n = left, left.size
+        if len(rows):
+            columns = {"document": numbers, "source_row": rows, "source": sources}
+            yield pa.table({**columns, "tokens": tokens})
+
+    def rename(self, ids: NDArray[np.int32]) -> None:
+        """Replace the ids that :meth:`table` left by new ones."""
+        self._n = 0
+        self.add(ids)
+
 
 #: Bytes of text that are tokenized and then counted together: few enough for the processor's cache.
 BATCH_BYTES = 1 << 18
 #: Most rejected documents held in memory if there is a spill.
 _MAX_REJECTS = 1 << 15
-
-
-@dataclass(frozen=True)
-class CountOptions:
-    """Counting options.
-
-    Attributes:
-        targets: distinct lowercase words whose pairs are kept.
-        rule: ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows that hold
-            both words).
-        window: width in kept tokens, 2 to 1000.
-        all_pairs: count pairs of any two kept words, each once, not only those with a target. The
-            targets then only keep stop words.
-        text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
-            is ``b`` in ``a``.
-        evidence: give the spill the documents too, as ids of their kept words, for later queries.
-        source_field: name of the field with a document's source; like ``text_field``, but
-            ``a.b`` is always ``b`` in ``a``.
-        language: token rules, see ``warehouse.languages``; empty for English.
-
-    Raises:
-        UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
-            that is not one token.
-        MissingComponent: the language is not English, and spaCy is not installed.
-    """
-
-    targets: tuple[str, ...]
-    rule: str = "pairs"
-    window: int = 10
-    all_pairs: bool = False
-    text_field: str = "text"
-    evidence: bool = False
-    source_field: str = ""
-    language: str = ""
-
-    def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise UsageProblem(f"rule {self.rule!r}", f"unknown; use {' or '.join(RULES)}")
-        if not self.text_field:
-            raise UsageProblem("text field", "has no name", "such as text or content")
-        if not 2 <= self.window <= 1000:
-            raise UsageProblem(f"window {self.window}", "must be 2 to 1000 tokens")
-        if not self.targets or len(set(self.targets)) != len(self.targets):
-            what = f"targets {', '.join(self.targets)}".strip()
-            raise UsageProblem(what, "are not one or more words", "give each word once")
-        for word, tokens in zip(
-            self.targets, tokenize_all(self.targets, self.targets, self.language), strict=True
-        ):
-            if tokens != [word]:
-                problem = "is not one lowercase token, so never occurs"
-                fix = "give one word in lowercase, as the tokenizer cuts it"
-                raise UsageProblem(f"target {word!r}", problem, fix)
 
 
 @dataclass(frozen=True)
@@ -127,13 +221,15 @@ class Counter:
     """Counts documents.
 
     Args:
-        options: what is counted.
+        targets: words whose pairs are counted. With all pairs they only keep stop words.
+        options: how they are counted. With ``evidence`` the spill gets the documents too.
         limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
             A word or pair may be in several tables; the sum is its count. Without a spill, memory
             has no limit.
 
-    >>> counter = Counter(CountOptions(("she", "he")))
+    >>> from plumbline.jobs.corpus_options import CorpusOptions
+    >>> counter = Counter(Targets(("she", "he")), CorpusOptions(evidence=False))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
     >>> counts = counter.result()
     >>> counts.words.to_pylist()[2:4]
@@ -143,15 +239,19 @@ class Counter:
     """
 
     def __init__(
-        self, options: CountOptions, limits: Limits | None = None, spill: Spill | None = None
+        self,
+        targets: Targets,
+        options: CorpusOptions,
+        limits: Limits | None = None,
+        spill: Spill | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self.spill = spill
         self._tokenizer = Tokenizer(
-            options.targets,
+            targets.words,
             n_bytes=BATCH_BYTES + 4 * options.window,
             limits=self._limits,
-            language=options.language,
+            language=targets.language,
         )
         self._words, self._ids = self._tokenizer.words, self._tokenizer.ids
         self._pairs: TargetPairs | AllPairs
@@ -160,15 +260,15 @@ class Counter:
             n_rows = self._limits.n_bytes // 16 if limited else 0
             self._pairs = AllPairs(options.rule, options.window, n_rows)
         else:
-            self._pairs = TargetPairs(options.targets, options.rule, options.window)
+            self._pairs = TargetPairs(targets.words, options.rule, options.window)
         self._texts = np.empty(BATCH_BYTES + 2 * SLACK, np.uint8)
         self._reader = new_record(ReaderState)
         self._reader.texts, self._reader.limit = address(self._texts), BATCH_BYTES
         self._field = options.text_field
         self._field_name = np.frombuffer(self._field.encode(), np.uint8).copy()
         self._reader.field, self._reader.n_field = address(self._field_name), self._field_name.size
-        self._documents = DocumentLog(self._reader, options.source_field)
-        self._source_field = options.source_field
+        self._source_field = options.kept_source_field or ""
+        self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
         self._is_streamed = False  # True while the stream has ids that are not counted yet
         self._rejects: list[Reject] = []
@@ -390,12 +490,37 @@ def _reject_table(rejects: Sequence[Reject]) -> pa.Table:
     return pa.table(columns)
 
 
-def count_texts(texts: Sequence[str], options: CountOptions) -> ShardCounts:
+def count_texts(texts: Sequence[str], targets: Targets, options: CorpusOptions) -> ShardCounts:
     """Count texts in memory, one document each.
 
     Raises:
         UnicodeEncodeError: a text holds a lone surrogate.
     """
-    counter = Counter(options)
+    counter = Counter(targets, options)
     counter.feed_texts(texts)
     return counter.result()
+
+
+def warm_up(everything: bool = False) -> None:
+    """Compile the kernel and cache it, or load it from the cache.
+
+    Without ``everything``, leave out functions that only the rule ``windows`` or all pairs need. A
+    child process compiles the tokenizer, half of the work, at the same time.
+    """
+    child = None
+    if not is_cached(scan):
+        paths = os.pathsep.join(path for path in sys.path if path)
+        compiler = [sys.executable, "-P", "-m", "plumbline.jobs.kernel", "tokenizer"]
+        child = subprocess.Popen(compiler, env={**os.environ, "PYTHONPATH": paths})
+    words, ids = new_record(WordState), new_record(IdState)
+    read_lines(new_record(ReaderState), words, 0)
+    ChunkCache().grow()
+    for rule in RULES if everything else ("pairs",):
+        pairs = TargetPairs(["she"], rule, 2)
+        pairs.count(words, ids)
+        pairs.grow(0)
+    if everything:
+        list(PairRuns().chunks())
+    if child:
+        child.wait()
+    tokenize("tea")

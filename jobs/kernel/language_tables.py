@@ -7,6 +7,7 @@ therefore part of :data:`TOKENIZER_VERSION`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -18,8 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.jobs import spacy_rules
+from plumbline.warehouse.languages import TokenRules
+
 #: Version of the English tokenizer. Counts of two versions are never mixed.
 TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
+#: Version of the steps that turn spaCy's pieces into words.
+_VERSION = 1
 
 N_CODES = 0x110000
 #: Longest exception in characters.
@@ -65,19 +71,36 @@ class Tables(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def language() -> dict[str, Any]:
+def english() -> dict[str, Any]:
     """The content of ``english.json``."""
     file = resources.files("plumbline.jobs.kernel").joinpath("english.json")
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
-def stop_words() -> frozenset[str]:
-    """spaCy's English stop words, lowercase.
+def stop_words(language: str = "") -> frozenset[str]:
+    """spaCy's stop words of a language in lowercase, given its token rules; by default of English.
 
-    >>> "the" in stop_words(), "nurse" in stop_words()
-    (True, False)
+    >>> "the" in stop_words(), "sie" in stop_words(TokenRules("de").text)
+    (True, True)
     """
-    return frozenset(language()["stop_words"])
+    if language:
+        return spacy_rules.stop_words(TokenRules.of_text(language))
+    return frozenset(english()["stop_words"])
+
+
+def tokenizer_version(language: str = "") -> str:
+    """Version of the tokenizer of a language: counts of two tokenizers are never mixed.
+
+    >>> tokenizer_version().startswith("plumbline-en-")
+    True
+    """
+    if not language:
+        return TOKENIZER_VERSION
+    code = TokenRules.of_text(language).spacy
+    digest = hashlib.sha256(language.encode()).hexdigest()[:12]
+    spacy = f"spacy-{spacy_rules.spacy_version(code)}"
+    rules = f"plumbline-spacy-{_VERSION}/{code}/{spacy}/rules-{digest}"
+    return f"{rules}/unicode-{unicodedata.unidata_version}"
 
 
 def codes(text: str) -> NDArray[np.int32]:
@@ -209,7 +232,7 @@ def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """All tables, built once per process (about a third of a second)."""
-    facts = language()
+    facts = english()
     flags = _category_flags()
     for name, bit in _LANGUAGE_FLAGS.items():
         for first, last in facts[name]:

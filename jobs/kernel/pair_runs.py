@@ -46,7 +46,6 @@ class PairRuns:
 
     def __init__(self, n_rows: int = 0) -> None:
         self._rows, self._counts = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-        self._scratch = np.empty(0, np.int64)
         #: Offsets at which runs start, and the end of the last one.
         self._bounds = [0]
 
@@ -55,32 +54,26 @@ class PairRuns:
         """Bytes of all runs."""
         return 16 * self._bounds[-1]
 
-    def add(self, rows: NDArray[np.int64], n_ids: int) -> None:
-        """Count rows, one per co-occurrence of ids below ``n_ids``; overwrites ``rows``."""
-        if not rows.size:
-            return
-        if self._scratch.size < rows.size:
-            self._scratch = np.empty_like(rows)
+    def add(self, rows: NDArray[np.int64]) -> None:
+        """Count rows, one per co-occurrence; sorts ``rows``."""
+        rows.sort()
+        first = np.flatnonzero(np.diff(rows, prepend=-1))
         start = self._bounds[-1]
-        if start + rows.size > self._rows.size:
+        end = start + first.size
+        if end > self._rows.size:
             more = np.empty(max(start, rows.size), np.int64)
             self._rows = np.concatenate([self._rows[:start], more])
             self._counts = np.concatenate([self._counts[:start], more])
-        n = count_rows(
-            rows,
-            self._scratch[: rows.size],
-            max(int(n_ids - 1).bit_length(), 1),
-            self._rows[start:],
-            self._counts[start:],
-        )
-        self._bounds.append(start + n)
+        self._rows[start:end] = rows[first]
+        self._counts[start:end] = np.diff(first, append=rows.size)
+        self._bounds.append(end)
 
     def chunks(self) -> Iterator[PairChunk]:
         """Yield all pairs in rising order, each once; without any pair, one empty chunk.
 
         >>> runs = PairRuns()
-        >>> runs.add(np.array([5, 1 << 32, 5]), 6)
-        >>> runs.add(np.array([5]), 6)
+        >>> runs.add(np.array([5, 1 << 32, 5]))
+        >>> runs.add(np.array([5]))
         >>> [[column.tolist() for column in chunk] for chunk in runs.chunks()]
         [[[0, 1], [5, 0], [3, 1]]]
         """
@@ -109,71 +102,6 @@ class PairRuns:
 @compiled
 def _at(array: Any) -> int:
     return np.int64(array.ctypes.data)
-
-
-@EntryPoint
-def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -> int:
-    """Write distinct rows in rising order to ``values``, how often each occurs to ``counts``.
-
-    Args:
-        rows: pairs of ids of ``n_bits`` bits each; overwritten.
-        scratch: as long as ``rows``.
-
-    Returns the number of distinct rows. A radix sort distributes rows by their highest digit first:
-    rows that share it fit the processor's cache while they are sorted by the other digits.
-    """
-    n_digits = -(-n_bits // 10)
-    width = -(-n_bits // n_digits)
-    ends, place = np.empty(1 << width, np.int64), np.empty(1 << width, np.int64)
-    _distribute(_at(rows), _at(scratch), rows.size, _UPPER + (n_digits - 1) * width, ends)
-    start, n = 0, 0
-    for end in ends:
-        if end > start:
-            source, target = _at(scratch) + 8 * start, _at(rows)
-            # All digits but the highest: an odd number, so the last one sorts into ``rows``.
-            for digit in range(2 * n_digits - 1):
-                low = digit < n_digits
-                shift = digit * width if low else _UPPER + (digit - n_digits) * width
-                _distribute(source, target, end - start, shift, place)
-                source, target = target, source
-            n = _join(rows[: end - start], values, counts, n)
-        start = end
-    return n
-
-
-@compiled
-def _distribute(source: int, target: int, n: int, shift: int, ends: Any) -> None:
-    """Sort n rows by the digit at bit ``shift``, stably; ``ends`` gets the end of each digit."""
-    at, mask = _at(ends), ends.size - 1
-    ends[:] = 0
-    for k in range(n):
-        digit = (get_int(source, k) >> shift) & mask
-        put64(at, digit, get_int(at, digit) + 1)
-    total = 0
-    for k in range(ends.size):
-        here = get_int(at, k)
-        put64(at, k, total)
-        total += here
-    for k in range(n):
-        row = get_int(source, k)
-        digit = (row >> shift) & mask
-        place = get_int(at, digit)
-        put64(target, place, row)
-        put64(at, digit, place + 1)
-
-
-@compiled
-def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
-    """Write the distinct rows of sorted rows and their counts from index n on; returns the end."""
-    first = 0
-    for k in range(1, rows.size):
-        # Always written, and kept only if n advances: this avoids an unpredictable branch.
-        values[n], counts[n] = rows[first], k - first
-        if rows[k] != rows[first]:
-            n += 1
-            first = k
-    values[n], counts[n] = rows[first], rows.size - first
-    return n + 1
 
 
 @EntryPoint

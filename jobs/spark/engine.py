@@ -81,7 +81,7 @@ class SparkEngine:
             self._read(partials).createOrReplaceTempView("partials")
             return self._spark.sql(WORDS).sortWithinPartitions("word")
 
-        return self._write(rows, output, f"merge words of {output.subject}")
+        return self._write(rows, output, f"merge words of {output.constants['corpus']}")
 
     def merge_pairs(
         self,
@@ -106,7 +106,7 @@ class SparkEngine:
                 query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
             return self._spark.sql(query).sortWithinPartitions("word", "target")
 
-        return self._write(rows, output, f"merge pairs of {output.subject}")
+        return self._write(rows, output, f"merge pairs of {output.constants['corpus']}")
 
     def _write(self, rows: Callable[[], DataFrame], output: Output, what: str) -> int:
         """Write the rows of a query, one part per task; returns how many rows.

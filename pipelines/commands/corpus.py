@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.corpus_options import CorpusOptions, Memory, VocabularyOptions, bytes_of
+from plumbline.jobs.corpus_options import CorpusOptions, Memory, VocabularyOptions
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
 from plumbline.pipelines.commands._corpus import (
@@ -27,7 +27,8 @@ from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.jobs.count_corpus import CountRequest
+    from pathlib import Path
+
     from plumbline.warehouse.storage.store import Store
 
 #: Tables that counting writes.
@@ -71,17 +72,16 @@ class Count(CorpusName, CorpusOptions, Command):
         str | None, Field(description="Count on Spark, such as spark://host:7077; default: here.")
     ] = None
 
-    def request(self) -> CountRequest:
-        """The existing shards, and the options for counting them."""
-        from plumbline.jobs.count_corpus import CountRequest
+    def existing_shards(self) -> list[Path]:
+        """The paths of the shards. Raises for missing ones."""
         from plumbline.warehouse.input.shards import expand_shards
 
-        options = vars(part(CorpusOptions, self))
-        return CountRequest(self.corpus, tuple(expand_shards(self.shards)), **options)
+        return expand_shards(self.shards)
 
     def check(self) -> None:
         """Raise for missing shards and for unknown word lists and languages."""
-        self.request().options()
+        self.existing_shards()
+        _ = self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The bytes of each shard, whether it is counted already, and where counting would run.
@@ -92,11 +92,11 @@ class Count(CorpusName, CorpusOptions, Command):
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
 
-        request, where = self.request(), None
+        where = None
         if store is not None:
-            refuse_other_settings(store, request)
-            where = partials_directory(store, request.options(), create=False)
-        shards = [shard_row(path, where) for path in request.shards]
+            refuse_other_settings(store, self.corpus, self)
+            where = partials_directory(store, self.listed, part(CorpusOptions, self), create=False)
+        shards = [shard_row(path, where) for path in self.existing_shards()]
         yield from shards
         left = [row for row in shards if row["what"] == TO_COUNT]
         yield planned(self.corpus, "shards to count", len(left), f"of {len(shards)}")
@@ -110,7 +110,8 @@ class Count(CorpusName, CorpusOptions, Command):
     def run(self, context: Context) -> Done:
         from plumbline.jobs.count_corpus import count_corpus
 
-        counted = count_corpus(context.store, self.request(), master=self.master)
+        options, shards = part(CorpusOptions, self), self.existing_shards()
+        counted = count_corpus(context.store, self.corpus, shards, options, master=self.master)
         row, again = counted.row, self.line("corpus associate")
         said = [] if counted.changed else ["Up to date: nothing was counted again."]
         if counted.dropped:
@@ -171,10 +172,10 @@ class Associate(CorpusName, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.association.associations import associate
-        from plumbline.jobs.association.target_lists import Recounting
 
-        how = Recounting(self.master, bytes_of(self.memory))
-        done = associate(context.store, self.corpus, self.targets, how, self.word_weights)
+        done = associate(
+            context.store, self.corpus, self.targets, self.word_weights, self.master, self.memory
+        )
         names = ("n_associations", "n_deltas", "n_bounds", "n_weighted")
         counts = {name: getattr(done, name) for name in names}
         added = ("word_list", "pair_count") if self.targets else ()

@@ -127,7 +127,7 @@ def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
 def documents(path: Path, text_field: str = "text") -> Iterator[str]:
     """The documents of a shard that counting doesn't reject, in order, as Python strings.
 
-    Skips records that counting rejects (see ``jobs.kernel.json_fallback``). Convenience API, not
+    Skips records that counting rejects (see ``jobs.kernel.json_parser``). Convenience API, not
     optimised. Raises ``BadInput``, once reading reaches the place, for a truncated, damaged or
     unreadable shard, and a line of more than ``LONGEST_LINE`` bytes.
     """
