@@ -21,7 +21,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint mutants docs report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint mutants docs site report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -81,6 +81,14 @@ mutants: $(STAMP) ## for 8 minutes, seed faults where the last commit changed fi
 docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/docs
 	@echo "wrote build/docs/index.html"
+
+site: $(STAMP) ## write the pages with the report of the released models beside them, build/site
+	@test -n "$$PLUMBLINE_DATA" || { echo "error: set PLUMBLINE_DATA, see docs/reproduce.md"; exit 2; }
+	@$(BIN)/python -m sphinx -E -W --keep-going -q -t released -d build/doctrees docs build/site
+	@$(BIN)/plumbline reproduce unstereoeval --data "$$PLUMBLINE_DATA/unstereo-eval" \
+		--warehouse build/released --out build/released.csv >/dev/null
+	@$(BIN)/plumbline report --warehouse build/released --out build/site/released >/dev/null
+	@echo "wrote build/site/index.html"
 
 report: $(STAMP) ## write the report again from the warehouse
 	@$(BIN)/plumbline report --warehouse "$$OUT/warehouse" --out "$$OUT/report"

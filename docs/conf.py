@@ -1,4 +1,4 @@
-"""The site of these pages: `make docs` writes build/docs/index.html, which needs no network."""
+"""The site of these pages: `make docs` writes build/docs/index.html; `make site` adds a report."""
 
 from __future__ import annotations
 
@@ -45,6 +45,12 @@ API = """```{eval-rst}
 .. autoclass:: plumbline.Warehouse
    :members:
 .. autoclass:: plumbline.Why
+```"""
+
+#: `make site` writes this report.
+RELEASED = """```{raw} html
+<p><a href="released/index.html">Look at the report of 28 released models</a>: what they prefer,
+whether that follows the Pile, with words and sentence pairs to search.</p>
 ```"""
 
 
@@ -100,6 +106,8 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
         source[0] = notebook(source[0])
     elif name == "index":
         source[0] = navigation(source[0])
+        if app.tags.has("released"):
+            source[0] = source[0].replace("<!-- site: released -->", RELEASED)
     else:
         # A link that shows a file's name shows the title of its page.
         source[0] = re.sub(r"\[`?[\w-]+\.(?:md|ipynb)`?\]\(", "[](", source[0])

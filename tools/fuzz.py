@@ -1,14 +1,11 @@
-"""Hostile inputs to every command, and mutated files: no crash, no hang, no wrong row in silence.
+"""Read mutated files: no crash, no hang, no wrong row in silence.
 
-A developer's tool, see docs/faults.md. With `commands` each input is a command
-line, with files and variables, made from the types and bounds of its fields
-(`tools/hostile_commands.py`). With `files` each input is a whole file with bytes flipped, cut out,
+A developer's tool, see docs/faults.md. Each input is a whole file with bytes flipped, cut out,
 doubled or overwritten. A child process with limited memory and time reads it, so that a crash of a
 library is seen as well. A reader may refuse it in one line, or read it; the rows of a warehouse
 must then be the original ones, since every file of it has a hash.
 
-    python tools/fuzz.py commands --inputs 10000 --seed 1
-    python tools/fuzz.py files --inputs 10000 --seed 1
+    python tools/fuzz.py --inputs 10000 --seed 1
 """
 
 from __future__ import annotations
@@ -40,7 +37,6 @@ from plumbline.warehouse.query.connection import connect  # noqa: E402
 from plumbline.warehouse.storage import log  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
 from plumbline.warehouse.text import toml_file  # noqa: E402
-from tools import hostile_commands  # noqa: E402
 
 _TEXTS = [f"She said that he had {k} cups of tea, naïve as it was. " * 20 for k in range(60)]
 _SECONDS, _BYTES = 20, 4 << 30
@@ -155,19 +151,11 @@ def fuzz(n_inputs: int, seed: int, here: Path) -> tuple[Counter[str], list[str]]
 def main() -> int:
     """Print what happened; status 1 when anything was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("of", choices=("commands", "files"))
-    parser.add_argument("--first", type=int, default=0, help="number of the first command")
-    parser.add_argument("--directory", type=Path, help="of commands: keep their warehouse here")
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     options, started = parser.parse_args(), time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
-        here = (options.directory or Path(directory)).resolve()
-        if options.of == "commands":
-            how = options.inputs, options.seed, options.first
-            ends, findings = hostile_commands.fuzz(*how, here)
-        else:
-            ends, findings = fuzz(options.inputs, options.seed, here)
+        ends, findings = fuzz(options.inputs, options.seed, Path(directory).resolve())
     for name, n in sorted(ends.items()):
         print(f"{name} {n:,}")
     print(f"{options.inputs:,} inputs, {time.monotonic() - started:.0f} s")

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
@@ -62,6 +63,13 @@ class Figure:
     caption: str
     chart: Any
     rows: Rows = field(default_factory=Rows)
+
+    @cached_property
+    def specification(self) -> dict[str, Any]:
+        """The chart's Vega-Lite specification, as wide as its container, with ``alt``."""
+        from plumbline.pipelines.report.charts.chart_forms import specification
+
+        return {**specification(self.chart), "description": self.alt}
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,8 @@ def _prose(sentence: str) -> Markup:
 
 def _specification(figure: Figure) -> Markup:
     """A chart's specification as JSON that can stand in a script element."""
-    from plumbline.pipelines.report.charts.chart_forms import specification
-
-    spec = {**specification(figure.chart), "description": figure.alt}
-    return Markup(json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c"))
+    text = json.dumps(figure.specification, ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: object) -> object:

@@ -178,8 +178,6 @@ def data_of(figure: Figure) -> dict[str, bytes]:
     The specification's ``usermeta`` has the caption, the columns with their units, the query,
     versions, and how to cite it.
     """
-    from plumbline.pipelines.report.charts.chart_forms import HEIGHT, specification
-
     units = units_of_columns()
     about = {
         "name": figure.stem,
@@ -191,8 +189,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
         "versions": package_versions(),
         "cite": f"Plumbline {plumbline.__version__}, CITATION.cff",
     }
-    spec = specification(figure.chart, 2 * HEIGHT)
-    spec |= {"description": figure.alt, "usermeta": about}
+    spec = {**figure.specification, "usermeta": about}
     files = {".vl.json": json.dumps(spec, ensure_ascii=False).encode("utf-8", "replace")}
     if figure.rows:
         files[".csv"] = as_csv(figure.rows).encode("utf-8", "replace")

@@ -57,9 +57,9 @@ _THEME: dict[str, Any] = {
 def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Rows as a chart's data. Numbers that JSON lacks become null, and text is made visible.
 
-    They are a plain dict, since Altair would check every value of its own class.
+    They are a tuple in a dict, since Altair checks every value of its own class, and copies lists.
     """
-    return {"values": [{k: _plain(v) for k, v in point.items()} for point in points]}
+    return {"values": tuple({k: _plain(v) for k, v in point.items()} for point in points)}
 
 
 def _plain(value: Any) -> Any:
