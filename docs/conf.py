@@ -26,7 +26,6 @@ highlight_language = "text"
 suppress_warnings = ["misc.highlighting_failure"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-python_display_short_literal_types = True
 
 #: A line of the index, and the same in the navigation.
 LISTED = (r"- \[(.*?)\]\((\S+)\): .*", r"\1 <\2>")
@@ -95,8 +94,6 @@ def shown(data: dict[str, Any]) -> str:
         return f'<img src="data:image/png;base64,{picture}" alt="plot of the cell above">'
     if "text/html" in data:
         return "````{raw} html\n" + "".join(data["text/html"]) + "\n````"
-    if "text/markdown" in data:
-        return "".join(data["text/markdown"])
     return "```\n" + "".join(data["text/plain"]) + "\n```"
 
 
