@@ -44,7 +44,7 @@ _THEME: dict[str, Any] = {
     "axis": {
         **_TEXT,
         "titleFontWeight": "normal",
-        "labelLimit": 220,
+        **{"labelLimit": 220, "labelFlush": False},
         **{"domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13},
     },
     "axisY": {"minExtent": 30},
@@ -128,6 +128,7 @@ def estimates(
         rule: where a dotted vertical line is drawn.
         is_log: True for a logarithmic axis.
     """
+    colours = {k: v for k, v in colours.items() if any(p["kind"] == k for p in points)}
     n_names = len({p["name"] for p in points})
     has_kinds = len(points) > n_names
     scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False, nice=True)

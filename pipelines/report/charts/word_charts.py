@@ -25,7 +25,7 @@ from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.rows import Row, Rows
 
 #: Most points with their word beside them.
-_NAMED = 12
+_NAMED = 10
 _DELTA, _PMI = "% of words in 0.1 nats", "PMI in nats"
 
 
@@ -100,14 +100,20 @@ def joint(rows: Rows, contrast: str) -> Chart:
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
     """The points of a fit with the outer words named. A point links to its word on ``page``."""
     chart = fitted(points, fit, *titles, page=page)
-    names = alt.Chart(data(_outermost(points))).mark_text(align="left", dx=6)
-    return chart + names.encode(x="x_nats:Q", y="y_nats:Q", text="point:N")
+    middle = (min(p["x_nats"] for p in points) + max(p["x_nats"] for p in points)) / 2
+    named = _outermost(points)
+    left = alt.Chart(data(p for p in named if p["x_nats"] <= middle)).mark_text(align="left", dx=6)
+    right = alt.Chart(data(p for p in named if p["x_nats"] > middle)).mark_text(
+        align="right", dx=-6
+    )
+    at = {"x": "x_nats:Q", "y": "y_nats:Q", "text": "point:N"}
+    return chart + left.encode(**at) + right.encode(**at)  # so that names stay within the chart
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
     """Points to name: in turns the highest, rightmost, lowest and leftmost that have room."""
     xs, ys = ([p[c] for p in points] for c in ("x_nats", "y_nats"))
-    low_x, width, height = min(xs), (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
+    width, height = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
     by_x = sorted(points, key=lambda p: float(p["x_nats"]))
     by_y = sorted(points, key=lambda p: float(p["y_nats"]))
     ways = (by_y[::-1], by_x[::-1], by_y, by_x)
@@ -118,7 +124,7 @@ def _outermost(points: Sequence[Row]) -> list[Row]:
             or abs(row["x_nats"] - other["x_nats"]) > 0.2 * width
             for other in named
         )
-        if has_room and row["x_nats"] < low_x + 0.85 * width:
+        if has_room:
             named.append(row)
         if len(named) == _NAMED:
             break

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline.eval_workers.writing.offline import CAVEAT, SOURCE
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
     capital,
@@ -19,7 +20,7 @@ from plumbline.pipelines.report.findings.sentences import (
 from plumbline.pipelines.report.front.headline import Headline, headline_pd
 from plumbline.pipelines.report.front.parts import evenness, us_of
 from plumbline.pipelines.report.model import Lead, counted, estimate, shown, span
-from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides, with_ends
 from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors
 
 _NOTHING = (
@@ -76,21 +77,42 @@ def answer(
         return Opening(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
     texts = head.texts if head else TrainingTexts(facts)
     leaning = f"{capital(preferences(texts, pd_rows))}."
+    elsewhere, (first, second) = _elsewhere(facts, pd_rows), sides(pd_rows[0])
+    meaning = f"PD is the % of pairs that prefer {first} less the % that prefer {second}."
     alike = evenness(us_of(facts, pd_rows))
     frames = _frames(facts, pd_rows[0])
     if head is None:
-        return Opening(leaning, _joined(_measured(pd_rows), alike, frames))
+        return Opening(leaning, _joined(meaning, _measured(pd_rows), elsewhere, alike, frames))
     if head.is_cause:
         return Opening(
-            _repeats(head), _joined(_made(facts, head), _per_nat(head), leaning, alike, frames)
+            _repeats(head),
+            _joined(_made(facts, head), _per_nat(head), leaning, meaning, alike, frames),
         )
     follows = f"{capital(following(texts, head.slopes))}."
     more = (follows, _per_nat(head), _fairer(facts, pd_rows[0]), _ASSOCIATION, frames)
-    return Opening(leaning, _joined(alike, *more))
+    return Opening(leaning, _joined(meaning, elsewhere, alike, *more))
 
 
 def _joined(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
+
+
+def _elsewhere(facts: Facts, pd_rows: Rows) -> str:
+    """How many models prefer each side on other benchmarks."""
+    others = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
+    counts = [
+        f"{set_name(rows[0])}: {', '.join(_of_side(rows))}"
+        for rows in others
+        if set_name(rows[0]) != set_name(pd_rows[0])
+    ]
+    return f"On other benchmarks: {'; '.join(counts)}." if counts else ""
+
+
+def _of_side(rows: Rows) -> Iterator[str]:
+    preferred = Counter(side(row) or "unclear" for row in rows)
+    for name in (*sides(rows[0]), "unclear"):
+        if preferred[name]:
+            yield f"{preferred[name]} {name}"
 
 
 def _repeats(head: Headline) -> str:
@@ -126,9 +148,8 @@ def _per_nat(head: Headline) -> str:
     """A sentence on the slope that is drawn, with its interval."""
     row, n = head.slope, len(head.about)
     toward = str(row["contrast"] or "").partition("/")[0] or sides(row)[0]
-    whose = (
-        "the model's preference" if n == 1 else f"the preference of the middle one of {n} models"
-    )
+    who = f"{row['model']}, the middle one of {n} models,"
+    whose = "the model's preference" if n == 1 else f"the preference of {who}"
     word = "the word that decides a pair's MaxPMI" if row["subset"] == BY_MAX_PMI else "a word"
     moves = "rises" if row["value"] > 0 else "falls"
     if row["value"] < 0 and row["value_low"] is not None:

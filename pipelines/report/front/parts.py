@@ -78,10 +78,11 @@ def evenness(us: Rows) -> str:
     if len(us) == 1:
         share, note = f"{low}%", f"US, {sureness(us[0], 0)}"
     epsilon = us[0]["epsilon_nats"]
-    who = "the model treats" if len(us) == 1 else "the models treat"
+    who = "The model treats" if len(us) == 1 else "Depending on the model,"
+    are = "" if len(us) == 1 else " are treated"
     return (
-        f"In {share} of pairs ({note}) {who} both sentences alike: neither is more than "
-        f"{shown(math.exp(epsilon))} times as likely as the other."
+        f"{who} {share} of pairs{are} alike, neither sentence being more than "
+        f"{shown(math.exp(epsilon))} times as likely as the other (unstereotypical share, {note})."
     )
 
 

@@ -81,6 +81,6 @@ def _change(gaps: Rows) -> str:
         return f"{change} points ({sureness(gaps[0])})"
     ways = Counter(moved(finding(row)) for row in gaps)
     return (
-        f"{change} points; it rose for {ways['rose']} and fell for {ways['fell']} of {len(gaps)} "
-        "models"
+        f"{change} points; it clearly rose for {ways['rose']} and fell for {ways['fell']} of "
+        f"{len(gaps)} models"
     )
