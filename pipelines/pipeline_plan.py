@@ -92,7 +92,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
     >>> plan = make_plan(Pipeline())
     >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
-    (['made-up-text'], ('closed-world',), ['test-model'])
+    (['closed-world-straight'], ('closed-world',), ['test-model'])
     >>> [m.name for m in make_plan(Pipeline(twin=True)).models]
     ['test-model', 'test-model-swapped']
     >>> (small,) = make_plan(Pipeline(corpus=("novels/*.jsonl",), model=("train:small",))).models
@@ -158,7 +158,7 @@ def _written(
 def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:
     loading = part(ModelOptions, options)
     ends = {world: "" if world == WORLDS[0] else f"-{world}" for world in worlds}
-    corpora = tuple(CorpusPlan(f"made-up-text{end}", world=world) for world, end in ends.items())
+    corpora = tuple(CorpusPlan(f"closed-world-{world}", world=world) for world in worlds)
     models = tuple(
         ModelPlan(f"test-model{end}", corpus=corpus.name, preset="closed", options=loading)
         for corpus, end in zip(corpora, ends.values(), strict=True)

@@ -231,7 +231,7 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     assert sum(map(len, listed.values())) == len(each) == 2 * (5 + 6)
     shown = sorted(float(cells[2][1] or 0) for rows in listed.values() for cells in rows)
     assert shown == pytest.approx(sorted(r["p_f"] for r in each))
-    drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.svg")}
+    drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.csv")}
     assert {"disclosure-losses-calm", "disclosure-gas-test-base"} <= drawn
     assert {"disclosure-measures-all-sets-mine", "disclosure-gas-all-sets-mine-base"} <= drawn
     assert any(name.startswith("disclosure-measures-test") for name in drawn)

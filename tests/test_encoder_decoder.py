@@ -225,7 +225,7 @@ def test_gas_by_decoding_is_of_its_continuations(
 ) -> None:
     put_prompts(store, "demo", PROMPTS)
     command = ["disclosure", "sweep", "demo", "--model", str(saved["bart"]), "--by"]
-    where = ["--max-new-tokens", "6", "--warehouse", str(store.root), "--out", str(tmp_path)]
+    where = ["--max-new-tokens", "6", "--warehouse", str(store.root)]
     few = ["--temperature", "0.5", "--top-p", "", "--top-k", ""]
     assert main([*command, "decoding", *few, *where]) == 0
     greedy = SamplingOptions(greedy=True, max_new_tokens=6)

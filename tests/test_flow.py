@@ -54,11 +54,11 @@ def test_the_closed_world_fills_every_table(world: Path) -> None:
     empty = [name for name in _FILLED if store.read(name).num_rows == 0]
     assert empty == []
     corpora = store.read("corpus").to_pylist()
-    assert {c["corpus"] for c in corpora} == {"made-up-text", "made-up-text-swapped"}
+    assert {c["corpus"] for c in corpora} == {"closed-world-straight", "closed-world-swapped"}
     assert all(c["n_documents"] > 0 and c["n_rejected"] == 0 for c in corpora)
     models = {s["model"] for s in store.read("pair_score").to_pylist()}
     assert models == {m["model"] for m in store.read("trained_model").to_pylist()}
-    assert "made-up-text-swapped" in (world / "out/report/appendix.html").read_text("utf-8")
+    assert "closed-world-swapped" in (world / "out/report/appendix.html").read_text("utf-8")
 
 
 def test_the_closed_world_is_measured_by_fairpair(world: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_closed_world_has_a_benchmark_around_its_seed_words(world: Path) -> 
     words = {p["word"] for p in pairs}
     classes = {r["word"]: r["word_class"] for r in store.read("planted_word").to_pylist()}
     assert len(words) == 50 and "frame" not in {classes[w] for w in words}
-    for corpus in ("made-up-text", "made-up-text-swapped"):
+    for corpus in ("closed-world-straight", "closed-world-swapped"):
         assert words <= set(store.read("seed_word", corpus=corpus)["word"].to_pylist())
         rows = store.read("pair_association", corpus=corpus, benchmark=name)
         assert rows.num_rows == len(pairs) == 500

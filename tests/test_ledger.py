@@ -253,9 +253,9 @@ def test_the_command_after_a_run_that_counted_among_other_things(
 ) -> None:
     shard = tmp_path / "a.jsonl"
     shard.write_text('{"text": "she saw tea"}\n')
-    with recorded(store, "pipeline", {"corpus": ["c"], "model": "m"}, joins=True):
+    with recorded(store, "pipeline", {"corpus": ["c"], "model": "m"}):
         count_corpus(store, "c", [shard], CorpusOptions(targets="she-he", window=4))
-    with recorded(store, "other", {"corpus": ["c"]}, joins=True):  # which lacks the step
+    with recorded(store, "other", {"corpus": ["c"]}):  # which lacks the step
         shard.write_text('{"text": "she saw more tea"}\n')
         command = update_command(store, "c", shard_states(store, "c"))
     assert command is not None and "--targets she-he" in command and "--window 4" in command

@@ -116,7 +116,7 @@ def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
 def test_a_pipeline_that_counts(tmp_path: Path) -> None:
     process = _start(tmp_path, "pipeline", "--demo-tokens", "60000")
     said = tmp_path / "out.txt"
-    counts = "count made-up-text"
+    counts = "count closed-world-straight"
     _stop_when(lambda: counts in said.read_text(), process, process.terminate, tmp_path)
 
 

@@ -63,7 +63,7 @@ class Report(Narrowed, Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
     Beside them are words.html and pairs.html, which search words and sentence pairs. All work
-    without network; plots lie beside them as SVG files, their data as CSV. With --benchmark,
+    without network; the data of each chart lie beside them as CSV. With --benchmark,
     --model and --corpus they show only what these patterns name; ranks and corrected q stay those
     over all models of a benchmark.
 

@@ -67,7 +67,7 @@ class Figure:
     @cached_property
     def specification(self) -> dict[str, Any]:
         """The chart's Vega-Lite specification, as wide as its container, with ``alt``."""
-        from plumbline.pipelines.report.charts.chart_forms import specification
+        from plumbline.pipelines.report.charts.theme import specification
 
         return {**specification(self.chart), "description": self.alt}
 

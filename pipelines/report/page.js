@@ -132,7 +132,6 @@
     for (const place of document.querySelectorAll(".chart")) {
       await vegaEmbed(place, JSON.parse(place.nextElementSibling.textContent), options);
     }
-    document.body.dataset.drawn = "";
   }
   if (document.querySelector(".chart")) draw();
 

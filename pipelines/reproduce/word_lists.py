@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.cluster_counts import cluster_counts
-from plumbline.pipelines.report.charts.chart_forms import Chart, data, on_paper
+from plumbline.pipelines.report.charts.chart_forms import data
+from plumbline.pipelines.report.charts.theme import Chart, on_paper
 from plumbline.pipelines.reproduce.tau_interval import (
     FEWEST_CLUSTERS,
     TauAgreement,

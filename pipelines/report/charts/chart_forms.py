@@ -1,63 +1,33 @@
-"""The theme of all charts, and the forms that most of them have: estimates, lines, and a fit.
+"""The forms that most charts have: estimates with their intervals, lines, and a fit.
 
-A chart is an Altair object made from rows. ``specification`` makes the JSON that the page draws and
-that ``report figure`` turns into a file.
+A chart is an Altair object made from rows. ``theme.specification`` makes the JSON that the page
+draws and that ``report figure`` turns into a file.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 from urllib.parse import quote
 
 import altair as alt
 import numpy as np
 
+from plumbline.pipelines.report.charts.theme import FEMALE, GREEN, HEIGHT, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.text.escape import terminal
 
-#: An Altair chart of any form: their common class lacks the methods that all of them have.
-Chart: TypeAlias = Any
-#: Black on white, light on dark.
-INK = "currentColor"
-FEMALE, MALE, NEUTRAL, GREEN = "#D55E00", "#0072B2", "#808080", "#009E73"
 # Okabe and Ito's palette, distinct for colour-blind readers, without its yellow: faint on white.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-#: Font size in pixels, and the height of charts whose vertical axis is a number.
-FONT_PX, HEIGHT = 12, 300
-_TEXT = {
-    "labelColor": INK,
-    "titleColor": INK,
-    "labelFontSize": FONT_PX,
-    "titleFontSize": FONT_PX,
-    "aria": False,
-}
-_THEME: dict[str, Any] = {
-    "font": "system-ui, 'DejaVu Sans', sans-serif",
-    "mark": {"aria": False},
-    "view": {"stroke": None},
-    "axis": {
-        **_TEXT,
-        "titleFontWeight": "normal",
-        **{"labelLimit": 220, "labelFlush": False},
-        **{"domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13},
-    },
-    "axisY": {"minExtent": 30},
-    "legend": {**_TEXT, "orient": "bottom", "title": None, "columns": 2, "labelLimit": 280},
-    "header": {**_TEXT, "title": None},
-    "text": {"color": INK, "fontSize": FONT_PX},
-}
 
 
 def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Rows as a chart's data. Numbers that JSON lacks become null, and text is made visible.
 
-    They are a tuple in a dict, since Altair checks every value of its own class, and copies lists.
+    They are a tuple, because Altair copies lists, and checks each value of its own class.
     """
     return {"values": tuple({k: _plain(v) for k, v in point.items()} for point in points)}
 
@@ -68,40 +38,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(f"{value:.8g}") if math.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value
-
-
-def specification(
-    chart: Chart, width_px: int | Literal["container"] = "container"
-) -> dict[str, Any]:
-    """A chart's Vega-Lite specification in the theme.
-
-    ``width_px`` is the width with axes; by default the chart is as wide as its container. Charts of
-    several panels keep their own width.
-    """
-    spec: dict[str, Any] = {**chart.to_dict(validate=False), "config": _THEME}
-    if "hconcat" not in spec and "facet" not in spec:
-        spec |= {"width": width_px, "autosize": {"type": "fit-x", "contains": "padding"}}
-    return spec
-
-
-def on_paper(chart: Chart, form: str, width_in: float) -> bytes:
-    """A chart as the bytes of a ``pdf``, ``svg`` or ``png`` file, with type of 8 points.
-
-    Charts of several panels keep the proportion of type to panels and are scaled to the width.
-    Raises ``MissingComponent`` without vl-convert.
-    """
-    import vl_convert
-
-    width_pt = 72 * width_in
-    spec = specification(chart, round(width_pt * FONT_PX / 8))
-    svg = vl_convert.vegalite_to_svg(json.dumps(spec).replace(INK, "#222222"))
-    size = re.search(r'width="([0-9.]+)" height="([0-9.]+)"', svg)
-    assert size is not None, "the root element of an SVG has a size"
-    height_pt = width_pt * float(size[2]) / float(size[1])
-    svg = svg.replace(size[0], f'width="{width_pt:.6g}" height="{height_pt:.6g}"', 1)
-    if form == "png":
-        return vl_convert.svg_to_png(svg, ppi=600)
-    return svg.encode() if form == "svg" else vl_convert.svg_to_pdf(svg)
 
 
 def point(row: Row, of: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
@@ -117,7 +53,7 @@ def estimates(
     title: str,
     colours: Mapping[str, str],
     *,
-    rule: float | None = 0.0,
+    rule: float = 0.0,
     is_log: bool = False,
 ) -> Chart:
     """A dot with its interval for each ``point``, listed from top to bottom.
@@ -142,7 +78,7 @@ def estimates(
         base = base.encode(yOffset=alt.YOffset("kind:N", sort=[*colours]))
     ends = base.mark_rule(strokeWidth=1.7).encode(alt.X("low:Q"), alt.X2("high:Q"))
     dots = base.mark_point(filled=True, opacity=1, size=60)
-    layers = [*([] if rule is None else [line_at(rule)]), dots]
+    layers = [line_at(rule), dots]
     if any(p["low"] is not None for p in points):
         layers.insert(-1, ends)
     return alt.layer(*layers).properties(height=list_height(n_names, len(colours) * has_kinds))
@@ -154,15 +90,21 @@ def list_height(n_names: int, n_kinds: int = 0) -> int:
 
 
 def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
-    """The colour of each kind of mark, with a legend if there are several."""
+    """The colour of each kind of mark, with a legend unless the one kind has no name."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
-    return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if len(colours) > 1 else None)
+    legend = None if [*colours] == [""] else alt.Undefined
+    return alt.Color(f"{field}:N", scale=scale, legend=legend)
 
 
-def line_at(x: float | None = None, y: float | None = None) -> Chart:
-    """A dotted line across the chart, at an ``x`` or at a ``y``."""
-    rule = alt.Chart(data([{}])).mark_rule(color=NEUTRAL, strokeDash=[2, 2])
-    return rule.encode(x=alt.datum(x)) if y is None else rule.encode(y=alt.datum(y))
+def side_by_side(panels: Sequence[Chart], width_px: int) -> Chart:
+    """Panels beside one another, each with its own colours."""
+    shown = (panel.properties(width=width_px) for panel in panels)
+    return alt.hconcat(*shown).resolve_scale(color="independent")
+
+
+def line_at(x: float) -> Chart:
+    """A dotted vertical line across the chart."""
+    return alt.Chart(data([{}])).mark_rule(color=NEUTRAL, strokeDash=[2, 2]).encode(x=alt.datum(x))
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
@@ -173,7 +115,7 @@ def palette(names: Sequence[str]) -> dict[str, str]:
 def lines(
     points: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, interpolate: Any = "linear"
 ) -> Chart:
-    """A line through the points of each ``series``; 28 series look different."""
+    """A line through the points of each ``series``; colours and dashes repeat after 28."""
     names = list(dict.fromkeys(str(p["series"]) for p in points))
     dashes = [_DASHES[i // len(_PALETTE) % len(_DASHES)] for i in range(len(names))]
     legend = alt.Legend(symbolType="stroke") if len(names) > 1 else None

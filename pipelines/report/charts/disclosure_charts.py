@@ -9,24 +9,22 @@ import altair as alt
 import numpy as np
 
 from plumbline.pipelines.report.charts.chart_forms import (
-    FEMALE,
-    INK,
-    MALE,
-    NEUTRAL,
-    Chart,
     data,
     estimates,
     line_at,
     lines,
     palette,
     point,
+    side_by_side,
 )
+from plumbline.pipelines.report.charts.theme import FEMALE, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.rows import Row, Rows
 
 _LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
 #: Measures that a chart shows, with their units.
 MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
 _CURVES = {"gas": "any gendered word", "gas_f_of_all": "female", "gas_m_of_all": "male"}
+_PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 1)}
 #: Most steps in a moving mean of the losses.
 SMOOTHED = 10
 
@@ -35,11 +33,11 @@ def measures(rows: Rows, by: str) -> Chart:
     """A panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``."""
     colours = palette(list(dict.fromkeys(r["model"] for r in rows)))
     panels = [
-        estimates([point(r, measure, _name(r, by), r["model"]) for r in rows], title, colours)
-        for measure, title in MEASURES.items()
-        if any(r[measure] is not None for r in rows)
+        estimates([point(r, of, _name(r, by), r["model"], scale) for r in rows], title, colours)
+        for of, (title, scale) in _PANELS.items()
+        if any(r[of] is not None for r in rows)
     ]
-    return alt.hconcat(*(panel.properties(width=150) for panel in panels))
+    return side_by_side(panels, 150)
 
 
 def gas(rows: Rows, by: str) -> Chart:
@@ -75,7 +73,7 @@ def losses(steps: Sequence[Row], chosen: int | None = None) -> Chart:
             for row in steps
             if row["dev_loss"] is not None
         )
-    is_log = all(p["y"] > 0 for p in means)
+    is_log = all(p["y"] > 0 for p in (*means, *dev))
     scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False)
     y = alt.Y("y:Q", title="loss", scale=scale)
     chart = lines(means, alt.X("x:Q", title="step"), y).mark_line(point=len(means) == len(_LOSSES))
@@ -99,19 +97,18 @@ def decoding(rows: Sequence[Row]) -> Chart:
         for column, label in _CURVES.items()
         if row[column] is not None
     ]
-    x = alt.X("x:Q", title=None, scale=alt.Scale(zero=False))
-    curves = lines(points, x, alt.Y("y:Q", title="share of continuations"))
-    base = alt.Chart(data(points)).encode(x=x)
+    base, series = alt.Chart(), alt.Color("series:N")
+    at = base.encode(x=alt.X("x:Q", title=None, scale=alt.Scale(zero=False)))
+    share = alt.Y("y:Q", title="share of continuations")
     layers = [
-        base.mark_area(opacity=0.16, color=NEUTRAL).encode(y="low:Q", y2="high:Q"),
-        base.mark_rule(strokeDash=[2, 2]).encode(y="greedy:Q", color="series:N"),
-        curves,
-        base.mark_point(size=140, color=INK).encode(y="y:Q").transform_filter("datum.is_best"),
+        at.mark_area(opacity=0.16, color=NEUTRAL).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeDash=[2, 2]).encode(alt.Y("greedy:Q"), series),
+        at.mark_line(point=True).encode(share, series),
+        at.mark_point(size=140, color=INK).encode(share).transform_filter("datum.is_best"),
     ]
     panels = alt.layer(*layers, data=data(points)).properties(width=170)
-    return panels.facet(facet=alt.Facet("parameter:N", title=None), columns=3).resolve_scale(
-        x="independent"
-    )
+    panel = alt.Facet("parameter:N", title=None)
+    return panels.facet(facet=panel, columns=3).resolve_scale(x="independent")
 
 
 def instructions(rows: Sequence[Row]) -> Chart:

@@ -8,11 +8,6 @@ import altair as alt
 import numpy as np
 
 from plumbline.pipelines.report.charts.chart_forms import (
-    FEMALE,
-    HEIGHT,
-    MALE,
-    NEUTRAL,
-    Chart,
     data,
     estimates,
     kinds,
@@ -20,6 +15,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     palette,
     point,
 )
+from plumbline.pipelines.report.charts.theme import FEMALE, HEIGHT, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.findings.estimates import of_groups
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA

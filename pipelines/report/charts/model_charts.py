@@ -7,13 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
-    FEMALE,
-    GREEN,
-    HEIGHT,
-    INK,
-    MALE,
-    NEUTRAL,
-    Chart,
     data,
     estimates,
     kinds,
@@ -22,6 +15,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     list_height,
     point,
 )
+from plumbline.pipelines.report.charts.theme import FEMALE, GREEN, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.rows import Row, sides
 
@@ -85,9 +79,14 @@ def spread(
     ).properties(height=list_height(len(points)))
 
 
-def differences(rows: Sequence[Row], of: str, title: str, scale: float = 1) -> Chart:
-    """Column ``of``, a difference with its interval, for each model; coloured where clear."""
-    colours = {"above 0": MALE, "below 0": FEMALE, _UNTOLD: NEUTRAL}
+def differences(
+    rows: Sequence[Row], of: str, title: str, ways: tuple[str, str], scale: float = 1
+) -> Chart:
+    """Column ``of``, a difference with its interval, for each model; coloured where clear.
+
+    ``ways`` are the colours above and below 0.
+    """
+    colours = {"above 0": ways[0], "below 0": ways[1], _UNTOLD: NEUTRAL}
     points = [
         point(r, of, r["model"], _UNTOLD if way == _UNTOLD else f"{way} 0", scale)
         for r in sorted(rows, key=lambda r: (-r[of], r["model"]))
@@ -111,8 +110,7 @@ def slopes(groups: Iterable[tuple[str, Sequence[Row], Sequence[Row]]]) -> Chart:
         for row in kind_rows
         if row[column] is not None
     ]
-    shown = {kind: colours[kind] for kind in colours if any(p["kind"] == kind for p in points)}
-    return estimates(points, "nats of preference per nat of lean", shown)
+    return estimates(points, "nats of preference per nat of lean", colours)
 
 
 def by_size(rows: Sequence[Row], names: Sequence[str], title: str, scale: float) -> Chart:
@@ -139,9 +137,4 @@ def kept(rows: Sequence[Row], names: Sequence[str]) -> Chart:
     ]
     x = alt.X("x:Q", title="eta: limit on |MaxPMI| in nats")
     y = alt.Y("y:Q", title="% of pairs kept", scale=alt.Scale(domain=[0, 100]))
-    return lines(points, x, y).properties(height=HEIGHT)
-
-
-def side_by_side(panels: Sequence[Chart]) -> Chart:
-    """Panels beside one another, each of the same width."""
-    return alt.hconcat(*(panel.properties(width=200) for panel in panels))
+    return lines(points, x, y)

@@ -9,11 +9,6 @@ from typing import Any
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
-    FEMALE,
-    INK,
-    MALE,
-    NEUTRAL,
-    Chart,
     data,
     estimates,
     fitted,
@@ -21,6 +16,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     lines,
     point,
 )
+from plumbline.pipelines.report.charts.theme import FEMALE, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.rows import Row, Rows
 

@@ -153,8 +153,10 @@ def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
             is_above = expected == "above"
             worst = min(estimates, key=lambda r: r["value_low"] if is_above else -r["value_high"])
             null = LEAST_FOUND if rows is counted else 0.0
-            has_passed &= finding(worst, null=null).verdict == expected
             ends = " to ".join(shown(worst[end], digits) for end in ("value_low", "value_high"))
-            results.append(f"{claim} ({name} {shown(worst['value'], digits)}, {ends})")
+            is_met = finding(worst, null=null).verdict == expected
+            has_passed &= is_met
+            how = f"{name} {shown(worst['value'], digits)}, {ends}"
+            results.append(f"{'' if is_met else 'not shown: '}{claim} ({how})")
     sentence = "; ".join(results)
     return ClosedWorldVerdict(has_passed, sentence[0].upper() + sentence[1:]) if results else None

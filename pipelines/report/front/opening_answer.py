@@ -47,7 +47,7 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     rows = head.about if head else pd_rows or facts.rows("model")
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
-    does = "Does" if len(models) == 1 else "Do"
+    does = "does" if len(models) == 1 else "do"
     if head and _is_planted(head):
         return "Does a model repeat the leans of the text that it was trained on?"
     if head:
@@ -58,7 +58,7 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
         return f"Which way {which} lean on {name}, and {follow} {text}?"
     if models:
         on = f" on {set_name(pd_rows[0])}" if pd_rows else ""
-        return f"Which way {does.lower()} {who} lean{on}?"
+        return f"Which way {does} {who} lean{on}?"
     if others:
         return others[0].question
     corpora = [str(r["corpus"]) for r in facts.rows("ledger")]
@@ -86,10 +86,10 @@ def answer(
     if head.is_cause:
         return Opening(
             _repeats(head),
-            _joined(_made(facts, head), _per_nat(head), leaning, meaning, alike, frames),
+            _joined(_made(facts, head), _per_nat(facts, head), leaning, meaning, alike, frames),
         )
     follows = f"{capital(following(texts, head.slopes))}."
-    more = (follows, _per_nat(head), _fairer(facts, pd_rows[0]), _ASSOCIATION, frames)
+    more = (follows, _per_nat(facts, head), _fairer(facts, pd_rows[0]), _ASSOCIATION, frames)
     return Opening(leaning, _joined(meaning, elsewhere, alike, *more))
 
 
@@ -135,31 +135,31 @@ def _made(facts: Facts, head: Headline) -> str:
     """What was done, for a text whose leans were planted; else empty."""
     if not _is_planted(head):
         return ""
-    first, second = facts.contrast_sides(head.fit["corpus"], head.fit["contrast"])
     ledger = facts.rows("ledger").where(corpus=head.fit["corpus"])
     text = f"{ledger[0]['n_tokens']:,} words" if ledger else "a text"
     return (
-        f"We wrote {text} in which {head.fit['n']:,} words stand near {first} or "
-        f"{second} by known amounts, trained on them, and measured both."
+        f"We wrote {text} in which {head.fit['n']:,} words stand near she or "
+        f"he by known amounts, trained on them, and measured both."
     )
 
 
-def _per_nat(head: Headline) -> str:
+def _per_nat(facts: Facts, head: Headline) -> str:
     """A sentence on the slope that is drawn, with its interval."""
-    row, n = head.slope, len(head.about)
-    toward = str(row["contrast"] or "").partition("/")[0] or sides(row)[0]
+    row, n, contrast = head.slope, len(head.about), head.fit["contrast"]
+    side_of_text = facts.contrast_sides(head.fit["corpus"], contrast) if contrast else sides(row)
     who = f"{row['model']}, the middle one of {n} models,"
     whose = "the model's preference" if n == 1 else f"the preference of {who}"
     word = "the word that decides a pair's MaxPMI" if row["subset"] == BY_MAX_PMI else "a word"
-    moves = "rises" if row["value"] > 0 else "falls"
-    if row["value"] < 0 and row["value_low"] is not None:
-        row = {**row, "value": -row["value"]}
-        row |= {"value_low": -head.slope["value_high"], "value_high": -head.slope["value_low"]}
+    moves = finding(row).pick(above="rises by", below="falls by", untold="isn't shown to change:")
+    value, low, high = (row[end] for end in with_ends("value"))
+    if moves == "falls by":
+        row = {**row, "value": -value, "value_low": -high, "value_high": -low}
+    is_signed = moves.endswith(":")
     noise = f" {of_errors(head.fit)}." if of_errors(head.fit) else ""
     return (
-        f"For each nat (a factor of 2.7) that {word} leans further to {toward} in the text, "
-        f"{whose} {moves} by {shown(abs(row['value']), 2)} nats "
-        f"({sureness(row, 2, signed=False)}).{noise}"
+        f"For each nat (a factor of 2.7) that {word} leans further to {side_of_text[0]} in the "
+        f"text, {whose} {moves} {shown(row['value'], 2, signed=is_signed)} nats "
+        f"({sureness(row, 2, signed=is_signed)}).{noise}"
     )
 
 
@@ -189,4 +189,5 @@ def _measured(rows: Rows) -> str:
     over = finding(row).over
     size = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
     figures = [r[c] for r in rows for c in with_ends("value") if r[c] is not None]
-    return f"{set_name(row)}, {size}: PD and its 95% intervals are within {span(figures)} points."
+    what = "PD is" if row["value_low"] is None else "PD and its 95% intervals are"
+    return f"{set_name(row)}, {size}: {what} within {span(figures)} points."

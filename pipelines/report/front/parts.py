@@ -89,7 +89,7 @@ def evenness(us: Rows) -> str:
 def _spread(rows: Rows, pd_rows: Rows) -> Figure:
     """Quantiles of each model's log ratios around the band that counts as no preference."""
     left_out = max(len(rows) - _MOST_MODELS, 0)
-    more = f" {left_out:,} models with lower medians are in the appendix." if left_out else ""
+    more = f" {left_out:,} models with lower medians are not drawn." if left_out else ""
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:]
     first_row, preferred = pd_rows[0], {r["model_key"]: side(r) for r in pd_rows}
     models = [r["model"] for r in drawn]
@@ -111,7 +111,9 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
     counts = facts.rows("lean_count")
     if not counts:
         return None
-    subject = head.fit if head else {"contrast": "she/he"}
+    subject = {"contrast": "she/he"}
+    if head:  # a planted lean is of no contrast, but its words are counted near she and he
+        subject = {"corpus": head.fit["corpus"], "contrast": head.fit["contrast"] or "she/he"}
     matching = [
         r for r in counts if all(r[k] == subject.get(k, r[k]) for k in ("corpus", "contrast"))
     ]

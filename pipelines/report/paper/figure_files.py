@@ -14,6 +14,7 @@ from plumbline.pipelines.report.model import Figure, Page
 from plumbline.pipelines.report.write import data_of, named_sections
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
+FORMATS = ("pdf", "svg", "png")
 #: Units of length in inches.
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
 #: Least and largest width of a plot: a narrow column's and a poster's.
@@ -42,10 +43,12 @@ def figure_files(
 
     Keys are the endings of the files; the data's are those of ``write.data_of``. Text has 8 points
     (charts of several panels are scaled as a whole), and fonts are embedded in PDF. Raises
-    ``UsageProblem`` for a name that doesn't exist.
+    ``UsageProblem`` for a format or a name that doesn't exist.
     """
-    from plumbline.pipelines.report.charts.chart_forms import on_paper
+    from plumbline.pipelines.report.charts.theme import on_paper
 
+    if form not in FORMATS:
+        raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     figure = named(figures(facts, name) or figures(facts), "figure", name)
     return {f".{form}": on_paper(figure.chart, form, width_in), **data_of(figure)}
 

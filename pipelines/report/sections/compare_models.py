@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from plumbline.pipelines.report.charts import model_charts as charts
+from plumbline.pipelines.report.charts.theme import GREEN, INK
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import (
@@ -219,6 +220,6 @@ def _figure(rows: Rows, reference: str) -> Figure:
         "the table of this benchmark.",
         f"{name}: US minus that of {reference}, in points, over the pairs that both scored; "
         "lines are 95% intervals.",
-        charts.differences(rows, "us_difference", title, 100),
+        charts.differences(rows, "us_difference", title, (GREEN, INK), 100),
         rows,
     )

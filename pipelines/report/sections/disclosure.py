@@ -323,12 +323,12 @@ def _ends(tuning: Row, start: str, end: str) -> str:
 def _losses(tuning: Row, steps: Rows) -> Figure:
     ends = ", ".join(f"{name} {_ends(tuning, *columns)}" for name, columns in _LOSSES.items())
     tuning_steps, chosen = steps.where(tuning=tuning["tuning"]), tuning["chosen_step"]
-    dev = f", on {tuning['dev_sets']} after a step (marks)" if chosen is not None else ""
+    dev = f", on {tuning['dev_sets']} after a step (dots)" if chosen is not None else ""
     return Figure(
         stem("disclosure", "losses", tuning["tuning"]),
         f"The three losses of {tuning['tuning']} against the step: {ends}.",
-        f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
-        f"(thin) and as means of up to {charts.SMOOTHED} steps{dev}: {ends}.",
+        f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step, "
+        f"as means of up to {charts.SMOOTHED} steps{dev}: {ends}.",
         charts.losses(tuning_steps, chosen),
         tuning_steps,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.charts import model_charts as charts
+from plumbline.pipelines.report.charts.chart_forms import side_by_side
+from plumbline.pipelines.report.charts.theme import FEMALE, MALE
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -145,8 +147,9 @@ def _changes(rows: Rows, means: Rows) -> Figure:
     name = set_name(rows[0])
     of_set = means.where(**{c: rows[0][c] for c in ("benchmark", "groups")})
     listed = Rows([*rows, *({**r, "model": "mean"} for r in of_set)], rows.sql)
+    ways = (FEMALE, MALE)
     panels = [
-        charts.differences(of, "difference", f"{of[0]['measure'].upper()}, points of change")
+        charts.differences(of, "difference", f"{of[0]['measure'].upper()}, points of change", ways)
         for of in listed.where(measure=("us", "pd")).groups("measure")
     ]
     return Figure(
@@ -154,7 +157,7 @@ def _changes(rows: Rows, means: Rows) -> Figure:
         f"Change of US and PD on {name} from each model to its -deduped twin, and the mean.",
         f"{name}: US and PD of the -deduped twin less those of the model; lines are 95% intervals, "
         "over pairs for a model and over models for the mean.",
-        charts.side_by_side(panels),
+        side_by_side(panels, 200),
         listed,
     )
 

@@ -11,7 +11,8 @@ import altair as alt
 import numpy as np
 
 from plumbline.eval_workers.scoring.statistics.components import AVERAGE, SHARED, Share
-from plumbline.pipelines.report.charts.chart_forms import INK, Chart, data, on_paper
+from plumbline.pipelines.report.charts.chart_forms import data
+from plumbline.pipelines.report.charts.theme import INK, Chart, on_paper
 from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import BenchmarkAnatomy
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.text.escape import as_csv
