@@ -79,5 +79,5 @@ def test_the_page_leads_to_a_report(
     ]
     assert "a frame may favour a side by itself" in pages[0]
     (headline,) = re.findall('<p class="answer">(.*)</p>', pages[0])
-    assert "its text" in headline and "prefers" not in headline
+    assert "that it was trained on" in headline and "prefers" not in headline
     assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))
