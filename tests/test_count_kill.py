@@ -123,7 +123,7 @@ def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
-    while len(list(warehouse.glob("_work/count/*/*.json"))) < 3:
+    while not list(warehouse.glob("_work/count/*/*.json")):  # a small shard is counted
         assert process.poll() is None and time.monotonic() < deadline, "nothing to interrupt"
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)

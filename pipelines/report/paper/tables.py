@@ -59,16 +59,18 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     import pandas as pd
 
     cells = [[cell.text for cell in row] for row in page_table.rows]
-    frame = pd.DataFrame(cells, columns=list(page_table.headings))
+    frame = pd.DataFrame(cells, columns=range(len(page_table.headings)), dtype=object)
     if form == "markdown":
-        return str(frame.to_markdown(index=False)) + "\n"
+        return str(frame.to_markdown(index=False, headers=list(page_table.headings))) + "\n"
     caption = page_table.caption
     if "brackets" not in caption and any(c.low is not None for row in page_table.rows for c in row):
         caption += f", {IN_BRACKETS}"
     numbers = [all(row[k].is_number for row in page_table.rows) for k in range(len(frame.columns))]
+    # pandas fills braces of a heading, as `str.format` does.
+    headings = [latex(h).replace("{", "{{").replace("}", "}}") for h in page_table.headings]
     text = frame.map(latex).to_latex(
         index=False,
-        header=list(map(latex, frame.columns)),
+        header=headings,
         escape=False,
         caption=latex(caption),
         label=f"tab:{name}" if name else None,
