@@ -277,6 +277,7 @@ def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
     problems = _problems(store)
     assert not problems - set(_LEFT), problems
     n_left = len(leftovers(store))
+    time.sleep(compaction.UNFINISHED.total_seconds())  # so that compact may remove all leftovers
     compact(store, "r", 0)
     assert not _problems(store), _problems(store)
     assert state_of(store) == history.states[max(history.states)]

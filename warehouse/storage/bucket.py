@@ -21,7 +21,7 @@ import platformdirs
 
 from plumbline.warehouse.errors import failure
 from plumbline.warehouse.input.remote_files import RETRIES, is_plain
-from plumbline.warehouse.storage.place import Damaged, verify
+from plumbline.warehouse.storage.listing import Damaged, verify
 from plumbline.warehouse.text.redaction import hidden
 
 #: Start of the client's error messages: the request and its duration.

@@ -18,10 +18,10 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
-from plumbline.warehouse.storage.listing import MARKER, File, Listing, columns_id
+from plumbline.warehouse.storage.listing import MARKER, Damaged, File, Listing, columns_id
 from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import GO_BACK, README, reading
-from plumbline.warehouse.storage.place import Damaged, command
+from plumbline.warehouse.storage.place import command
 from plumbline.warehouse.storage.store import Store
 
 #: By path of a data file: its table, its entry, and the newest version that has it.

@@ -1,14 +1,19 @@
 """What a version of a warehouse lists: data files, their units of rows, and the format's version.
 
+``verify`` checks that a data file is as listed.
+
 A new table, or a new column that may be NULL, keeps the format's version: older files are read with
 NULL in the column. Any other change increases it, and a warehouse of another version is refused.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.schema.columns import Table
@@ -68,7 +73,7 @@ class File:
 
 def columns_id(table: Table) -> str:
     """Hash of the names of a table's columns, in their order."""
-    return sha256(" ".join(table.names).encode()).hexdigest()[:8]
+    return hashlib.sha256(" ".join(table.names).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -81,3 +86,24 @@ class Listing:
     version: int = -1
     columns: tuple[str, ...] = ()
     files: tuple[File, ...] = ()
+
+
+class Damaged(ValueError):
+    """A file's content differs from what was published."""
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def verify(path: Path, n_bytes: int, sha256: str) -> None:
+    """Raise ``Damaged`` if a file isn't as published, ``OSError`` if it is unreadable."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if status.st_size != n_bytes:
+        raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
+    if sha256_of(path) != sha256:
+        raise Damaged("its hash differs from the published one")

@@ -15,9 +15,9 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, d
 from plumbline.warehouse.paths import address, check_output, json_object, refuse_links, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import FORMAT, MARKER, File
+from plumbline.warehouse.storage.listing import FORMAT, MARKER, Damaged, File
 from plumbline.warehouse.storage.log import Snapshot
-from plumbline.warehouse.storage.place import Damaged, Disk, Place
+from plumbline.warehouse.storage.place import Disk, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Modules whose errors in reading a file mean a fault of the file.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Origin, Table
@@ -16,14 +17,25 @@ from plumbline.warehouse.storage.listing import File
 from plumbline.warehouse.storage.log import Draft
 
 if TYPE_CHECKING:
-    from plumbline.warehouse.storage.store import Store
+    import pyarrow as pa
+
+
+class DataFiles(Protocol):
+    """What reads and writes data files: a ``Store``."""
+
+    def path(self, file: File) -> Path: ...
+    def rows_of(self, table: str, file: File) -> pa.Table: ...
+    def keep_rows(
+        self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]
+    ) -> File: ...
+
 
 #: Columns that say where a row is from. A row that differs only in them has not changed.
 _PROVENANCE = {"run_id", "source_file", "source_row", "extra"}
 Values: TypeAlias = tuple[Any, ...]
 
 
-def delete_out_of_date(store: Store, draft: Draft) -> None:
+def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
@@ -83,7 +95,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
     )
 
 
-def _keys(store: Store, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
+def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
     """The values of the columns ``by`` in a data file."""
     if set(by) <= set(table.partitions):  # then the file need not be read
         values = dict(zip(table.partitions, file.partition, strict=True))
@@ -92,7 +104,7 @@ def _keys(store: Store, table: Table, file: File, by: tuple[str, ...]) -> set[Va
 
 
 def _changed(
-    store: Store, origin: Origin, keys: set[Values], gone: Sequence[File], added: Sequence[File]
+    store: DataFiles, origin: Origin, keys: set[Values], gone: Sequence[File], added: Sequence[File]
 ) -> set[Values]:
     """Return the keys whose rows of ``origin`` differ between the files ``gone`` and ``added``."""
     import duckdb
@@ -117,7 +129,7 @@ def _changed(
         return set(found.fetchall())
 
 
-def _rows(store: Store, table: str, files: Sequence[File]) -> Any:
+def _rows(store: DataFiles, table: str, files: Sequence[File]) -> Any:
     """The rows of data files, which DuckDB reads batch by batch."""
     import pyarrow.dataset as ds
 
@@ -127,7 +139,7 @@ def _rows(store: Store, table: str, files: Sequence[File]) -> Any:
 
 
 def _delete(
-    store: Store,
+    store: DataFiles,
     draft: Draft,
     table: Table,
     files: Sequence[File],

@@ -8,10 +8,8 @@ bit, so a data file's hash is checked before the file is used.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shlex
-import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import content, refuse_links
+from plumbline.warehouse.storage.listing import verify
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.bucket import Bucket
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
-
-
-class Damaged(ValueError):
-    """A file's content differs from what was published."""
 
 
 @dataclass(frozen=True)
@@ -155,20 +150,3 @@ def _sync(directory: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def verify(path: Path, n_bytes: int, sha256: str) -> None:
-    """Raise ``Damaged`` if a file isn't as published, ``OSError`` if it is unreadable."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if status.st_size != n_bytes:
-        raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
-    if sha256_of(path) != sha256:
-        raise Damaged("its hash differs from the published one")
