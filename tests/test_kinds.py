@@ -33,8 +33,8 @@ from tests import tiny_kinds
 from tests.test_report import appendix
 from tests.tiny_models import SENTENCES
 
-#: Nats between a score in float32 and the one in float64.
-TOLERANCE = 1e-4
+#: Nats between a score in float32 and the one in float64; CPUs differed by up to 1.2e-4.
+TOLERANCE = 3e-4
 #: Tokens that the decoder reads before a text: the start token, and BART's `<s>`.
 LED = {"t5": [0], "bart": [2, 0]}
 TEXTS = [*SENTENCES[:5], SENTENCES[8]]
