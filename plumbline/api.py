@@ -437,7 +437,7 @@ class Warehouse(Generic[Frame]):
                 without a pair that both scored; an epsilon that is no size.
         """
         from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-        from plumbline.pipelines.report.sections.compare_models import of_different_measures
+        from plumbline.pipelines.report.findings.sentences import of_different_measures
         from plumbline.warehouse.options import make
 
         given = {} if epsilon_nats is None else {"epsilon": epsilon_nats}
@@ -461,7 +461,8 @@ class Warehouse(Generic[Frame]):
             table = read_only(self.store, query, params)
         if not table.num_rows:
             raise UsageProblem(both, "scored no pair in common", "score one benchmark with both")
-        for line in of_different_measures([(one["measure"], other["measure"])]):
+        measures = {"measure": one["measure"], "reference_measure": other["measure"]}
+        if line := of_different_measures([measures]):
             warnings.warn(line, stacklevel=2)
         return self._frame(table)
 

@@ -37,6 +37,7 @@ from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, me
 from plumbline.jobs.kernel import Targets
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
+from plumbline.pipelines.report.section_templates import sections_from
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import render
 from plumbline.warehouse import wordlists
@@ -182,7 +183,6 @@ def check_report_section(
 
     Returns what it makes of a model's pairs with these log ratios, in nats, and their metrics.
     """
-    section = SECTIONS.load(name)
     parts: list[Section | Missing] = []
     with TemporaryDirectory() as directory:
         store = Store.open(Path(directory) / "warehouse")
@@ -190,10 +190,9 @@ def check_report_section(
             _score_pairs(store, ratios, [None] * len(ratios))
             measure(store, "r")
             facts = Facts(store.root)
-            parts = list(section.sections(facts))
-            leads = list(section.leads(facts)) if hasattr(section, "leads") else []
+            parts = sections_from(SECTIONS.text(name), facts)
             made = [part for part in parts if isinstance(part, Section)]
-            render(Page(answer=leads, sections=made))
+            render(Page(sections=made))
             for part in parts:
                 assert not isinstance(part, Missing) or part.command.startswith("plumbline "), (
                     f"{part.title!r} is missing, and it names no command that would fill it"

@@ -14,10 +14,9 @@ from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
 from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections import preference
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests.report_sections import section
 from tests.tiny_models import one_by_one
 
 FRAMES = (
@@ -145,8 +144,7 @@ def test_the_baseline_is_what_the_words_score_alone(
     above = [in_a - in_b - a + b for in_a, in_b in of]
     share = sum((x > 0.5007753) - (x < -0.5007753) for x in above) / len(above)
     assert found["ages", "less baseline"] == pytest.approx(100 * share)
-    (section,) = preference.sections(Facts(store.root))
-    (alert,) = (x for x in section.alerts if "how frequent" in x)
+    (alert,) = (x for x in section(store, "preference").alerts if "how frequent" in x)
     assert alert.startswith("ages (old/quiet): 6 pairs differ")
     assert "PD after subtracting each pair's log ratio in such a sentence" in alert
 
@@ -220,7 +218,6 @@ def test_the_report_tells_the_groups_of_a_benchmark_apart(
     import_benchmark(store, "ages", path, "r", How())
     score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
     measure(store, "r")
-    (section,) = preference.sections(Facts(store.root))
-    alerts = [x for x in section.alerts if "how frequent" in x or "also tells" in x]
+    alerts = [x for x in section(store, "preference").alerts if "how frequent" in x]
     assert [x.partition(":")[0] for x in alerts] == ["ages (old/quiet)", "ages (tall/small)"]
     assert all(x.count("95% interval") + x.count("cannot be told") == 1 for x in alerts)

@@ -22,11 +22,11 @@ from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOpt
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections import forced_choice as section
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
+from tests.report_sections import made, section
 
 N_PAIRS = 150
 _SHOWN = re.compile(r"^([12])\. (.*)$", re.M)
@@ -265,7 +265,7 @@ def test_the_command_and_the_report(
     store: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     fill(store, 30)
-    assert [type(part).__name__ for part in section.sections(Facts(store.root))] == ["Missing"]
+    assert [type(part).__name__ for part in made(store, "forced_choice")] == ["Missing"]
     prices = tmp_path / "prices.toml"
     prices.write_text('currency = "EUR"\n[models.m]\ninput = 1.0\noutput = 4.0\n')
     with serving(sampler=chooser(0.9, 0.05, neither=0.05)) as server:
@@ -286,18 +286,14 @@ def test_the_command_and_the_report(
         assert "demo questions left 0 of m" in said and "asked already 120 requests" in said
         assert main([*line, "--replay"]) == 0 and server.n_asked == 120
     facts = Facts(store.root)
-    (part,) = section.sections(facts)
-    assert part.title == "What models choose" and len(part.tables) == 1
+    part = section(facts, "forced_choice")
+    assert len(part.tables) == 1
     found = figures(store)
     n = f"{found['n_neither']} of 120 replies name neither sentence"
     assert (n in "".join(part.alerts)) == (found["n_neither"] > 6 or found["n_without"] > 0)
-    (lead,) = section.leads(facts)
-    assert "m names the female sentence in" in lead.sentences[0]
-    other = section._sentence(
-        {**found, "groups": "male/female", "preference": 0.2, "preference_low": 0.1}
-        | {"preference_high": 0.45, "first_share": 0.5}
-    )
-    assert "names the female sentence in 80.0% of choices (95% interval 55.0 to 90.0);" in other
+    share = 100 * found["preference"]
+    said = f"m chooses the female sentence more often: it names the female sentence in {share:.1f}%"
+    assert said in part.intro[0]
     assert ledger_name("demo", store.read("model").to_pylist()[0]["model_key"])
 
 

@@ -19,11 +19,10 @@ from plumbline.eval_workers.scoring.statistics.controls import (
 )
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.command.app import app
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections.follow import leads
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
+from tests.report_sections import section
 from tools.simulations.controls import of_delta, study
 
 
@@ -192,10 +191,8 @@ def test_the_command_and_the_report_say_it(warehouse: Store) -> None:
     assert done.exit_code == 0, done.output
     assert "delta predicts beyond frequency, n-grams and length" in done.output
     assert re.search(r"│ c +│ she/he", done.output)
-    said = next(iter(leads(Facts(warehouse.root)))).sentences[-1]
-    assert (
-        said == "b and c (she/he): for neural, delta predicts beyond frequency, n-grams and length."
-    )
+    said = section(warehouse, "follow").intro[-1]
+    assert said.startswith("b and c (she/he): for 1 of 1 model, delta predicts beyond frequency")
 
 
 def test_without_an_ngram_model_there_are_none(store: Store) -> None:

@@ -32,14 +32,13 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections.disclosure import _seen, leads
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
 from tests.clustered_means import interval
+from tests.report_sections import section
 
 CLASS_OF = {word: name for name, words in lexicon().items() for word in words}
 WORDS = {name: f"({'|'.join(words)})" for name, words in lexicon().items()}
@@ -259,13 +258,10 @@ def test_of_a_tuned_list_without_words_here_nothing_is_claimed(
     metric_rows.fill(store, "tuning", [tuning("calm", word_list="elsewhere")], "calm")
     rows = effects(store, "tuning = 'calm' AND measure = 'gld'")
     assert {row["on_training_list"] for row in rows} == {None}
-    (lead,) = [one for one in leads(Facts(store.root)) if "never saw" in one.question]
-    claims = [c for c in lead.sentences if c.startswith("calm: ")]
-    assert len(claims) == 3 and all("of test, words" in claim for claim in claims)
-    assert {(row["probe_set"], _seen(row)) for row in rows} == {
-        ("train", "prompts and perhaps words"),
-        ("test", "perhaps words"),
-    }
+    claims = [c for c in section(store, "disclosure").intro if c.startswith("calm: ")]
+    for probe_set, seen in (("test", "perhaps words"), ("train", "prompts and perhaps words")):
+        of_set = [claim for claim in claims if f"of {probe_set}, words" in claim]
+        assert of_set and all(claim.endswith(f"Tuning saw {seen}.") for claim in of_set)
 
 
 def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:

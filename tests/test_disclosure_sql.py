@@ -11,8 +11,8 @@ from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import word_list
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
+from plumbline.pipelines.report.charts import disclosure_charts
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sections.disclosure import _measures_figure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
@@ -392,8 +392,14 @@ def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:
     shared |= {"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6, "gas_low": None, "gas_high": None}
     shared |= dict.fromkeys(("add_nats", "add_nats_low", "add_nats_high"))
     rows = Rows([{**shared, "gas": gas} for gas in (0.1, 0.2, None)])
-    figure = _measures_figure(rows, "strategy", "", "words l")
-    assert [row["gas"] for row in figure.rows] == [0.2]
+    chart = disclosure_charts.measures(rows, "strategy").to_dict(validate=False)
+    points = [
+        point["value"]
+        for layer in chart["hconcat"][0]["layer"]
+        for point in layer["data"]["values"]
+        if "value" in point
+    ]
+    assert set(points) == {20}
 
 
 #: Logits (F, M) and the verdict "implicit" of each row of Tables 7 and 8, without repetitions.

@@ -22,9 +22,7 @@ from plumbline.eval_workers.models.transformers_backend import TransformersBacke
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import Sweep
-from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import rows_table
-from plumbline.pipelines.report.sections.disclosure import sections
 from plumbline.pipelines.reproduce import papers
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -32,6 +30,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.clustered_means import interval
 from tests.prompt_rows import list_file, put_prompts
+from tests.report_sections import section
 from tests.steps import sample_set
 from tests.tiny_models import save
 
@@ -128,8 +127,8 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
     assert len(re.findall(r"│ yes ", said)) == sum(r["is_best"] for r in rows)
     assert "Next: plumbline report" in said
-    (section,) = sections(Facts(prompts.root))
-    (figure,) = (f for f in getattr(section, "figures", ()) if "GAS by setting" in f.alt)
+    figures = section(prompts, "disclosure").figures
+    (figure,) = (f for f in figures if "GAS by setting" in f.alt)
     assert {r["setting"] for r in figure.rows} == {r["setting"] for r in rows}
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(TransformersBackend, "_new_tokens", None)

@@ -18,7 +18,7 @@ from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
 from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections.lean_of_words import clear_words
+from plumbline.pipelines.report.words import clear_words
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -127,8 +127,8 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     assert [w for w, _ in up] == sorted(clear, key=lambda w: not (q[w] or 0) < 0.05)[:15]
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")
     assert counted["n_first"] == len(clear)
-    (said, _) = clear_words(Facts(store), counted)
-    assert f"In c {len(clear):,} words lean to she" in said and "over documents" in said
+    said = clear_words(Facts(store), counted)
+    assert f"Of the words of c {len(clear):,} lean to she" in said and "over documents" in said
 
 
 def index_of(page: Path) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.charts import chart_forms, model_charts, theme
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Figure
-from plumbline.pipelines.report.paper.figure_files import _FIRST, figures
-from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.paper.figure_files import figures
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 
@@ -98,17 +97,6 @@ def test_a_chart_asked_for_by_name_is_that_of_the_whole_report(
         found = figures(Facts(world), name=name)
         assert found[name].chart.to_json() == on_page[name].chart.to_json()
         assert len(found) < len(on_page), name
-
-
-def test_a_section_declares_what_its_names_begin_with(on_page: dict[str, Figure]) -> None:
-    """Else `figure NAME` would leave out the section that has it."""
-    known = {*_FIRST}
-    for name in SECTIONS.names():
-        declared = SECTIONS.load(name).NAMES
-        known |= {*declared}
-        written = re.findall(r'(?:stem|Section)\(\s*"([^"]*)"', SECTIONS.text(name))
-        assert all(one.startswith(declared) for one in written), (name, written)
-    assert all(stem.startswith(tuple(known)) for stem in on_page)
 
 
 def test_charts_are_listed_and_a_wrong_name_or_format_says_which_exist(

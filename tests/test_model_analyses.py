@@ -15,14 +15,12 @@ from plumbline.eval_workers.models import model_texts
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import shown
-from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sections import size as section
-from plumbline.pipelines.report.sections.compare_models import _agreement
+from plumbline.pipelines.report.model import Section, shown
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
 from tests.metric_rows import association, delta, fill, pair, score, scored_by
+from tests.report_sections import made, section
 
 LIMIT = math.log(1.65)
 N = 30
@@ -225,11 +223,6 @@ def test_families_are_those_of_published_models(store: Store) -> None:
     assert {r["n_models"] for r in trend if not r["family"]} == {27}
 
 
-def test_without_intervals_no_change_is_counted() -> None:
-    row = {"n_families": 6, "per_tenfold_low": None}
-    assert section._clear_changes(Rows([row], "")) == "No change has an interval."
-
-
 def test_deduplication_is_a_paired_difference(measured: Measured) -> None:
     store, ratios = measured
     text = "FROM deduplication(eta_limit := 0.5)"
@@ -316,14 +309,12 @@ def test_the_mean_change_has_an_interval_over_models(measured: Measured) -> None
 
 def test_the_report_says_no_more_than_the_intervals(measured: Measured) -> None:
     store, _ = measured
-    size, change = section.sections(Facts(store))
+    size, change = (part for part in made(store, "size") if isinstance(part, Section))
     rows = rows_of(store.root, "FROM size_trend")
     means = [r for r in rows if not r["family"]]
     told = [r for r in means if r["direction"] != "neither"]
     assert f"Over families {len(told)} of {len(means)} changes of a measure per" in size.intro[0]
-    assert size.intro[0].count("nats per nat, over 5 families") + size.intro[0].count(
-        "points, over 5 families"
-    ) == len(told)
+    assert size.intro[0].count("over 5 families") == len(told)
     assert {r[5].text for r in size.tables[1].rows} == {"not shown"}, "of one family alone"
     assert [f.stem for f in size.figures] == ["size-us", "size-pd", "size-slope"]
     assert len(size.tables[0].rows) + len(size.tables[1].rows) == len(rows)
@@ -357,7 +348,7 @@ def test_models_of_one_size_have_no_section_of_size(store: Store) -> None:
     )
     measure(store, "r")
     assert not rows_of(store.root, "FROM size_trend")
-    assert list(section.sections(Facts(store))) == []
+    assert made(store, "size") == []
 
 
 def test_a_single_pair_of_models_has_no_interval_over_models(store: Store) -> None:
@@ -426,8 +417,9 @@ def test_the_report_correlates_different_plain_models(store: Store) -> None:
         (3, min(each), max(each), np.mean(each))
     )
     ends = [shown(end, 2, signed=True) for end in (min(each), max(each))]
-    said = "".join(_agreement(Facts(store.root)))
-    assert f"on b (from {ends[0]} to {ends[1]} between two models)." in said
+    said = f"(from {ends[0]} to {ends[1]} between two models)."
+    measure(store, "r")
+    assert any(line.endswith(said) for line in section(store, "compare_models").intro)
 
 
 @pytest.mark.parametrize("n", [4, 5])

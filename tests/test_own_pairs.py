@@ -28,15 +28,14 @@ from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, filler
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
-from plumbline.pipelines.report.sections import provenance
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
 from tests.metric_rows import fill, score
+from tests.report_sections import made
 
 _ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 
@@ -779,10 +778,10 @@ def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -
     assert "language:\n- en\nlicense: cc-by-4.0\n" in card and "Pairs about age." in card
     assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card
     assert "## Citation\n\n```bibtex\n@misc{me2026ages," in card
-    shown = {s.anchor: s for s in provenance.sections(Facts(store)) if isinstance(s, Section)}
+    shown = {s.anchor: s for s in made(store, "provenance") if isinstance(s, Section)}
     (line,) = shown["benchmarks"].tables[0].rows
     assert [cell.text for cell in line] == [
-        *("mine (old/young)", "Me, ages.csv at commit 0123abc", "cc-by-4.0", "en")
+        *("mine", "Me, ages.csv at commit 0123abc", "cc-by-4.0", "en")
     ]
     assert store.read("benchmark_fact", benchmark="mine").num_rows == 5
     taken(store, as_csv(tmp_path / "p.csv", ROWS))

@@ -34,13 +34,11 @@ from plumbline.eval_workers.scoring.statistics.ranks import board, holm
 from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs
 from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
 from plumbline.pipelines.command.app import app
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Section
-from plumbline.pipelines.report.sections import preference
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
+from tests.report_sections import section
 
 
 def brute(figures: np.ndarray, clusters: np.ndarray) -> float:
@@ -302,8 +300,6 @@ def test_the_table_of_measure_and_the_report_have_the_ranks(store: Store) -> Non
         assert result.exit_code == 0, result.output
         wanted = "rank by AuFC" if command == ["measure"] else "smallest effects found"
         assert wanted in " ".join(result.output.split())
-    (section,) = preference.sections(Facts(store.root))
-    assert isinstance(section, Section)
-    tables = {one.caption: one for one in section.tables}
+    tables = {one.caption: one for one in section(store, "preference").tables}
     assert [row[-1].text for row in tables["scored, all pairs"].rows] == ["1 to 2", "1 to 2", "3"]
     assert any("smallest PD" in caption for caption in tables)

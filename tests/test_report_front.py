@@ -25,10 +25,9 @@ from plumbline.pipelines.report.findings.sentences import (
     preferences,
     prefers,
 )
-from plumbline.pipelines.report.front.first_page import closed_world, front
+from plumbline.pipelines.report.front.first_page import answered, closed_world, front
 from plumbline.pipelines.report.front.headline import Headline, headline, headline_figure
 from plumbline.pipelines.report.front.matrix import matrix
-from plumbline.pipelines.report.front.opening_answer import answer
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Row, Rows, set_name
@@ -169,7 +168,7 @@ def test_the_answer_says_what_the_interval_allows(
     row = {**head.slope, "model": "model-straight", "corpus": "text", **counted}
     rows = Rows([{**row, "value_low": ends[0], "value_high": ends[1]}])
     one = replace(head, slopes=rows, own=rows, texts=OfText(facts))
-    assert answer(facts, one, []).sentence.startswith(expected)
+    assert answered(facts, one, [])[0].intro[0].startswith(expected)
 
 
 #: Models with a slope, its interval, and what is known of their text.
@@ -267,8 +266,8 @@ def test_no_mean_is_over_families_that_nobody_named(tmp_path: Path, names: Seque
 def test_the_page_names_its_benchmark_and_says_of_others_how_many(facts: Facts) -> None:
     page, head = front(facts, ReportPage()), _head(facts)
     (models,) = [p for p in page.parts if p.anchor == "models"]
-    assert set_name(head.fit) in models.sentences[0]
-    assert all(sentence in page.answer.bounds for sentence in models.sentences)
+    assert set_name(head.fit) in models.intro[0]
+    assert all(sentence in page.answer.intro for sentence in models.intro)
 
 
 def test_the_closed_world_passes_and_fails(facts: Facts) -> None:

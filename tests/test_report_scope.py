@@ -61,8 +61,8 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert {row["model"] for row in headline_pd(facts)} == set(_MODELS)
     assert headline(facts) is None
     page = front(facts, ReportPage())
-    assert page.title == "Which way do 3 language models lean on ages (old/young)?"
-    assert "ages (old/young)" in page.answer.sentence and "dutch" not in page.answer.sentence
+    assert page.answer.title == "Which way do 3 language models lean on ages (old/young)?"
+    assert "ages (old/young)" in page.answer.intro[0] and "dutch" not in page.answer.intro[0]
     assert page.questions == [("dutch", "plumbline report --benchmark dutch")]
     assert page.matrix is not None
     assert [name for name, _ in page.matrix.sets] == ["ages (old/young)", "dutch"]

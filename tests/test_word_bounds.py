@@ -23,13 +23,12 @@ from plumbline.jobs.association.measures import (
 )
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.evidence.lean import cluster_bounds
-from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
-from plumbline.pipelines.report.sections import why
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.metric_rows import delta, fill
+from tests.report_sections import made
 from tests.test_association import LIST, WORDS, counted, counts
 
 
@@ -225,7 +224,7 @@ def test_a_list_that_somebody_picked_is_shown_as_theirs(store: Store) -> None:
     names = ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")
     further = {"counted": "copies once", "run_id": "r"}
     fill(store, "word_copies", [{c: row[c] for c in names} | further for row in rows])
-    first, *others = why.sections(Facts(store.root))
+    first, *others = made(store, "why")
     assert isinstance(first, Section) and first.title == "Words that were picked by hand"
     lines = first.tables[0].rows
     assert [line[2].text for line in lines] == [f"w{k}" for k in range(39, -1, -1)]

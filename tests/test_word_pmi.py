@@ -11,12 +11,12 @@ import pytest
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sections import lean_of_words
-from plumbline.pipelines.report.sections.why import QUERIES, word_section
+from plumbline.pipelines.report.words import QUERIES, word_sections
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
+from tests.report_sections import section
 from tests.test_report import Page, appendix
 
 #: Word: PMI and co-occurrences with she, and with he; None where it never occurs with that word.
@@ -76,8 +76,7 @@ def test_bins_hold_both_marginal_distributions(counted: Store) -> None:
 
 
 def test_the_figure_shows_each_side_and_both(counted: Store, tmp_path: Path) -> None:
-    (section,) = lean_of_words.sections(Facts(counted))
-    figures: dict[str, Any] = {f.stem: f for f in getattr(section, "figures", ())}
+    figures: dict[str, Any] = {f.stem: f for f in section(counted, "words").figures}
     figure = figures["pmi-c-she-he"]
     series = {point["series"] for point in figure.chart.hconcat[0].data["values"]}
     assert series == {"with she (n = 3 words)", "with he (n = 5 words)"}
@@ -89,8 +88,7 @@ def test_the_figure_shows_each_side_and_both(counted: Store, tmp_path: Path) -> 
 def test_imported_deltas_have_no_such_figure(store: Store) -> None:
     fill(store, "word_delta", [delta("tea", 0.5)])
     assert rows_of(store.root, "FROM word_pmi") == []
-    (section,) = lean_of_words.sections(Facts(store))
-    assert [f.stem for f in getattr(section, "figures", ())] == ["delta-she-he"]
+    assert [f.stem for f in section(store, "words").figures] == ["delta-she-he"]
 
 
 def test_words_of_a_language_that_has_the_target_are_named(store: Store, tmp_path: Path) -> None:
@@ -98,13 +96,11 @@ def test_words_of_a_language_that_has_the_target_are_named(store: Store, tmp_pat
     leans = {"quarterback": -3.4, "que": -4.6, "pero": -4.5, "también": 2.0, "nurse": 1.0}
     fill(store, "word_delta", [delta(word, nats) for word, nats in leans.items()])
     said = "Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word)."
-    (section,) = lean_of_words.sections(Facts(store))
-    assert f"c: {said}" in getattr(section, "intro", ())
+    assert f"c: {said}" in section(store, "words").intro
     path = appendix(store, tmp_path / "report")
     assert said in Page(path.with_name("index.html")).text
     fill(store, "word_delta", [delta("tea", 0.5)])
-    (section,) = lean_of_words.sections(Facts(store))
-    assert "Spanish" not in str(getattr(section, "intro", ()))
+    assert "Spanish" not in str(section(store, "words").intro)
 
 
 def test_why_names_the_other_language_of_a_word() -> None:
@@ -112,6 +108,6 @@ def test_why_names_the_other_language_of_a_word() -> None:
     lean |= {"word": "que", "corpus": "c", "n_word": 9, "per_million": 1.0, "frequency_rank": 1}
     lean |= {"n_pair_f": 1, "n_pair_m": 9, "delta_nats": -1.0}
     answer = dict.fromkeys(QUERIES, Rows()) | {"word_evidence": Rows([lean])}
-    assert word_section(answer).intro[-1].startswith("Spanish: que (there “he” is “I have”")
+    assert word_sections(answer)[0].intro[-1].startswith("Spanish: que (there “he” is “I have”")
     other = {**answer, "word_evidence": Rows([{**lean, "word": "tea"}])}
-    assert "Spanish" not in str(word_section(other).intro)
+    assert "Spanish" not in str(word_sections(other)[0].intro)

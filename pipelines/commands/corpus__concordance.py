@@ -48,10 +48,10 @@ class Concordance(CorpusName, Command):
         from plumbline.jobs.evidence.explanation import Sampling
         from plumbline.jobs.evidence.occurrences import occurrences
         from plumbline.jobs.evidence.queries import NEAR
-        from plumbline.pipelines.report.model import Section
+        from plumbline.pipelines.report.model import Section, table
         from plumbline.pipelines.report.plain import plain
         from plumbline.pipelines.report.rows import Rows
-        from plumbline.pipelines.report.sections.why import concordance
+        from plumbline.pipelines.report.words import CONCORDANCE, found_in
 
         rows: list[Row] = []
         said: list[str] = []
@@ -62,8 +62,9 @@ class Concordance(CorpusName, Command):
             rows.append(concordances.counts)
             if lines := concordances.lines:
                 near = [("near", "target")] if NEAR in query.split() else []
+                columns = [*CONCORDANCE, *near, ("where", found_in)]
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
-                shown = concordance(caption, Rows(lines), near)
+                shown = table(caption, Rows(lines), columns)
                 said += [*plain(Section("", query, tables=[shown])), ""]
         names = dict.fromkeys(name for row in rows for name in row)  # rows of NEAR have more
         rows = [{name: row.get(name) for name in names} for row in rows]

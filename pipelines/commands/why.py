@@ -20,10 +20,10 @@ from plumbline.pipelines.command.fields import (
     Seed,
 )
 from plumbline.pipelines.commands._corpus import Several, lookup_rows
-from plumbline.pipelines.report.model import Lead, Page
+from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sections.why import QUERIES, answers, headline, word_section
+from plumbline.pipelines.report.words import QUERIES, word_sections
 from plumbline.pipelines.report.write import publish
 from plumbline.pipelines.sql.result_output import json_value
 from plumbline.warehouse.errors import (
@@ -270,7 +270,7 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
 
 def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
     """The answers as lines in the format ``form``; csv has only the rows of word_evidence."""
-    sections = map(word_section, answers(word_answers.rows))
+    sections = word_sections(word_answers.rows)
     if form == "json":
         yield json.dumps(json_value(dict(word_answers.rows)), indent=1, allow_nan=False)
     elif form == "csv":
@@ -286,8 +286,6 @@ def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
 
 def write_page(word_answers: WordAnswers, directory: Path) -> Path:
     """Write the answers as a page; returns its path. Raises ``BadInput`` if it can't be written."""
-    made = [word_section(answer) for answer in answers(word_answers.rows)]
-    leads = list(map(headline, word_answers.rows["word_evidence"]))
     names = ", ".join(dict.fromkeys(row["word"] for row in word_answers.rows["word_evidence"]))
     lede = (
         "How far words lean between the two sides of a contrast, over documents; which sources and "
@@ -295,8 +293,7 @@ def write_page(word_answers: WordAnswers, directory: Path) -> Path:
     )
     return publish(
         Page(
-            [Lead("Which way does each word lean?", leads)],
-            made,
+            word_sections(word_answers.rows),
             title=f"Why these words lean: {names}",
             lede=lede,
         ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.rows import Row, Rows, filled, literal
+from plumbline.pipelines.report.rows import Row, Rows, filled, literal, same
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import (
     arrow_rows,
@@ -109,14 +110,19 @@ class Facts:
         return side_names(contrast, lists)
 
     def points(self, fit: Row) -> Rows:
-        """The points of a fit, which is a row of view ``fit``."""
+        """The points of a fit, which is a row of view ``fit``; none if they can't be drawn.
+
+        They can be drawn if there are two or more and all are finite.
+        """
         if not self._has_points:
             # The view computes all points at each query, so a table with its rows shadows it.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )
             self._has_points = True
-        return self.rows("point", **{column: fit[column] for column in _FIT})
+        points = self.rows("point", **same(fit, _FIT))
+        is_finite = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
+        return points if len(points) > 1 and is_finite else Rows()
 
     def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
         """The rows of a query within the limits. ``run`` runs the query, only the first time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.model import (
@@ -12,6 +12,7 @@ from plumbline.pipelines.report.model import (
     Column,
     Columns,
     PageTable,
+    counted,
     estimate,
     first_of,
     table,
@@ -185,6 +186,12 @@ def few_pairs(rows: Rows) -> str:
         sizes[name] = max(sizes.get(name, 0), row["n"])
     few = [f"{n} of {name}" for name, n in sorted(sizes.items()) if n < LEAST_PAIRS]
     return f"Fewer than {LEAST_PAIRS} pairs say little: {first_of(few, _NAMED)}" if few else ""
+
+
+def same_n(rows: Sequence[Row]) -> str:
+    """The number of pairs in brackets, if it is the same in all rows; else empty."""
+    numbers = {r["n"] for r in rows}
+    return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
 
 
 def _fitted(rows: Rows) -> set[str]:

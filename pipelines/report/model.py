@@ -97,24 +97,10 @@ class Missing:
     command: str
 
 
-@dataclass(frozen=True)
-class Lead:
-    """A question at the top of the page and the sentences that answer it."""
-
-    question: str
-    sentences: list[str]
-
-    @property
-    def anchor(self) -> str:
-        """The anchor of the question on the page."""
-        return stem(self.question)
-
-
 @dataclass
 class Page:
     """Content of a page. ``home`` is the address of the report's first page, or empty."""
 
-    answer: list[Lead] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     title: str = "Plumbline report"
@@ -316,13 +302,13 @@ def one_end(low: float | None, high: float | None) -> float | None:
     return low if math.isfinite(low) else high
 
 
-def span(values: Sequence[float], digits: int = 1) -> str:
+def span(values: Sequence[float], digits: int = 1, *, scale: float = 1) -> str:
     """The smallest and largest of some numbers, signed; one number if both look the same.
 
     >>> span([-0.5, 2.0]), span([1.0])
     ('−0.5 to +2.0', '+1.0')
     """
-    low, high = (shown(v, digits, signed=True) for v in (min(values), max(values)))
+    low, high = (shown(scale * v, digits, signed=True) for v in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 

@@ -11,12 +11,10 @@ from plumbline.warehouse.text.escape import terminal
 
 #: Most characters of a cell. A longer cell loses its start if it is right-aligned, else its end.
 _WIDEST = 60
-#: Parts of a page's HTML: the title, a sentence of a first page's answer, the whole answer, an item
-#: of another page's answer, and markup to drop (tags, and links to the appendix with their text).
+#: Parts of a page's HTML: the title, a paragraph of its answer, and markup to drop (tags, and links
+#: to the appendix with their text).
 _TITLE = re.compile("<h1>(.*?)</h1>", re.DOTALL)
-_SENTENCE = re.compile('<p class="(?:answer|bounds|alert)">(.*?)</p>', re.DOTALL)
-_ANSWER = re.compile('<section id="answer".*?</section>', re.DOTALL)
-_ITEM = re.compile("<li>(.*?)</li>", re.DOTALL)
+_ANSWER = re.compile('<p class="(?:answer|bounds|alert|lede)">(.*?)</p>', re.DOTALL)
 _MARKUP = re.compile(r"<a [^>]*appendix\.html.*?</a>|<[^>]+>", re.DOTALL)
 
 
@@ -84,14 +82,12 @@ def _escaped(text: str) -> str:
 def markdown_answer(page: str) -> Iterator[str]:
     r"""The title and the answer of a page's HTML, as paragraphs of Markdown.
 
-    >>> page = '<h1>Which?</h1><section id="answer"><li>To <b>she</b>*.</li></section>'
+    >>> page = '<h1>Which?</h1><p class="answer">To <b>she</b>*.</p>'
     >>> list(markdown_answer(page))
     ['## Which?', 'To she\\*.']
     """
-    sentence = _SENTENCE if 'class="front"' in page else _ITEM
     yield from (f"## {_words(title)}" for title in _TITLE.findall(page))
-    for answer in _ANSWER.findall(page):
-        yield from filter(None, map(_words, sentence.findall(answer)))
+    yield from filter(None, map(_words, _ANSWER.findall(page)))
 
 
 def _words(markup: str) -> str:

@@ -71,10 +71,23 @@ class Rows(list[Row]):
         """The rows that a function accepts; ``sql`` still gives the others too."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
+    def first(self, n: int) -> Rows:
+        """The first ``n`` rows; ``sql`` still gives the others too."""
+        return Rows(self[:n], self._text, self._conditions)
+
     def groups(self, *columns: str) -> list[Rows]:
         """The rows split by their values in ``columns``, in the order of each group's first row."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
+
+
+def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
+    """The values of a row in some columns, for ``Rows.where``.
+
+    >>> same({"model": "m", "value": 0.5}, ["model"])
+    {'model': 'm'}
+    """
+    return {column: row[column] for column in columns}
 
 
 def sides(row: Row) -> tuple[str, str]:
@@ -97,6 +110,16 @@ def set_name(row: Row) -> str:
     """
     groups = row["groups"]
     return str(row["benchmark"]) if groups in ("", _USUAL) else f"{row['benchmark']} ({groups})"
+
+
+def brief(model: str, models: Sequence[str]) -> str:
+    """A model's name without its owner, unless two of the models then have the same name.
+
+    >>> [brief(name, ["a/x", "b/x", "b/y"]) for name in ("a/x", "b/y")]
+    ['a/x', 'y']
+    """
+    short = model.rpartition("/")[2]
+    return short if [m.rpartition("/")[2] for m in models].count(short) == 1 else model
 
 
 def sets(rows: Sequence[Row]) -> list[dict[str, str]]:

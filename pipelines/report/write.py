@@ -137,10 +137,10 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """The content of the appendix: answers, sections, and sections left out without data."""
+    """The content of the appendix: sections, and the sections that were left out without data."""
     parts = sections.sections(facts)
     missing = [part for part in parts if isinstance(part, Missing)]
-    return Page(answer=sections.leads(facts), sections=_numbered(parts), missing=missing)
+    return Page(sections=_numbered(parts), missing=missing)
 
 
 def named_sections(facts: Facts, name: str = "") -> list[Section]:

@@ -30,7 +30,12 @@ SMOOTHED = 10
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """A panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``."""
+    """A panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``.
+
+    Of several lengths of continuations, the last that has a GAS is drawn.
+    """
+    continued = rows.but(gas=None)
+    rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())
     colours = palette(list(dict.fromkeys(r["model"] for r in rows)))
     panels = [
         estimates([point(r, of, _name(r, by), r["model"], scale) for r in rows], title, colours)
@@ -40,11 +45,11 @@ def measures(rows: Rows, by: str) -> Chart:
     return side_by_side(panels, 150)
 
 
-def gas(rows: Rows, by: str) -> Chart:
-    """Shares of continuations with a female and with a male word, for each value of ``by``."""
+def gas(rows: Rows) -> Chart:
+    """Shares of continuations with a female and with a male word, for each topic."""
     words = {"female word": ("gas_f_of_all", FEMALE), "male word": ("gas_m_of_all", MALE)}
     points = [
-        point(row, column, _name(row, by), kind, 100)
+        point(row, column, _name(row, "topic"), kind, 100)
         for row in rows
         for kind, (column, _) in words.items()
     ]

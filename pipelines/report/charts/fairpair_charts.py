@@ -16,7 +16,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     point,
 )
 from plumbline.pipelines.report.charts.theme import FEMALE, HEIGHT, MALE, NEUTRAL, Chart
-from plumbline.pipelines.report.findings.estimates import of_groups
+from plumbline.pipelines.report.findings.estimates import differs
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA
 
@@ -42,23 +42,14 @@ def chosen(prompts: Sequence[Row]) -> list[Row]:
 def by_prompt(prompts: Sequence[Row]) -> Chart:
     """F of each prompt with its interval, sorted; coloured if the groups differ."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
-    differs, other = colours
+    clear, other = colours
     points = [
-        point(row, "fairpair_f", row["prompt"], differs if _differs(row) else other)
+        point(row, "fairpair_f", row["prompt"], clear if differs(row) else other)
         for row in chosen(prompts)
     ]
     ends = [p[end] for p in points for end in ("value", "low", "high") if p[end] is not None]
     is_log = min(ends, default=0) > 0 and max(ends) / min(ends) > _WIDE
     return estimates(points, "F (1: only sampling noise)", colours, rule=1, is_log=is_log)
-
-
-def _differs(row: Row) -> bool:
-    return of_groups(row, "q_permutation").verdict == "above"
-
-
-def measured_prompts(prompts: Rows) -> Rows:
-    """Prompts whose B and both V are defined."""
-    return prompts.only(lambda r: all(r[name] is not None for name in QUANTITIES))
 
 
 def distributions(prompts: Rows) -> Chart:

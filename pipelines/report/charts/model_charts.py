@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import altair as alt
 
@@ -14,16 +14,20 @@ from plumbline.pipelines.report.charts.chart_forms import (
     lines,
     list_height,
     point,
+    side_by_side,
 )
 from plumbline.pipelines.report.charts.theme import FEMALE, GREEN, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.findings.estimates import finding, side
-from plumbline.pipelines.report.rows import Row, sides
+from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
 _UNTOLD = "can't be told"
+#: Most models, and most lines of slopes, in a chart of the first page.
+_MOST_MODELS, _MOST_SLOPES = 40, 12
 
 
-def disparity(rows: Sequence[Row], names: Mapping[str, str]) -> Chart:
-    """PD of each model with its interval, largest first; ``names`` are the models' by key."""
+def disparity(rows: Sequence[Row]) -> Chart:
+    """PD of each model with its interval, largest first."""
+    names = model_names(rows)
     first, second = sides(rows[0])
     colours = {f"prefers {first}": FEMALE, f"prefers {second}": MALE, _UNTOLD: NEUTRAL}
     ordered = sorted(rows, key=lambda r: (-r["value"], r["model"], r["model_key"]))
@@ -34,8 +38,9 @@ def disparity(rows: Sequence[Row], names: Mapping[str, str]) -> Chart:
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
 
 
-def us_curve(rows: Sequence[Row], names: Mapping[str, str], epsilon: float) -> Chart:
+def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
     """US against epsilon for each model; the dotted line is the epsilon of the metrics."""
+    names = model_names(rows)
     points = [
         {"series": names[r["model_key"]], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows
     ]
@@ -44,8 +49,9 @@ def us_curve(rows: Sequence[Row], names: Mapping[str, str], epsilon: float) -> C
     return alt.layer(lines(points, x, y), line_at(epsilon))
 
 
-def shares(rows: Sequence[Row], names: Mapping[str, str]) -> Chart:
+def shares(rows: Sequence[Row]) -> Chart:
     """Each group's share of preferred sentences in percent; the dotted line is an even share."""
+    names = model_names(rows)
     points = [
         point(r, "value", f"{names[r['model_key']]}: {r['group_name']}", scale=100) for r in rows
     ]
@@ -53,22 +59,22 @@ def shares(rows: Sequence[Row], names: Mapping[str, str]) -> Chart:
     return estimates(points, "share of preferred sentences, %", {"": INK}, rule=even)
 
 
-def spread(
-    rows: Sequence[Row], names: Mapping[str, str], preferred: Mapping[str, str], pd: Row
-) -> Chart:
+def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
     """Quantiles of each model's log ratios, around the band that counts as no preference.
 
-    ``preferred`` is the side that a model prefers, by key; ``pd`` a row of PD of the benchmark.
+    ``pd_rows`` are the models' rows of PD. Of many models, the highest medians are drawn.
     """
-    first, second = sides(pd)
+    drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:][::-1]
+    names, preferred = [r["model"] for r in drawn], {r["model_key"]: side(r) for r in pd_rows}
+    (first, second), epsilon = sides(pd_rows[0]), pd_rows[0]["epsilon_nats"]
     points = [
-        {"name": names[r["model_key"]], "kind": preferred.get(r["model_key"]) or _UNTOLD}
+        {"name": brief(r["model"], names), "kind": preferred.get(r["model_key"]) or _UNTOLD}
         | {f"q{q}": r[f"q{q}_nats"] for q in (5, 25, 50, 75, 95)}
-        for r in rows
+        for r in drawn
     ]
     x, tip = f"log ratio in nats ({second} < 0 < {first})", ["name:N", "q25:Q", "q50:Q", "q75:Q"]
     base = alt.Chart(data(points)).encode(alt.Y("name:N", sort=None, title=None), tooltip=tip)
-    limit = {"low": -pd["epsilon_nats"], "high": pd["epsilon_nats"]}
+    limit = {"low": -epsilon, "high": epsilon}
     band = alt.Chart(data([limit])).mark_rect(color=NEUTRAL, opacity=0.25)
     colours = {first: FEMALE, second: MALE, _UNTOLD: NEUTRAL}
     return alt.layer(
@@ -95,30 +101,56 @@ def differences(
     return estimates(points, title, colours)
 
 
-def slopes(groups: Iterable[tuple[str, Sequence[Row], Sequence[Row]]]) -> Chart:
-    """All slopes of each benchmark and text, and coefficients with controls held fixed.
+def less_even(rows: Sequence[Row]) -> Chart:
+    """Each model's difference in US from a reference, with its interval; grey where unclear."""
+    title = "US, points of difference (less even < 0 < more)"
+    return differences(rows, "us_difference", title, (GREEN, INK), 100)
 
-    A group has a name, rows of slopes and rows of ``control``.
-    """
-    colours = {"slope": INK, "controls held fixed": GREEN}
-    points = [
-        point(row, column, name, kind)
-        for name, slope_rows, controls in groups
-        for kind, column, kind_rows in zip(
-            colours, ("value", "coefficient"), (slope_rows, controls), strict=True
-        )
-        for row in kind_rows
-        if row[column] is not None
+
+def deduplicated(rows: Rows, means: Rows) -> Chart:
+    """Changes of US and of PD from each model to its -deduped twin, and their mean."""
+    listed = Rows([*rows, *({**row, "model": "mean"} for row in means)])
+    panels = [
+        differences(of, "difference", f"{measure.upper()}, points of change", (FEMALE, MALE))
+        for measure in ("us", "pd")
+        if (of := listed.where(measure=measure))
     ]
+    return side_by_side(panels, 200)
+
+
+def model_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The names of the rows' models by key, with the start of the key if two have one name."""
+    by_key = {row["model_key"]: str(row["model"]) for row in rows}
+    names = list(by_key.values())
+    return {
+        key: name if names.count(name) == 1 else f"{name} [{key[:8]}]"
+        for key, name in by_key.items()
+    }
+
+
+def slopes(rows: Rows, controls: Rows) -> Chart:
+    """All slopes of each benchmark and text, and coefficients with controls held fixed."""
+    colours = {"slope": INK, "controls held fixed": GREEN}
+    of_text = ("benchmark", "groups", "corpus", "contrast")
+    points = []
+    for group in rows.groups("subset", *of_text)[:_MOST_SLOPES]:
+        kind = "planted" if group[0]["subset"] == "words, planted delta" else group[0]["contrast"]
+        name = f"{set_name(group[0])}, {group[0]['corpus']} ({kind})"
+        points += [point(row, "value", name, "slope") for row in group]
+        points += [
+            point(row, "coefficient", name, "controls held fixed")
+            for row in controls.where(**same(group[0], of_text)).but(coefficient=None)
+        ]
     return estimates(points, "nats of preference per nat of lean", colours)
 
 
-def by_size(rows: Sequence[Row], names: Sequence[str], title: str, scale: float) -> Chart:
-    """A measure of each model against its number of parameters, a panel for each name."""
+def by_size(rows: Sequence[Row], title: str) -> Chart:
+    """A measure of each model against its number of parameters, a panel for each benchmark."""
+    scale = 100 if rows[0]["measure"] == "us" else 1
     points = [
-        {"panel": name, "x": r["n_parameters"] / 1e6, "y": scale * r["figure"]}
+        {"panel": set_name(r), "x": r["n_parameters"] / 1e6, "y": scale * r["figure"]}
         | {"model": r["model"], "scores": f"{r['scores']} scores"}
-        for name, r in zip(names, rows, strict=True)
+        for r in rows
     ]
     x = alt.X("x:Q", title="millions of parameters", scale=alt.Scale(type="log"))
     y = alt.Y("y:Q", title=title, scale=alt.Scale(zero=False))
@@ -129,11 +161,12 @@ def by_size(rows: Sequence[Row], names: Sequence[str], title: str, scale: float)
     ).resolve_scale(y="independent")  # fmt: skip
 
 
-def kept(rows: Sequence[Row], names: Sequence[str]) -> Chart:
+def kept(rows: Sequence[Row]) -> Chart:
     """The share of pairs kept against eta, a line for each benchmark."""
     points = [
-        {"series": name, "x": r["eta_nats"], "y": 100 * r["n_kept"] / r["n"]}
-        for name, r in zip(names, rows, strict=True)
+        {"series": f"{set_name(r)} (n = {r['n']:,})"}
+        | {"x": r["eta_nats"], "y": 100 * r["n_kept"] / r["n"]}
+        for r in rows
     ]
     x = alt.X("x:Q", title="eta: limit on |MaxPMI| in nats")
     y = alt.Y("y:Q", title="% of pairs kept", scale=alt.Scale(domain=[0, 100]))

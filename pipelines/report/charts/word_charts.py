@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -22,21 +22,24 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 #: Most points with their word beside them.
 _NAMED = 10
+#: Most words drawn for each side.
+_WORDS = 10
 _DELTA, _PMI = "% of words in 0.1 nats", "PMI in nats"
 
 
-def leaning(rows: Sequence[Row], contrast: str, sides: tuple[str, str]) -> Chart:
-    """Words with their lean; a word near one side only has a bound, drawn as a ring."""
+def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
+    """The ten words a side that lean most; a word near one side only has a bound: a ring."""
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, "can't be told": NEUTRAL}
     points = []
-    for row in sorted(rows, key=lambda r: -r["lean_bound_nats"]):
+    drawn = (row for row in rows if row["place"] <= _WORDS)
+    for row in sorted(drawn, key=lambda r: -r["lean_bound_nats"]):
         bound = finding({**row, "delta_nats": row["lean_bound_nats"]}, "delta_nats")
         kind = bound.pick(above=f"leans to {first}", below=f"leans to {second}", untold=_UNTOLD)
         points.append(
             {**point(row, "delta_nats", row["word"], kind), "bound": row["lean_bound_nats"]}
         )
-    chart = estimates(points, f"lean ({contrast}) in nats", colours)
+    chart = estimates(points, f"lean ({rows[0]['contrast']}) in nats", colours)
     one_sided = [p for p in points if p["value"] is None]
     if not one_sided:
         return chart
@@ -47,11 +50,11 @@ def leaning(rows: Sequence[Row], contrast: str, sides: tuple[str, str]) -> Chart
 _UNTOLD = "can't be told"
 
 
-def distribution(groups: Mapping[str, Sequence[Row]], sides: tuple[str, str]) -> Chart:
-    """The share of words in each bin of 0.1 nats of delta, a line for each named group."""
+def distribution(rows: Rows, sides: tuple[str, str]) -> Chart:
+    """The share of words in each bin of 0.1 nats of delta, a line for each corpus."""
     points = list[dict[str, Any]]()
-    for name, rows in groups.items():
-        points += _shares(Counter({r["bin"]: r["n_words"] for r in rows}), name)
+    for group in rows.groups("corpus"):
+        points += _shares(Counter({r["bin"]: r["n_words"] for r in group}), group[0]["corpus"])
     first, second = sides
     x = alt.X("at:Q", title=f"delta in nats ({second} < 0 < {first})")
     chart = lines(points, x, alt.Y("share:Q", title=_DELTA), "step-after")

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from plumbline.pipelines.report.explorer.sentence_pairs import SentencePairs
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.model import estimate
-from plumbline.pipelines.report.rows import Row, Rows, set_name, sides
-from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
+from plumbline.pipelines.report.rows import Row, Rows, brief, set_name, sides
+from plumbline.pipelines.report.words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
 #: Most words of each text: the most frequent ones. Words of benchmarks and of `plumbline why` are

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
+
+#: Up to this many models of a benchmark are compared two by two.
+_TWO_BY_TWO = 4
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
@@ -80,3 +83,20 @@ def of_groups(row: Row, p: str) -> Finding:
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
     return Finding(str(row.get("model", "")), "B - V", gap, p=row[p])
+
+
+def differs(prompt: Row) -> bool:
+    """True if the texts of a prompt of FairPair differ after correction for the other prompts."""
+    return of_groups(prompt, "q_permutation").verdict == "above"
+
+
+def median_model(us: Sequence[Row]) -> str:
+    """The key of the model with the median US; empty for up to four models.
+
+    Up to four models are compared two by two. If there are more, each is compared with this one:
+    chance didn't make it extreme.
+    """
+    if len(us) <= _TWO_BY_TWO:
+        return ""
+    ordered = sorted(us, key=lambda r: (r["value"], r["model"], r["model_key"]))
+    return str(ordered[len(ordered) // 2]["model_key"])

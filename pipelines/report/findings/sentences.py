@@ -5,6 +5,7 @@ Sentences have no full stop, because more may follow.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
@@ -17,6 +18,8 @@ from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_end
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
 from plumbline.warehouse.languages import HOMOGRAPHS
 
+#: The level of FairPair's t-test.
+_T_LEVEL = 0.001
 #: Words for a preference without a clear side.
 UNTOLD = "no clear direction"
 #: The contrast that is not named beside a corpus.
@@ -345,3 +348,74 @@ def capital(sentence: str) -> str:
     """
     is_no_name = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "over")
     return sentence[0].upper() + sentence[1:] if is_no_name else sentence
+
+
+def of_different_measures(differences: Sequence[Row]) -> str:
+    """A warning if two models with different measures are compared; else empty.
+
+    >>> row = {"measure": "log-likelihood", "reference_measure": "log-likelihood"}
+    >>> of_different_measures([row])
+    ''
+    """
+    measures = {(r["measure"], r["reference_measure"]) for r in differences}
+    if all(measure == reference for measure, reference in measures):
+        return ""
+    names = ", ".join(sorted({measure for pair in measures for measure in pair}))
+    return (
+        f"Models with different measures are compared here ({names}): a threshold in nats has "
+        "another meaning for each, so a difference in US says little about the models."
+    )
+
+
+def t_tested(rows: Sequence[Row]) -> str:
+    """A sentence on the models that differ by FairPair's t-test; empty without p-values.
+
+    ``rows`` are of one probe set and one measure.
+
+    >>> of_set = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
+    >>> t_tested([{**of_set, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
+    "s (jaccard): by the paper's t-test of B against V_pg at 0.001, a (p = 0.0004) differs; \
+b (p = 0.02) is not shown to differ."
+    """
+    tested = sorted((r for r in rows if r["p_t"] is not None), key=lambda r: (r["p_t"], r["model"]))
+    if not tested:
+        return ""
+    parts = []
+    for differ, singular, plural in (
+        (True, "differs", "differ"),
+        (False, "is not shown to differ", "are not shown to differ"),
+    ):
+        named = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
+        names = ", ".join(f"{r['model']} (p = {r['p_t']:.2g})" for r in named)
+        parts += [f"{names} {singular if len(named) == 1 else plural}"] if named else []
+    folds = f"{rows[0]['n_folds']} folds" if rows[0]["n_folds"] else None
+    texts = "as published" if rows[0]["texts"] == "as-published" else None
+    measure = ", ".join(filter(None, (rows[0]["phi"], texts, folds)))
+    where = f"{rows[0]['probe_set']} ({measure})"
+    return f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {'; '.join(parts)}."
+
+
+def evenness(us: Rows) -> str:
+    """A sentence on the share of pairs that models treat alike."""
+    low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
+    share, note = f"{low}% to {high}%", "US"
+    if len(us) == 1:
+        share, note = f"{low}%", f"US, {sureness(us[0], 0)}"
+    epsilon = us[0]["epsilon_nats"]
+    who = "The model treats" if len(us) == 1 else "Depending on the model,"
+    are = "" if len(us) == 1 else " are treated"
+    return (
+        f"{who} {share} of pairs{are} alike, neither sentence being more than "
+        f"{shown(math.exp(epsilon))} times as likely as the other (unstereotypical share, {note})."
+    )
+
+
+def lack(row: Row) -> str:
+    """Say in brackets that a row has too few clusters for a verdict; empty if it has enough.
+
+    >>> row = {"value": 2.0, "value_low": None, "value_high": None, "clusters": "word"}
+    >>> lack({**row, "n_clusters": 3}), lack({**row, "n_clusters": 40})
+    (' (3 words)', '')
+    """
+    why = finding(row).lack.partition(": ")[2]
+    return f" ({why})" if why else ""

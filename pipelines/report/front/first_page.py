@@ -9,19 +9,23 @@ from dataclasses import dataclass, field
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.front import matrix, opening_answer
-from plumbline.pipelines.report.front.headline import headline, headline_figure, headline_pd
-from plumbline.pipelines.report.front.parts import Part, models, robustness, text
-from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of, shown
+from plumbline.pipelines.report.front import matrix
+from plumbline.pipelines.report.front.headline import (
+    Headline,
+    headline,
+    headline_figure,
+    headline_pd,
+    per_nat,
+)
+from plumbline.pipelines.report.model import Figure, Page, Section, count, first_of, shown
 from plumbline.pipelines.report.rows import Rows, set_name, sets
+from plumbline.pipelines.report.section_templates import sections_from
 from plumbline.warehouse.finding import Verdict
 
 #: Most benchmarks, models and corpora that are named above the title; the others are counted.
 _NAMED = 3
-#: Questions that the page itself answers. Other questions link to the appendix.
-_OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
-#: Questions that the closed-world check answers.
-_VALIDATION = ("Does it turn round when the text does?", "Does counting find the lean of the text?")
+#: Sections of the appendix that the page has said all about, or that answer no question.
+_OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs")
 #: Least rank correlation of counted with planted leans, at the low end of its interval.
 LEAST_FOUND = 0.9
 
@@ -41,21 +45,22 @@ class Front:
 
     Attributes:
         about: labels and texts of the line above the title.
+        answer: the question, as title; the answer, and how sure it is and what it doesn't show.
+        parts: what is known about the models, the text, and other benchmarks and texts.
         check: result of the closed-world check; ``None`` if there is none.
-        others: questions that only the appendix answers.
+        others: sections that only the appendix has.
         alerts: warnings to read before the figures.
         questions: the warehouse's other benchmarks, each with the command that reports on it.
         searches: addresses of the pages that search ``words`` and ``pairs``; empty without a page.
     """
 
-    title: str
     about: Sequence[tuple[str, str]]
-    answer: opening_answer.Opening
+    answer: Section
     figure: Figure | None
     matrix: matrix.Matrix | None
-    parts: Sequence[Part] = ()
+    parts: Sequence[Section] = ()
     check: ClosedWorldVerdict | None = None
-    others: Sequence[Lead] = ()
+    others: Sequence[Section] = ()
     alerts: Sequence[str] = ()
     questions: Sequence[tuple[str, str]] = ()
     searches: Mapping[str, str] = field(default_factory=lambda: {"words": "", "pairs": ""})
@@ -63,28 +68,33 @@ class Front:
     @property
     def figures(self) -> list[Figure]:
         """The charts of the page."""
-        drawn = [self.figure, *(part.figure for part in self.parts)]
-        return [figure for figure in drawn if figure is not None]
+        of_parts = [figure for part in self.parts for figure in part.figures]
+        return [*([self.figure] if self.figure else []), *of_parts]
 
 
 def front(facts: Facts, appendix: Page) -> Front:
-    """The first page of a warehouse. Alerts and other answers come from ``appendix``."""
+    """The first page of a warehouse. Alerts and other sections come from ``appendix``."""
     head = headline(facts)
-    text_part = text(facts, head)
-    parts = [models(facts, head), text_part, robustness(facts)]
-    others = [lead for lead in appendix.answer if lead.question not in _OWN + _VALIDATION]
+    others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
+    answer, *parts = answered(facts, head, others)
     return Front(
-        opening_answer.title(facts, head, others),
         _about(facts),
-        opening_answer.answer(facts, head, others, text_part.sentences if text_part else ()),
+        answer,
         headline_figure(facts, head) if head else None,
         matrix.matrix(facts),
-        [part for part in parts if part is not None],
+        parts,
         closed_world(facts),
         others,
         [alert for section in appendix.sections for alert in section.alerts],
         _questions(facts),
     )
+
+
+def answered(facts: Facts, head: Headline | None, others: Sequence[Section]) -> list[Section]:
+    """The answer, and the parts on the models, the text, and other benchmarks and texts."""
+    values = {"head": head, "others": others, "headline_pd": headline_pd, "per_nat": per_nat}
+    made = sections_from('{% include "_front" %}', facts, **values)
+    return [part for part in made if isinstance(part, Section)]
 
 
 def _about(facts: Facts) -> list[tuple[str, str]]:

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 from plumbline.pipelines.report.charts import word_charts as charts
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.fits import BY_MAX_PMI, LEANS, of_errors
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
+from plumbline.pipelines.report.findings.sentences import sureness
 from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.model import Figure, shown, stem
-from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides
-from plumbline.pipelines.report.sections.follow import (
-    BY_MAX_PMI,
-    LEANS,
-    drawable_points,
-    own_texts,
-)
+from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides, with_ends
 
 #: Columns that the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
@@ -93,7 +90,8 @@ def _first_slopes(facts: Facts) -> dict[str, Rows]:
     single pairs of words such as she/he before lists. Ties are decided by the spread of the leans:
     a wider spread gives a slope a smaller error.
     """
-    fits, trained_on = _fits(facts), own_texts(facts)
+    fits = _fits(facts)
+    trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
 
     def rank(slope_rows: Rows) -> tuple[bool, int, bool, float]:
         spread = max(fits[_fit_key(row)]["sxx"] for row in slope_rows)
@@ -123,14 +121,14 @@ def known_slopes(facts: Facts) -> Rows:
 
 def headline_figure(facts: Facts, head: Headline) -> Figure | None:
     """The points of the headline's fit with its line; ``None`` if they can't be drawn."""
-    fit, points = head.fit, drawable_points(facts, head.fit)
+    fit, points = head.fit, facts.points(head.fit)
     if not points:
         return None
     name, (first, _) = set_name(fit), sides(fit)
     which, pairs = f"of {name}", "sentences with it"
     if fit["subset"] == BY_MAX_PMI:
         which, pairs = f"that decides the MaxPMI of some pairs of {name}", "these pairs, often few"
-    titles = (LEANS[fit["subset"]][0], f"log ratio in nats (up: {first})")
+    titles = (LEANS[fit["subset"]], f"log ratio in nats (up: {first})")
     middle = f" (the middle one of {len(head.about)})" if len(head.about) > 1 else ""
     return Figure(
         stem("lean", fit["model"], name, fit["corpus"]),
@@ -141,4 +139,24 @@ def headline_figure(facts: Facts, head: Headline) -> Figure | None:
         f"{pairs} (up: {first}). Outer words are named. Line: least squares, 95% band.",
         charts.following(points, fit, titles, "words.html"),
         points,
+    )
+
+
+def per_nat(facts: Facts, head: Headline) -> str:
+    """Say by how much the preference changes per nat of lean: the slope that is drawn."""
+    row, n, contrast = head.slope, len(head.about), head.fit["contrast"]
+    side_of_text = facts.contrast_sides(head.fit["corpus"], contrast) if contrast else sides(row)
+    who = f"{row['model']}, the middle one of {n} models,"
+    whose = "the model's preference" if n == 1 else f"the preference of {who}"
+    word = "the word that decides a pair's MaxPMI" if row["subset"] == BY_MAX_PMI else "a word"
+    moves = finding(row).pick(above="rises by", below="falls by", untold="isn't shown to change:")
+    value, low, high = (row[end] for end in with_ends("value"))
+    if moves == "falls by":
+        row = {**row, "value": -value, "value_low": -high, "value_high": -low}
+    is_signed = moves.endswith(":")
+    noise = f" {of_errors(head.fit)}." if of_errors(head.fit) else ""
+    return (
+        f"For each nat (a factor of 2.7) that {word} leans further to {side_of_text[0]} in the "
+        f"text, {whose} {moves} {shown(row['value'], 2, signed=is_signed)} nats "
+        f"({sureness(row, 2, signed=is_signed)}).{noise}"
     )

@@ -14,7 +14,7 @@ from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
 from plumbline.pipelines.report.front.headline import headline_pd
 from plumbline.pipelines.report.metric_tables import ranks
 from plumbline.pipelines.report.model import Cell, counted, shown, text
-from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name, sides
+from plumbline.pipelines.report.rows import Row, Rows, brief, by_set, set_name, sides
 
 
 @dataclass(frozen=True)
@@ -127,16 +127,6 @@ def _parameters(n: int | None) -> Cell:
     """
     scale, unit = next(((s, u) for s, u in ((1e9, "B"), (1e6, "M")) if (n or 0) >= s), (1e3, "k"))
     return Cell("–" if n is None else f"{n / scale:.3g}{unit}", n)
-
-
-def brief(model: str, models: Sequence[str]) -> str:
-    """A model's name without its owner, unless two of the models then have the same name.
-
-    >>> [brief(name, ["a/x", "b/x", "b/y"]) for name in ("a/x", "b/y")]
-    ['a/x', 'y']
-    """
-    short = model.rpartition("/")[2]
-    return short if [m.rpartition("/")[2] for m in models].count(short) == 1 else model
 
 
 def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:

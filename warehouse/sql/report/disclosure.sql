@@ -13,7 +13,11 @@ SELECT
     g.gas_m_of_all, g.gas_m_of_all_low, g.gas_m_of_all_high, g.gas_both_of_all,
     g.n_gendered, g.gas_f_of_gendered, g.gas_f_of_gendered_low, g.gas_f_of_gendered_high,
     g.gas_m_of_gendered, g.gas_m_of_gendered_low, g.gas_m_of_gendered_high,
-    g.gas_delta, g.gas_delta_low, g.gas_delta_high
+    g.gas_delta, g.gas_delta_low, g.gas_delta_high,
+    row_number() OVER (
+        PARTITION BY d.probe_set, d.model_key, d.topic
+        ORDER BY d.word_list, g.max_new_tokens, g.sampling_key
+    ) = 1 AS is_first
 FROM disclosure(smoothing := $smoothing) AS d
 LEFT JOIN greedy AS g
     ON g.probe_set = d.probe_set AND g.model_key = d.model_key AND g.word_list = d.word_list

@@ -1,7 +1,7 @@
 -- grain: as fairpair_set
 -- With the model's name, the two persons where all prompts are about the same two, and how many
--- samples each prompt has. told_apart: settings in which the samplings and perturbers of one set and
--- model differ; empty where there is one.
+-- samples each prompt has. told_apart: settings in which the samplings and perturbers of one set
+-- and model differ; empty where there is one. is_main: the row of side `original`, if that was measured.
 WITH named AS (
     SELECT model_key, min(model) AS model FROM continuation GROUP BY model_key
 ),
@@ -41,7 +41,11 @@ shared AS (
     GROUP BY ALL
 )
 SELECT s.*, coalesce(n.model, s.model_key) AS model, w.entity, w.perturbed_entity,
+    coalesce((s.options ->> 'level')::DOUBLE, 0.95) AS level,
     array_to_string(list_filter(settings, lambda x: NOT list_contains(in_all, x)), ', ') AS told_apart,
+    s.side = min(s.side) OVER (
+        PARTITION BY s.probe_set, s.model_key, s.sampling_key, s.perturber, phi, s.texts, n_folds, s.subset
+    ) AS is_main,
     samples.* EXCLUDE (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side),
     d.bias_b_low, d.bias_b_high, d.variability_pg_low, d.variability_pg_high, d.variability_gp_low, d.variability_gp_high
 FROM fairpair_set AS s
@@ -52,5 +56,6 @@ LEFT JOIN shared USING (probe_set, model_key)
 LEFT JOIN samples USING (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side)
 LEFT JOIN fairpair_spread AS d
     USING (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side, subset)
-ORDER BY s.probe_set, model, s.model_key, s.sampling_key, s.perturber, s.phi, s.texts, s.n_folds, s.side,
+ORDER BY s.probe_set, model, s.model_key, s.sampling_key, s.perturber, s.phi,
+    s.texts <> 'filtered', s.texts, s.n_folds, s.side,
     s.subset <> 'all', s.subset;

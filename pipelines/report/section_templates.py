@@ -1,0 +1,191 @@
+"""Sections from templates: text in Jinja, with marks for titles, warnings, tables and charts.
+
+A template consists of blocks. A blank line ends a block, and so does a mark at a line's start:
+
+- ``# anchor: Title`` begins a section.
+- ``! text`` is a warning. The first page shows it too.
+- ``> text`` says how figures are measured. The page folds it.
+- Any other block is a paragraph. Text between backticks is shown as code.
+
+``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
+chart to the section, ``{{ missing(title, command) }}`` names the command that computes what a
+section lacks. ``rows(name)`` gives the rows of a query in ``sql/report``, ``query(sql)`` those of
+any query, and ``metrics(name)`` those of one metric.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module, resources
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2.runtime import Macro
+
+from plumbline.eval_workers.writing import offline
+from plumbline.pipelines.report import metric_tables, model, ngrams, rows, words
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings import estimates, fits, models_by_text, sentences
+from plumbline.pipelines.report.model import AColumn, Cell, Figure, Missing, PageTable, Section
+from plumbline.pipelines.report.rows import Rows
+from plumbline.warehouse.storage.run_records import recorded_versions
+from plumbline.warehouse.text.escape import terminal
+
+#: A character that marks a line of a template; data can't hold it, as ``terminal`` escapes it.
+_MARK = "\x02"
+_CHARTS = "plumbline.pipelines.report.charts"
+#: What templates may use besides what needs the warehouse: all public functions, classes and
+#: constants of these modules.
+_MODULES = (model, rows, metric_tables, estimates, fits, sentences, ngrams, words, offline)
+_GLOBALS: dict[str, Any] = {
+    name: value
+    for module in _MODULES
+    for name, value in vars(module).items()
+    if name[0] != "_" and (name.isupper() or getattr(value, "__module__", "") == module.__name__)
+} | {"recorded_versions": recorded_versions, "any": any, "zip": zip, "exp": math.exp}
+
+
+def sections_from(
+    text: str, facts: Facts | None = None, **values: object
+) -> list[Section | Missing]:
+    """The sections, and the missing ones, that a template makes of a warehouse's ``facts``.
+
+    ``values`` are further variables of the template. Raises ``jinja2.TemplateError`` for a faulty
+    template.
+    """
+    parts = _Parts()
+    names: dict[str, Any] = {"table": parts.table, "chart": parts.chart, "missing": parts.missing}
+    names["add"] = parts.add
+    if facts is not None:
+        names |= {"facts": facts, "rows": facts.rows, "query": facts.query}
+        names |= {"metrics": facts.metrics, "texts": models_by_text.TrainingTexts(facts)}
+    return parts.read(_environment().from_string(_marked(text)).render({**names, **values}))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_included),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+        autoescape=False,  # the page escapes what it shows
+    )
+    environment.globals |= _GLOBALS
+    environment.filters |= {k: f for k, f in _GLOBALS.items() if k not in environment.filters}
+    return environment
+
+
+def _included(name: str) -> str:
+    """The text of a template that other templates include; its name starts with ``_``."""
+    folder = resources.files("plumbline.pipelines.report") / "sections"
+    return _marked((folder / f"{name}.jinja").read_text(encoding="utf-8"))
+
+
+def _marked(text: str) -> str:
+    return re.sub(r"(?m)^(?=[#!>] )", _MARK, text)
+
+
+def _shown(value: object) -> object:
+    """A value in a template's text: numbers as readers expect them, data on one line."""
+    if isinstance(value, _Mark):
+        return value
+    if isinstance(value, Cell):
+        return value.text
+    if value is None:
+        return "–"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return terminal(re.sub(r"\s+", " ", value)) if isinstance(value, str) else value
+
+
+class _Mark(str):
+    """The place of a table or chart in a template's text."""
+
+
+class _Parts:
+    """The tables, charts and missing sections that a template adds, in order."""
+
+    def __init__(self) -> None:
+        self._added: list[PageTable | Figure | Missing] = []
+
+    def table(self, caption: str, found: Rows, columns: Sequence[AColumn], **options: bool) -> str:
+        """Add a table of the rows ``found``, as ``model.table`` makes it; none without rows."""
+        columns = [_column(column) for column in columns]
+        return self.add(model.table(_line(caption), found, columns, **options)) if found else ""
+
+    def chart(
+        self,
+        function: str,
+        found: Rows,
+        *arguments: object,
+        name: Sequence[str],
+        caption: str,
+        alt: str = "",
+    ) -> str:
+        """Add the chart that a function makes of the rows ``found``; none without rows.
+
+        Args:
+            function: module and name in ``pipelines/report/charts``, or in any package.
+            arguments: further arguments of the function.
+            name: parts of the name of the chart's file.
+            alt: description for readers who don't see the chart; by default the caption.
+        """
+        if not found:
+            return ""
+        place, _, name_of = function.rpartition(".")
+        module = import_module(place if "." in place else f"{_CHARTS}.{place}")
+        drawn = getattr(module, name_of)(found, *arguments)
+        caption = _line(caption)
+        return self.add(Figure(model.stem(*name), _line(alt) or caption, caption, drawn, found))
+
+    def missing(self, title: str, command: str) -> str:
+        """Say that a section has no data, and the command that computes them."""
+        return self.add(Missing(title, command))
+
+    def add(self, part: PageTable | Figure | Missing) -> str:
+        """Add a part that was made elsewhere."""
+        self._added.append(part)
+        return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
+
+    def read(self, text: str) -> list[Section | Missing]:
+        """The sections of a rendered template."""
+        made: list[Section | Missing] = []
+        content: dict[str, list[Any]] = {}
+        for block in re.split(rf"\n\s*\n|\n\s*(?={_MARK})", text):
+            mark, words = _parted(block)
+            if mark == "#":
+                anchor, _, title = words.partition(": ")
+                content = {name: [] for name in ("intro", "alerts", "more", "figures", "tables")}
+                made.append(Section(anchor, title, **content))
+            elif mark == "@":
+                part = self._added[int(words)]
+                if isinstance(part, Missing):
+                    made.append(part)
+                else:
+                    content["figures" if isinstance(part, Figure) else "tables"].append(part)
+            elif words:
+                content[{"!": "alerts", ">": "more"}.get(mark, "intro")].append(words)
+        return made
+
+
+def _parted(block: str) -> tuple[str, str]:
+    """The mark of a block, or an empty one, and its text on one line."""
+    text = _line(block)
+    return (text[1], text[3:]) if text.startswith(_MARK) else ("", text)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _column(column: AColumn) -> AColumn:
+    """A column of a table; a macro's text loses the blanks around it."""
+    if isinstance(column, str) or not isinstance(column[1], Macro):
+        return column
+    macro = column[1]
+    return column[0], lambda row: _line(macro(row))

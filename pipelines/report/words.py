@@ -1,0 +1,140 @@
+"""Why words lean: the answers of `plumbline why` as sections, for a page and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.sentences import word_leans
+from plumbline.pipelines.report.model import Cell, Columns, Section
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.wordlists import side_names
+
+#: Table -> query for its rows on all words, in the order in which a section shows them.
+QUERIES = {
+    "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
+    "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
+    "word_copies": "FROM word_copies ORDER BY counted;",
+    "word_collocate": """FROM word_collocate
+ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
+    "word_snippet": "FROM word_snippet ORDER BY side, place;",
+}
+#: A word in its text, from rows of ``word_snippet``.
+CONCORDANCE: Columns = [
+    ("before", lambda row: Cell(row["text_before"], None, True)),
+    ("word", "keyword"),
+    ("after", "text_after"),
+]
+#: Words listed for each side.
+TOP_WORDS = 15
+#: What the interval of a word is over that wasn't asked about.
+OVER_COUNTS = "co-occurrences"
+#: Most collocates listed for a side.
+_COLLOCATES = 10
+#: The rows of one word, by table.
+Answer = Mapping[str, Rows]
+
+
+def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
+    """A section for each word, corpus and contrast, from the rows of all tables of answers."""
+    from plumbline.pipelines.report.section_templates import sections_from
+
+    made = []
+    for lean in rows["word_evidence"]:
+        answer = {name: table_rows.where(**_key(lean)) for name, table_rows in rows.items()}
+        made += sections_from('{% include "_word" %}', answer=answer, folded=False)
+    return [section for section in made if isinstance(section, Section)]
+
+
+def answer_of(facts: Facts, lean: Row) -> Answer:
+    """The rows of a warehouse on the word of a row of ``word_evidence``."""
+    return {
+        name: facts.query(Rows((), query).where(**_key(lean)).sql)
+        for name, query in QUERIES.items()
+    }
+
+
+def found_in(row: Row) -> str:
+    """Where a row of ``word_snippet`` was found: its file or source, shard and line."""
+    name, shard = row["file"] or row["source"], row["shard"].rpartition("/")[2]
+    copies = f", {row['n_copies']:,} copies" if row["n_copies"] > 1 else ""
+    kept = "" if row["is_text"] else ", kept tokens only"
+    return f"{f'{name}, ' if name else ''}{shard}:{row['source_row']}{copies}{kept}"
+
+
+def _key(lean: Row) -> dict[str, Any]:
+    return {name: lean[name] for name in ("corpus", "contrast", "word")}
+
+
+def sides_of(lean: Row) -> tuple[str, str]:
+    """The names of the sides above and below 0 of a row of ``word_evidence``."""
+    a, b = side_names(lean["contrast"], ())
+    return lean.get("side_a") or a, lean.get("side_b") or b
+
+
+def headline(lean: Row) -> str:
+    """The lean of a word, in a sentence with its interval.
+
+    >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
+    ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
+    ...           "n_clusters": 40})
+    '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
+    """
+    return f"“{lean['word']}” {word_leans(lean, *sides_of(lean), ' in ' + lean['corpus'])}."
+
+
+def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
+    """The collocates that are more frequent near the first side, and near the second.
+
+    The prior may put a rare word on a side near which it was never seen. It is left out there.
+    """
+    first = rows.only(lambda r: r["log_odds_nats"] > 0 and r["n_f"] > 0)
+    second = rows.only(lambda r: r["log_odds_nats"] < 0 and r["n_m"] > 0)
+    return first.first(_COLLOCATES), second.first(_COLLOCATES)
+
+
+def clear_words(facts: Facts, row: Row) -> str:
+    """Say how many words of a corpus lean clearly to each side, and what their intervals are over.
+
+    ``row`` is of ``sql/report/lean_count.sql``.
+    """
+    corpus, over = row["corpus"], row["over"]
+    first, second = facts.contrast_sides(corpus, row["contrast"])
+    if not row["n_known"]:
+        return (
+            f"{corpus} has a lean for {row['n_words']:,} words, without the counts that an "
+            "interval needs."
+        )
+    lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
+    if over != OVER_COUNTS:
+        return (
+            f"Of the words of {corpus} {lean}: their 95% intervals over {over} leave out 0. "
+            f"{row['n_corrected']:,} are clear after correction for all {row['n_all']:,} words "
+            f"(q < 5%). These are among the {row['n_words']:,} words that lean most by their "
+            "counts alone or were asked about. Intervals of other words are over co-occurrences; "
+            "over documents or sources most are wider."
+        )
+    alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
+    corrected = ""
+    if row["n_tested"]:
+        corrected = f"; {row['n_corrected']:,} are clear after correction for their number (q < 5%)"
+    return (
+        f"Of {row['n_known']:,} words of {corpus} whose lean has a 95% interval over "
+        f"co-occurrences{alone}, {lean}. If no word leaned, chance alone would make up to "
+        f"{row['n_chance']:,.0f} look clear{corrected}. Over documents or sources most intervals "
+        "are wider."
+    )
+
+
+def words_columns(facts: Facts, row: Row) -> Columns:
+    """The columns of a table of the words that lean most, for the corpus and contrast of a row."""
+    first, second = facts.contrast_sides(row["corpus"], row["contrast"])
+    return [
+        ("leans to", lambda r: first if r["lean_bound_nats"] > 0 else second),
+        "word",
+        ("lean, nats", "delta_nats"),
+        (f"near {first}", "n_pair_f"),
+        (f"near {second}", "n_pair_m"),
+        "q",
+    ]
