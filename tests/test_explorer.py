@@ -20,8 +20,8 @@ from scipy import stats
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
-from plumbline.pipelines.report.explorer import pairs as pairs_module
-from plumbline.pipelines.report.explorer.pairs import align, pairs
+from plumbline.pipelines.report.explorer import pair_search
+from plumbline.pipelines.report.explorer.pair_search import align, pairs
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.sections.lean_of_words import clear_words
@@ -266,7 +266,7 @@ def test_words_of_both_sentences_stand_beside_each_other_once() -> None:
 def test_if_there_are_too_many_pairs_each_benchmark_keeps_some(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs_module, "_PAIRS", 5)
+    monkeypatch.setattr(pair_search, "_PAIRS", 5)
     few = pairs(Facts(store))
     assert few is not None and "28 more pairs are in view" in few.lede
     assert sorted(few.things)[2:] == ["other/0 she/they", "plain/0", "plain/1"]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.explorer.pairs import n_pairs_by_word, pairs
+from plumbline.pipelines.report.explorer.pair_search import n_pairs_by_word, pairs
 from plumbline.pipelines.report.explorer.search import block_files, search_page
-from plumbline.pipelines.report.explorer.words import words
+from plumbline.pipelines.report.explorer.word_search import words
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.first_page import Front, front
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered

@@ -6,7 +6,6 @@ Sentences have no full stop, because more may follow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from statistics import fmean
 
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
@@ -15,7 +14,6 @@ from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
-from plumbline.warehouse.languages import HOMOGRAPHS
 
 #: Words for a preference without a clear side.
 UNTOLD = "no clear direction"
@@ -136,23 +134,6 @@ def prefers(row: Row) -> str:
         return f"{who} prefers the {preferred} sentence of {name} by {points(row)}"
     figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
     return f"{who} shows {UNTOLD} on {name}: {figure}"
-
-
-def homographs(contrast: str, words: Sequence[str]) -> str:
-    """A note on words of a language in which a target has another meaning; empty without any.
-
-    >>> homographs("she/he", ["quarterback", "que", "pero"])
-    'Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word).'
-    >>> homographs("woman/man", ["que"])
-    ''
-    """
-    notes = []
-    for target in contrast.split("/"):
-        homograph = HOMOGRAPHS.get(target)
-        if homograph and (matches := [word for word in words if word in homograph.words]):
-            why = f"there “{target}” is {homograph.meaning}, and counts as the English word"
-            notes.append(f"{homograph.language}: {', '.join(matches)} ({why}).")
-    return " ".join(notes)
 
 
 def unscored(row: Row) -> str:

@@ -123,11 +123,10 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
     deltas = facts.rows("delta", min_pairs=lean_of_words.MIN_PAIRS).where(**text_columns)
     figure = lean_of_words.distribution(facts, deltas) if deltas else None
     furthest = max((abs(r["lean_bound_nats"]) for r in words), default=0.0)
-    note = lean_of_words.other_languages(words)
     return Part(
         "text",
         "The text",
-        [*lean_of_words.clear_words(facts, lean_count), *_furthest(words), *filter(None, [note])],
+        [*lean_of_words.clear_words(facts, lean_count), *_furthest(words)],
         # A larger lean comes from a damaged row.
         _words(facts, words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(facts, words, folded=True) if words else None,

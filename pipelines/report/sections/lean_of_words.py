@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.charts import word_charts as charts
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.sentences import homographs
 from plumbline.pipelines.report.model import (
     Cell,
     Figure,
@@ -56,9 +55,6 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     tables = [words_table(facts, group, folded=group is not groups[0]) for group in groups]
     intro = [_MEANING]
     intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(facts, row)]
-    intro += [
-        f"{group[0]['corpus']}: {note}" for group in groups if (note := other_languages(group))
-    ]
     yield Section("words", _TITLE, intro, (), figures, tables)
 
 
@@ -95,17 +91,6 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
         f"{row['n_chance']:,.0f} look clear{corrected}. Over documents or sources most intervals "
         "are wider."
     )
-
-
-def other_languages(words: Rows) -> str:
-    """A note on listed words of a language in which a target has another meaning; or empty."""
-    notes, by_place = [], sorted(words, key=lambda r: r["place"])
-    for side, is_first in enumerate((True, False)):
-        side_words = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
-        if side_words and "/" in side_words[0]["contrast"]:
-            target = side_words[0]["contrast"].split("/")[side]
-            notes.append(homographs(target, [r["word"] for r in side_words]))
-    return " ".join(filter(None, notes))
 
 
 def distribution(facts: Facts, rows: Rows) -> Figure:

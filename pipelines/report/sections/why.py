@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.findings.sentences import homographs, word_leans
+from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import (
     Cell,
     Columns,
@@ -109,8 +109,7 @@ def word_section(answer: Answer, *, folded: bool = False) -> Section:
     ]
     title = f"{lean['word']} in {lean['corpus']}"
     copies = _copies(lean, answer["word_copies"])
-    note = homographs(lean["contrast"], [lean["word"]])
-    sentences = [headline(lean), _ratio(lean, sides), _counts(lean, sides), copies, note]
+    sentences = [headline(lean), _ratio(lean, sides), _counts(lean, sides), copies]
     anchor = stem("why", lean["corpus"], lean["contrast"], lean["word"])
     return Section(anchor, title, [s for s in sentences if s], tables=[t for t in tables if t.rows])
 
