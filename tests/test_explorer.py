@@ -82,7 +82,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         scored = [score("made", str(p["pair_id"]), rng.normal(), model) for p in made]
         fill(store, "pair_score", scored, unit=f"made {model}")
     fill(store, "pair_score", [score("other", "0 she/they", -3.0, MODELS[0])], unit="other")
-    fill(store, "pair_association", [association("plain", "0", -0.75, "imported")])
+    without_word = association("plain", "2", 0.4, "imported") | {"max_pmi_word": None}
+    known = association("plain", "0", -0.75, "imported")
+    fill(store, "pair_association", [known, without_word])
     words = ("nurse", "left", "art", *n_of)
     fill(store, "word_delta", [delta(word, rng.normal(), "imported") for word in words])
     fill(store, "token_logprob", list(tokens()))
@@ -247,6 +249,7 @@ def test_a_pair_says_what_is_known_about_it(site: Path) -> None:
         ["Made for the word Nurse", "words.html#nurse"],
         ["MaxPMI in imported: −0.75 nats, from the word nurse", "words.html#nurse"],
     ]
+    assert held["plain/2"]["said"] == ["MaxPMI in imported: +0.40 nats"]
     (_, *by_word) = held["plain/0"]["What each word adds to the log ratio, in nats"]
     assert by_word == [
         *(["The", "0.00"], ["nurse", "0.00"], ["said", "0.00"]),

@@ -111,8 +111,10 @@ def pairs(facts: Facts) -> Search | None:
     for row in facts.query(_MAX_PMI):
         if pair := found.things.get(_key(row)):
             word, nats = row["max_pmi_word"], shown(row["max_pmi_nats"], signed=True)
-            text = f"MaxPMI in {text_name(row)}: {nats} nats, from the word {word}"
-            pair.blocks.append(link(text, "words", word))
+            text = f"MaxPMI in {text_name(row)}: {nats} nats"
+            pair.blocks.append(
+                link(f"{text}, from the word {word}", "words", word) if word else text
+            )
     return found
 
 
