@@ -1,8 +1,12 @@
-"""The word explorer: its figures against the tables, and the page in a browser, from a disk."""
+"""The searches of words and of sentence pairs: their figures against the tables, and their pages.
+
+The pages are driven in a browser, from the disk.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,48 +20,78 @@ from scipy import stats
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
-from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
+from plumbline.pipelines.report.explorer import pair_search
+from plumbline.pipelines.report.explorer.pair_search import align, pairs
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.words import clear_words
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import terminal
 from tests.browser import Browser, browser, program, violations
-from tests.metric_rows import delta, fill, pair, score, scored_by
+from tests.metric_rows import association, delta, fill, pair, score, scored_by
 from tests.test_report_browser import _events
 from tests.test_why_output import SOURCES, texts
 
 needs_browser = pytest.mark.skipif(
     program() is None, reason="no Chromium: apt-get install chromium"
 )
+EPSILON = math.log(1.65)
+MODELS = ("model-a", "model-b", "model-c")
+#: Of the pair `plain/0`: a clear preference each way, and one just within epsilon.
+RATIOS = (2.0, -1.25, EPSILON - 1e-4)
+HOSTILE = "The <b>nurse</b> </script> \x1b[2J saw {0}."
 
 
-def build(store: Store, n_words: int) -> None:
-    """Two models' scores of pairs with each word, and its lean in a corpus without documents.
-
-    `word3` has six pairs, enough for an interval, the others two.
-    """
-    rng, words = np.random.default_rng(11), [f"word{k}" for k in range(n_words)]
-    n_of = {"word3": 6}
-    pairs = [pair("made", f"{w}-{i}", word=w) for w in words for i in range(n_of.get(w, 2))]
-    fill(store, "benchmark_pair", pairs)
-    fill(store, "word_delta", [delta(word, rng.normal(), "text-straight") for word in words])
-    for model in ("model-straight", "model-swapped"):
-        fill(store, "model", [scored_by(model)], unit=model)
-        made = [score("made", str(p["pair_id"]), rng.normal(), model) for p in pairs]
-        fill(store, "pair_score", made)
+def sentences(template: str, a: str = "she", b: str = "he") -> dict[str, object]:
+    return {"sentence_a": template.format(a), "sentence_b": template.format(b)}
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """Scored pairs for words, their corpora without documents, and a corpus c of nasty text."""
+    """Three benchmarks under three models, and a corpus c of nasty text.
+
+    `word3` has six pairs, enough for an interval, other words two. Of `plain/0` there are tokens.
+    """
     top = tmp_path_factory.mktemp("explored")
     store, path = Store.open(top / "w"), top / "a.jsonl"
-    build(store, 12)
+    n_of = {f"word{k}": 6 if k == 3 else 2 for k in range(12)}
+    made = [
+        pair("made", f"{word}-{i}", word=word, **sentences(f"The {word} saw {{0}}."))
+        for word, n in n_of.items()
+        for i in range(n)
+    ]
+    plain = [
+        pair("plain", "0", word="Nurse", **sentences("The nurse said {0} left.")),
+        pair("plain", "1", is_natural=False, **sentences("The artist said {0} paid.")),
+        pair("plain", "2", is_natural=True, **sentences("Art is what {0} paid for.")),
+        pair("plain", "3", **sentences(HOSTILE)),
+    ]
+    groups = {"group_a": "she", "group_b": "they"}
+    text = sentences("The nurse said {0} left.", "she", "that they")
+    other = [pair("other", "0 she/they", word="nurse", **groups, **text)]
+    for rows in (made, plain, other):
+        fill(store, "benchmark_pair", rows, unit=str(rows[0]["benchmark"]))
+    rng = np.random.default_rng(3)
+    for model, ratio in zip(MODELS, RATIOS, strict=True):
+        fill(store, "model", [scored_by(model)], unit=model)
+        ratios = [ratio, *rng.normal(size=2), -math.inf]
+        scored = [score("plain", str(k), ratio, model) for k, ratio in enumerate(ratios)]
+        fill(store, "pair_score", scored, unit=f"plain {model}")
+        scored = [score("made", str(p["pair_id"]), rng.normal(), model) for p in made]
+        fill(store, "pair_score", scored, unit=f"made {model}")
+    fill(store, "pair_score", [score("other", "0 she/they", -3.0, MODELS[0])], unit="other")
+    without_word = association("plain", "2", 0.4, "imported") | {"max_pmi_word": None}
+    known = association("plain", "0", -0.75, "imported")
+    fill(store, "pair_association", [known, without_word])
+    words = ("nurse", "left", "art", *n_of)
+    fill(store, "word_delta", [delta(word, rng.normal(), "imported") for word in words])
+    fill(store, "token_logprob", list(tokens()))
     with path.open("w") as file:
-        for k, text in enumerate(texts(np.random.default_rng(0), 90)):
+        for k, line in enumerate(texts(np.random.default_rng(0), 90)):
             # Some words of the benchmark are in the text, too.
-            record = {"text": f"{text} word3 she", "meta": {"pile_set_name": SOURCES[k % 3]}}
+            record = {"text": f"{line} word3 she", "meta": {"pile_set_name": SOURCES[k % 3]}}
             file.write(json.dumps(record) + "\n")
     count_corpus(store, "c", (path,))
     associate(store, "c")
@@ -67,21 +101,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-@pytest.fixture(scope="module")
-def found(store: Store) -> Explorer:
-    made = explorer(Facts(store))
-    assert made is not None
-    return made
+def tokens() -> Iterator[dict[str, object]]:
+    """Of model-a and `plain/0`: `left.` is two tokens, and all sum to -10 and -12."""
+    for side, said in (("a", " she"), ("b", " he")):
+        spelled = ["The", " nurse", " said", said, " le", "ft."]
+        values = (-1, -2, -1, -2, -1, -3) if side == "a" else (-1, -2, -1, -4.5, -1, -2.5)
+        for k, (token, value) in enumerate(zip(spelled, values, strict=True)):
+            of = {"model_key": f"key-{MODELS[0]}", "benchmark": "plain", "pair_id": "0"}
+            of |= {"text_id": "t", "run_id": "r", "side": side}
+            yield {**of, "position": k, "token_id": k, "token": token, "logprob_nats": value}
 
 
 @pytest.fixture(scope="module")
 def site(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(store, tmp_path_factory.mktemp("site") / "site").parent
-
-
-@pytest.fixture(scope="module")
-def page(site: Path) -> Path:
-    return site / "words.html"
 
 
 @pytest.fixture(scope="module")
@@ -91,79 +124,161 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-def test_leans_and_preferences_are_those_of_the_tables(store: Store, found: Explorer) -> None:
-    of = {word.word: word for word in found.words}
-    assert len(of) == len(found.words)
-    (c,) = (k for k, text in enumerate(found.texts) if text.corpus == "c")
-    for row in store.read("word_evidence", corpus="c").to_pylist():
-        lean = of[row["word"]].leans[c]
-        for name in ("n_word", "delta_nats", "delta_nats_low", "n_pair_f", "clusters"):
-            assert lean[name] == row[name], (row["word"], name)
-    assert {w for w in of if w.startswith("word")} >= {f"word{k}" for k in range(12)}
+def things(page: Path) -> dict[str, dict[str, Any]]:
+    """What the page and the files beside it hold of each thing: text, note and blocks.
+
+    Tables are by caption, with their rows.
+    """
+    (text,) = re.findall(r'id="index-">(.*?)</script>', page.read_text(), re.DOTALL)
+    index, held = json.loads(text), list[Any]()
+    for k in range(-(-len(index["things"]) // index["size"])):
+        script = (page.parent / page.stem / f"{k}.js").read_text()
+        called = re.fullmatch(rf"plumblineBlocks\({k}, (.*)\);\n", script, re.DOTALL)
+        assert called and "<" not in script
+        held += json.loads(called[1])
+    found = dict[str, dict[str, Any]]()
+    for (key, parts, note), blocks in zip(index["things"], held, strict=True):
+        found[key] = {"text": parts, "note": note, "said": []}
+        for block in blocks:
+            if isinstance(block, str) or isinstance(block[0], str):
+                found[key]["said"].append(block)
+            else:
+                caption, headings, names = index["tables"][block[0]]
+                rows = list(map(list, zip(names, block[1], strict=True))) if names else block[1]
+                found[key][caption] = [headings, *rows]
+    assert len(found) == len(index["things"])
+    return found
+
+
+def test_words_say_what_the_tables_hold(store: Store, site: Path) -> None:
+    held = things(site / "words.html")
+    leans = rows_of(store, "FROM word_lean SEMI JOIN shown_contrast USING (corpus, contrast)")
+    assert {row["word"] for row in leans} == set(held)
+    for row in leans:
+        said = [text for text in held[row["word"]]["said"] if isinstance(text, str)]
+        (of_text,) = (text for text in said if f" in {row['corpus']}" in text)
+        if row["delta_nats"] is not None:
+            assert f"{shown(row['delta_nats'], signed=True)} nats" in of_text
+            figure = shown(row["delta_nats"], signed=True)
+            assert figure in held[row["word"]]["note"] or "0.00" in figure
+        if row["delta_nats_low"] is not None and row["delta_nats"] is not None:
+            ends = (shown(row[f"delta_nats_{end}"], signed=True) for end in ("low", "high"))
+            assert f"(95% interval {' to '.join(ends)} over " in of_text
+            assert row["over"].rstrip("s") in of_text
+        counts = f"{row['n_pair_f']:,} near she, {row['n_pair_m']:,} near he."
+        assert any(text.endswith(counts) for text in said)
+    for row in rows_of(store, "FROM word_snippet WHERE place <= 3"):
+        where = terminal(row["file"] or row["source"])
+        lines = held[row["word"]]["Sentences drawn at random in c"]
+        assert any(line[0] == row["target"] and line[2] == where for line in lines), row["word"]
+
+
+def test_preferences_have_an_interval_over_the_pairs_made_for_a_word(
+    store: Store, site: Path
+) -> None:
+    held = things(site / "words.html")
     query = "SELECT model, lower(word) AS word, log_ratio_nats AS x FROM scored_pair"
-    pairs = rows_of(store, query)
-    for word in (of["word3"], of["word7"]):
-        assert len(word.preferences) == 2
-        for model, benchmark, mean, low, high, n in word.preferences:
-            own = [
-                p["x"] for p in pairs if (p["model"], p["word"]) == (found.models[model], word.word)
-            ]
-            expected = stats.t.interval(0.95, len(own) - 1, np.mean(own), stats.sem(own))
-            assert n == len(own) and found.benchmarks[benchmark][0] == "made"
-            assert mean == pytest.approx(np.mean(own))
-            assert (low, high) == (pytest.approx(expected, rel=1e-4) if n > 2 else (None, None))
+    ratios = rows_of(store, query)
+    caption = "Mean log ratio in the pairs made for this word, in nats (95% interval over pairs)"
+    for word in ("word3", "word7"):
+        headings, *lines = held[word][caption]
+        assert headings == ["Model", "made: female above 0"]
+        assert [model for model, _ in lines] == sorted(MODELS)
+        for model, cell in lines:
+            own = [p["x"] for p in ratios if (p["model"], p["word"]) == (model, word)]
+            expected = shown(float(np.mean(own)), signed=True)
+            if len(own) > 2:
+                ends = stats.t.interval(0.95, len(own) - 1, np.mean(own), stats.sem(own))
+                expected += f" ({' to '.join(shown(float(end), signed=True) for end in ends)})"
+            assert cell == expected
+    (link,) = (said for said in held["nurse"]["said"] if said[1] == "pairs.html#nurse")
+    assert link[0].startswith("3 sentence pairs with this word: ")
+    assert "1 in other" in link[0] and "2 in plain" in link[0]
 
 
-def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explorer) -> None:
-    (text,) = (text for text in found.texts if text.corpus == "c")
-    leans = {r["word"]: r for r in store.read("word_evidence", corpus="c").to_pylist()}
-    up, down = text.furthest
-    assert text.is_clear and up and all(leans[w]["delta_nats_low"] > 0 for w, _ in up)
-    assert all(leans[w]["delta_nats_high"] < 0 for w, _ in down)
-    assert not {"she", "he"} & {w for w, _ in up + down}
-    surest = sorted((-(r["delta_nats_low"] or 0), w) for w, r in leans.items())
-    clear = [w for low, w in surest if low < 0 and w not in ("she", "he")]
-    q = {r["word"]: r["q"] for r in rows_of(store, "FROM word_lean WHERE corpus = 'c'")}
-    assert [w for w, _ in up] == sorted(clear, key=lambda w: not (q[w] or 0) < 0.05)[:15]
+def test_clear_words_are_counted_as_they_are_listed(store: Store) -> None:
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")
+    leans = store.read("word_evidence", corpus="c").to_pylist()
+    clear = [r for r in leans if (r["delta_nats_low"] or 0) > 0 and r["word"] not in ("she", "he")]
     assert counted["n_first"] == len(clear)
     said = clear_words(Facts(store), counted)
     assert f"Of the words of c {len(clear):,} lean to she" in said and "over documents" in said
 
 
-def index_of(page: Path) -> dict[str, Any]:
-    """What a page of an explorer searches."""
-    (text,) = re.findall(r'id="index-">(.*?)</script>', page.read_text(), re.DOTALL)
-    found: dict[str, Any] = json.loads(text)
-    return found
+def test_pairs_say_what_each_model_prefers(store: Store, site: Path) -> None:
+    held = {k: v for k, v in things(site / "pairs.html").items() if not k.startswith("made")}
+    scores: dict[str, dict[str, float]] = {key: {} for key in held}
+    for row in rows_of(store, "FROM pair_score WHERE benchmark <> 'made'"):
+        ratio = row["logprob_a_nats"] - row["logprob_b_nats"]
+        scores[f"{row['benchmark']}/{row['pair_id']}"][row["model"]] = ratio
+    for key, pair_held in held.items():
+        sides = ("she", "they") if key.startswith("other") else ("female", "male")
+        _, *lines = pair_held["What each model prefers"]
+        assert [model for model, _ in lines] == sorted(scores[key])
+        preferred = []
+        for model, cell in lines:
+            ratio = scores[key][model]
+            side = "neither" if abs(ratio) <= EPSILON else sides[ratio < 0]
+            if math.isfinite(ratio):
+                assert cell == f"{shown(ratio, 3, signed=True)} {side}"
+                preferred.append(side)
+            else:
+                assert cell == "no score"
+        counts = " · ".join(f"{preferred.count(side)} {side}" for side in sides)
+        assert pair_held["note"].endswith(f" · {counts} of {len(lines)}")
+    sizes = [
+        abs(np.mean([*scores[key].values()])) for key in held if key not in ("plain/1", "plain/3")
+    ]
+    assert sizes == sorted(sizes, reverse=True), "strongest preferences first"
+    assert list(held)[-1] == "plain/1", "unnatural pairs last"
 
 
-def records(page: Path, keys: str = "words") -> dict[str, Any]:
-    """What the files beside the page hold of each word or pair."""
-    index, held = index_of(page), list[Any]()
-    for k in range(-(-len(index[keys]) // index["size"])):
-        script = (page.parent / page.stem / f"{k}.js").read_text()
-        called = re.fullmatch(rf"plumblineRecords\({k}, (.*)\);\n", script, re.DOTALL)
-        assert called and "<" not in script
-        held += json.loads(called[1])
-    return dict(zip(index[keys], held, strict=True))
+def test_a_pair_says_what_is_known_about_it(site: Path) -> None:
+    held = things(site / "pairs.html")
+    assert held["plain/0"]["text"] == ["The nurse said", ["she", "he"], "left."]
+    other = held["other/0 she/they"]
+    assert other["text"] == ["The nurse said", ["she", "that they"], "left."]
+    assert other["note"].startswith("other (she/they) · 0 she · 1 they of 1")
+    assert other["The two sentences"][1:] == [
+        ["she", ["The nurse said", ["she"], "left."]],
+        ["they", ["The nurse said", ["that they"], "left."]],
+    ]
+    assert held["plain/3"]["text"][0] == r"The <b>nurse</b> </script> \x1b[2J saw"
+    assert held["plain/1"]["said"] == ["It isn't natural, so metrics leave it out."]
+    assert held["plain/0"]["said"] == [
+        ["Made for the word Nurse", "words.html#nurse"],
+        ["MaxPMI in imported: −0.75 nats, from the word nurse", "words.html#nurse"],
+    ]
+    assert held["plain/2"]["said"] == ["MaxPMI in imported: +0.40 nats"]
+    (_, *by_word) = held["plain/0"]["What each word adds to the log ratio, in nats"]
+    assert by_word == [
+        *(["The", "0.00"], ["nurse", "0.00"], ["said", "0.00"]),
+        *([["she", "he"], "+2.50"], ["left.", "−0.50"], ["all words", "+2.00"]),
+    ]
 
 
-def test_files_hold_every_word(found: Explorer, page: Path) -> None:
-    held = records(page)
-    assert list(held) == [word.word for word in found.words]
-    for word in found.words:
-        assert held[word.word]["leans"].keys() == {str(k) for k in word.leans}
-        for k, row in word.leans.items():
-            if row["delta_nats"] is not None:
-                assert held[word.word]["leans"][str(k)]["lean"][0] == round(row["delta_nats"], 5)
+def test_words_of_both_sentences_stand_beside_each_other_once() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        a, b = (list(rng.choice(list("xyz"), rng.integers(0, 7))) for _ in "ab")
+        aligned = align(a, b)
+        assert [n for i, j, _, _ in aligned for n in range(i, j)] == list(range(len(a)))
+        assert [n for _, _, k, m in aligned for n in range(k, m)] == list(range(len(b)))
 
 
-def test_an_empty_warehouse_has_no_explorer(tmp_path: Path) -> None:
+def test_if_there_are_too_many_pairs_each_benchmark_keeps_some(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_search, "_PAIRS", 5)
+    few = pairs(Facts(store))
+    assert few is not None and "28 more pairs are in view" in few.lede
+    assert sorted(few.things)[2:] == ["other/0 she/they", "plain/0", "plain/1"]
+
+
+def test_an_empty_warehouse_has_no_searches(store: Store, tmp_path: Path) -> None:
     """And the files of an earlier report go."""
-    full, out = Store.open(tmp_path / "full"), tmp_path / "report"
-    build(full, 3)
-    for warehouse, is_there in ((full, True), (Store.open(tmp_path / "empty"), False)):
+    out = tmp_path / "report"
+    for warehouse, is_there in ((store, True), (Store.open(tmp_path / "empty"), False)):
         index = write_report(warehouse, out)
         for name in ("words.html", "words/0.js", "pairs.html", "pairs/0.js"):
             assert (out / name).is_file() == is_there
@@ -172,6 +287,8 @@ def test_an_empty_warehouse_has_no_explorer(tmp_path: Path) -> None:
 
 
 _SAID = "document.getElementById('shown-').textContent"
+_TOLD = "document.getElementById('told-').textContent"
+_LISTED = "[...document.querySelectorAll('#list- a')].map(a => a.textContent)"
 
 
 def wait(driven: Browser, expression: str) -> None:
@@ -180,82 +297,116 @@ def wait(driven: Browser, expression: str) -> None:
     driven.ask(f"new Promise((done) => {{ {again} }})")
 
 
-def open_word(driven: Browser, page: Path, word: str) -> None:
-    driven.open(page)
-    driven.ask(f"location.hash = {json.dumps(quote(word))}")
-    wait(
-        driven,
-        f"!document.getElementById('shown-').hidden && {_SAID}.startsWith({json.dumps(word)})",
-    )
+def shown_thing(driven: Browser, key: str) -> str:
+    """What the page shows of a thing, once it does."""
+    is_open = "!document.getElementById('shown-').hidden"
+    wait(driven, f"{is_open} && {_SAID}.startsWith({json.dumps(key)})")
+    said: str = driven.ask(_SAID)
+    return said
 
 
-@needs_browser
-def test_a_link_opens_a_word_from_the_disk(driven: Browser, page: Path) -> None:
-    for word in ("tea", "été"):
-        open_word(driven, page, word)
-        assert re.search(r"(leans to|no clear lean).*over \d+ documents", driven.ask(_SAID))
-        assert r"<b>\x1b[2J|" in driven.ask(_SAID)
-    assert driven.ask("document.querySelectorAll('#shown- script, #shown- img').length") == 0
-    marks = driven.ask("[...document.querySelectorAll('#shown- mark')].map(m => m.textContent)")
-    assert len(marks) == 6 and set(marks) == {"été"}
-    asked = {e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")}
-    here = page.parent.resolve().as_uri()
-    assert {url.removeprefix(here).split("#")[0] for url in asked if url.startswith("file")} == {
-        "/words.html",
-        "/words/0.js",
-    }
-    for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
-        assert _events(driven, kind) == []
+def go(driven: Browser, address: str) -> None:
+    driven.ask(f"location.hash = {json.dumps(address)}")
 
 
-def press(driven: Browser, key: str, **more: object) -> None:
+def typed(driven: Browser, text: str, told: str) -> None:
+    """Type a text in the empty field, and wait until the page has told ``told``."""
+    field = "document.getElementById('search-')"
+    driven.ask(f"{field}.focus(); {field}.value = ''")
+    driven.call("Input.insertText", text=text)
+    wait(driven, f"{_TOLD} === {json.dumps(told)}")
+
+
+def press_enter(driven: Browser) -> None:
     for kind in ("keyDown", "keyUp"):
-        driven.call("Input.dispatchKeyEvent", type=kind, key=key, **more)
+        driven.call(
+            "Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", windowsVirtualKeyCode=13
+        )
 
 
 @needs_browser
-def test_search_by_keyboard(driven: Browser, page: Path) -> None:
-    driven.open(page)
-    driven.ask("document.getElementById('word-').focus()")
-    driven.call("Input.insertText", text="ORD1")
-    said = "document.getElementById('told-').textContent"
-    assert driven.ask(said) == "3 words"  # word1, word10, word11: inside a word, in any case
-    options = "[...document.querySelectorAll('[role=option]')]"
-    assert driven.ask(f"{options}.map(o => o.firstChild.textContent)") == [
-        "word1",
-        "word10",
-        "word11",
-    ]
-    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp"):
-        press(driven, key)
-    active = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))"
-    assert driven.ask(f"{active}.firstChild.textContent") == "word10"
-    assert driven.ask(f"{active}.getAttribute('aria-selected')") == "true"
-    press(driven, "Enter", text="\r", windowsVirtualKeyCode=13)
-    wait(driven, f"{_SAID}.startsWith('word10')")
-    assert driven.ask("location.hash") == "#word10"
-    assert driven.ask("document.activeElement.getAttribute('aria-expanded')") == "false"
-    table = driven.ask("document.querySelector('#shown- .matrix').textContent")
-    assert "model-straight" in table and "model-swapped" in table
-    how = "plumbline why word10 --corpus text-straight"
-    assert how in driven.ask(_SAID)
-    driven.ask("location.hash = '%zz'")
-    wait(driven, f"{said} === '“%zz” is not among these words.'")
+def test_links_open_things_from_the_disk(driven: Browser, site: Path) -> None:
+    for page, key, said in (
+        ("words.html", "été", r"(leans to|no clear lean).*over \d+ documents"),
+        ("pairs.html", "plain/3", r"no score"),
+    ):
+        driven.open(site / page)
+        go(driven, quote(key, safe=""))
+        text = shown_thing(driven, key)
+        assert re.search(said, text) and r"\x1b[2J" in text and "<b>" in text
+        assert driven.ask("document.querySelectorAll('#shown- script, #shown- b').length") == 0
+        assert driven.ask("document.activeElement.id") == "shown-"
+        asked = {
+            e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")
+        }
+        here = site.resolve().as_uri()
+        files = {url.removeprefix(here).split("#")[0] for url in asked if url.startswith("file")}
+        assert files == {f"/{page}", f"/{page[:5]}/0.js"}
+        for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
+            assert _events(driven, kind) == []
+
+
+@needs_browser
+def test_what_is_typed_filters_the_list_and_opens_the_thing_it_names(
+    driven: Browser, site: Path
+) -> None:
+    driven.open(site / "words.html")
+    typed(driven, "WORD1", "2 other words")  # words that begin so, in any case
+    shown_thing(driven, "word1")
+    assert driven.ask(_LISTED) == ["word10", "word11"]
+    assert driven.ask("document.activeElement.id") == "search-"
+    go(driven, "%zz")
+    driven.ask("document.activeElement.blur()")
+    typed(driven, "zebra", "No words with “zebra” here")
     assert driven.ask("document.getElementById('shown-').hidden") is True
+    driven.open(site / "pairs.html")
+    typed(driven, "NURSE le", "2 pairs")
+    typed(driven, "art", "2 pairs")  # art, whole, before artist
+    assert [text[:10] for text in driven.ask(_LISTED)] == ["Art is wha", "The artist"]
+    typed(driven, "nurse other", "1 pair")
+    assert driven.ask(_LISTED) == ["The nurse said she / that they left."]
+    press_enter(driven)
+    shown_thing(driven, "other/0 she/they")
+    assert driven.ask("location.hash") == "#other%2F0%20she%2Fthey"
+
+
+@needs_browser
+def test_a_word_leads_to_its_pairs_and_back(driven: Browser, site: Path) -> None:
+    driven.open(site / "words.html")
+    go(driven, "nurse")
+    shown_thing(driven, "nurse")
+    driven.events.clear()
+    driven.ask("document.querySelector('#shown- a[href^=pairs]').click()")
+    while not any(event["method"] == "Page.loadEventFired" for event in driven.events):
+        driven.ask("1")
+    wait(driven, f"{_TOLD}.endsWith('pairs')")
+    assert driven.ask("document.getElementById('search-').value") == "nurse"
+    driven.ask("document.querySelector('#list- a[href*=other]').click()")
+    shown_thing(driven, "other/0 she/they")
+    assert driven.ask("document.querySelector('#shown- a').getAttribute('href')") == (
+        "words.html#nurse"
+    )
 
 
 @pytest.mark.slow
 @needs_browser
-def test_it_fits_and_axe_finds_nothing(driven: Browser, page: Path) -> None:
+def test_pages_fit_and_axe_finds_nothing(driven: Browser, site: Path) -> None:
+    cases = (
+        ("words", ""),
+        ("words", "tea"),
+        ("words", "word3"),
+        ("pairs", ""),
+        ("pairs", "plain/0"),
+    )
     for scheme, width in (("light", 1200), ("dark", 390)):
         driven.colours(scheme)
         driven.resize(width)
-        for word in ("", "tea", "word3"):
-            if word:
-                open_word(driven, page, word)
-            else:
-                driven.open(page)
-            assert driven.ask("document.documentElement.scrollWidth") <= width, (word, width)
-            assert violations(driven) == [], (word, scheme)
+        for page, key in cases:
+            driven.open(site / f"{page}.html")
+            if key:
+                go(driven, quote(key, safe=""))
+                shown_thing(driven, key)
+            assert driven.ask("document.documentElement.scrollWidth") <= width, (key, width)
+            assert violations(driven) == [], (key, scheme)
     driven.colours("light")
     driven.resize(1200)

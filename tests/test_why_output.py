@@ -253,7 +253,7 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     counts = "\n".join(describe_word(warehouse, "c", "merchant", "age"))
     assert "with older words and" in counts and "leans to older words" in counts
     write_report(warehouse, tmp_path / "page")
-    pages = [(tmp_path / "page" / name).read_text() for name in ("appendix.html", "words.html")]
+    pages = [(tmp_path / "page" / name).read_text() for name in ("appendix.html", "words/0.js")]
     for page in pages:
         assert "older words" in page and "younger words" in page
         assert not re.search(r"\b(fe)?male words|leans? (fe)?male", page)

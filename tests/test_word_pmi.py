@@ -10,14 +10,10 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.words import QUERIES, word_sections
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 from tests.report_sections import section
-from tests.test_report import Page, appendix
 
 #: Word: PMI and co-occurrences with she, and with he; None where it never occurs with that word.
 WORDS: dict[str, tuple[tuple[float, int] | None, tuple[float, int] | None]] = {
@@ -91,23 +87,12 @@ def test_imported_deltas_have_no_such_figure(store: Store) -> None:
     assert [f.stem for f in section(store, "words").figures] == ["delta-she-he"]
 
 
-def test_words_of_a_language_that_has_the_target_are_named(store: Store, tmp_path: Path) -> None:
+def test_spanish_words_near_he_are_not_ranked(store: Store) -> None:
     """Of the Pile, as released, que and pero lean furthest to he but for homers."""
     leans = {"quarterback": -3.4, "que": -4.6, "pero": -4.5, "también": 2.0, "nurse": 1.0}
-    fill(store, "word_delta", [delta(word, nats) for word, nats in leans.items()])
-    said = "Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word)."
-    assert f"c: {said}" in section(store, "words").intro
-    path = appendix(store, tmp_path / "report")
-    assert said in Page(path.with_name("index.html")).text
-    fill(store, "word_delta", [delta("tea", 0.5)])
-    assert "Spanish" not in str(section(store, "words").intro)
-
-
-def test_why_names_the_other_language_of_a_word() -> None:
-    lean = dict.fromkeys(TABLES["word_evidence"].arrow.names) | {"contrast": "she/he"}
-    lean |= {"word": "que", "corpus": "c", "n_word": 9, "per_million": 1.0, "frequency_rank": 1}
-    lean |= {"n_pair_f": 1, "n_pair_m": 9, "delta_nats": -1.0}
-    answer = dict.fromkeys(QUERIES, Rows()) | {"word_evidence": Rows([lean])}
-    assert word_sections(answer)[0].intro[-1].startswith("Spanish: que (there “he” is “I have”")
-    other = {**answer, "word_evidence": Rows([{**lean, "word": "tea"}])}
-    assert "Spanish" not in str(word_sections(other)[0].intro)
+    rows = [delta(word, nats) for word, nats in leans.items()]
+    fill(store, "word_delta", rows + [{**row, "contrast": "her/him"} for row in rows])
+    ranked = {contrast: set[str]() for contrast in ("she/he", "her/him")}
+    for row in rows_of(store.root, "FROM word_lean WHERE is_ranked"):
+        ranked[row["contrast"]].add(row["word"])
+    assert ranked == {"she/he": {"quarterback", "nurse"}, "her/him": set(leans)}

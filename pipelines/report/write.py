@@ -13,14 +13,9 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.explorer.explored_words import explorer
-from plumbline.pipelines.report.explorer.pages import (
-    explorer_page,
-    pair_files,
-    pair_page,
-    word_files,
-)
-from plumbline.pipelines.report.explorer.sentence_pairs import pairs
+from plumbline.pipelines.report.explorer.pair_search import n_pairs_by_word, pairs
+from plumbline.pipelines.report.explorer.search import block_files, search_page
+from plumbline.pipelines.report.explorer.word_search import words
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.first_page import Front, front
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
@@ -56,22 +51,16 @@ def write_report(
     with _directory_lock(out), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
-        sentence_pairs = pairs(facts)
-        words = explorer(facts, sentence_pairs)
-        searches = {
-            "words": "words.html" if words else "",
-            "pairs": "pairs.html" if sentence_pairs else "",
-        }
+        found_pairs = pairs(facts)
+        found_words = words(facts, n_pairs_by_word(found_pairs) if found_pairs else {})
+        found = {"words": found_words, "pairs": found_pairs}
+        searches = {kind: f"{kind}.html" if search else "" for kind, search in found.items()}
         first = replace(front(facts, appendix), searches=searches)
         pages = {"index.html": render_front(first), "appendix.html": render(appendix)}
-        if words:
-            pages["words.html"] = explorer_page(words)
-        if sentence_pairs:
-            pages["pairs.html"] = pair_page(sentence_pairs)
-        _publish_in(dict(word_files(words)) if words else {}, out / "words")
-        _publish_in(
-            dict(pair_files(sentence_pairs, words)) if sentence_pairs else {}, out / "pairs"
-        )
+        for kind, search in found.items():
+            if search:
+                pages[searches[kind]] = search_page(search)
+            _publish_in(dict(block_files(search)) if search else {}, out / kind)
         return _publish(pages, [*first.figures, *appendix.figures], out)
 
 

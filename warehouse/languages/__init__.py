@@ -166,39 +166,3 @@ def parse(name: str, text: str, what: str = "") -> Language:
     rules = TokenRules(file.spacy, *words)
     lists = tuple(list_file.named(key) for key, list_file in file.lists.items())
     return Language(name, file.description, file.note, rules, lists, text, file.pairs)
-
-
-@dataclass(frozen=True)
-class Homograph:
-    """An English target word that has another meaning in another language.
-
-    Text of that language in a corpus is counted too: in Spanish *he visto* (I have seen), *visto*
-    co-occurs with *he*. ``words`` are frequent words of the language that aren't English.
-    """
-
-    language: str
-    meaning: str
-    words: frozenset[str]
-
-
-#: Homographs by target word. They explain the words of the Pile that lean most to *he*.
-HOMOGRAPHS = {
-    "he": Homograph(
-        "Spanish",
-        "“I have”, of haber",
-        frozenset(
-            """
-            ahora algo alguien amigo antes aquí años así aunque ayer año bien cada casi como cosa
-            cosas creo cuando cuándo cómo decir del desde después dicho donde dónde días ella ellas
-            ellos ese esa eso esos esas esta estas este esto estos está están estado estoy gente
-            había haber hablado hace hacer hacia hasta hecho hijo hombre hoy leído llegado luego
-            mañana mejor mientras mismo misma momento mucho mucha muchos muchas mujer mundo muy nada
-            noche nosotros nuestra nuestro nunca otra otras otro otros para pero poco podido porque
-            puede puedo pues que querido quiere quiero quien quién qué recibido según señor señora
-            sido siempre sino sobre sólo soy sé sí también tanto tenido tengo tiempo
-            tiene toda todas todavía todo todos trabajo tú una unas unos usted ustedes verdad vez
-            veces vida visto vivido él más por
-            """.split()  # noqa: SIM905  (a table of words)
-        ),
-    )
-}

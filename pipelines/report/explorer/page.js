@@ -1,10 +1,13 @@
 "use strict";
-// The search, and the view of one word or pair. Records are in files of `size`, loaded on demand.
-const explorer = (() => {
+// What is typed becomes the page's address. The address filters the list, and opens what it names.
+(() => {
   const index = JSON.parse(document.getElementById("index-").textContent);
-  const [input, hits, told, shown, furthest] = ["word-", "hits-", "told-", "shown-", "furthest-"]
+  const [input, told, shown, list] = ["search-", "told-", "shown-", "list-"]
     .map((id) => document.getElementById(id));
-  const MOST_HITS = 30;
+  const MOST_LISTED = 100;
+  const LETTER = "[\\p{L}\\p{M}\\p{N}]";
+  const place = new Map(index.things.map(([key], i) => [key, i]));
+  const texts = index.things.map(([key, parts]) => `${[parts].flat(2).join(" ")} ${key}`.toLowerCase());
 
   function element(name, properties, ...children) {
     const made = Object.assign(document.createElement(name), properties);
@@ -12,177 +15,106 @@ const explorer = (() => {
     return made;
   }
 
-  function drawn(name, attributes, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+  // A text or its parts: a list in it holds marked texts, such as the words in which two differ.
+  function marked(parts) {
+    const mark = (text) => element("mark", { textContent: text || "∅" });
+    const shownAs = (part) => (typeof part === "string" ? [part]
+      : part.flatMap((text, k) => [k ? " / " : "", mark(text)]));
+    return [parts].flat().flatMap((part, k) => [k ? " " : "", ...shownAs(part)]);
   }
 
-  const path = (kind, d) => drawn("path", { class: kind, d });
-
-  // As `shown` of the report: a true minus sign; what rounds to zero has no sign.
-  function figure(value, digits = 2) {
-    const text = Math.abs(value).toFixed(digits);
-    return Number(text) ? (value > 0 ? "+" : "−") + text : text;
+  function table([caption, headings, names], rows) {
+    const head = (text) => element("th", { scope: "col", textContent: text });
+    const line = ([first, ...rest]) => element("tr", {},
+      element("th", { scope: "row" }, ...marked(first)),
+      ...rest.map((cell) => element("td", {}, ...marked(cell))));
+    const lines = names.length ? names.map((name, i) => [name, rows[i]].flat()) : rows;
+    const made = element("table", {}, element("caption", { textContent: caption }),
+      element("thead", {}, element("tr", {}, ...headings.map(head))),
+      element("tbody", {}, ...lines.map(line)));
+    return element("div", { className: "scroll", tabIndex: 0, role: "group", ariaLabel: caption }, made);
   }
 
-  const paragraph = (said, kind = "told") => element("p", { className: kind, textContent: said });
-  const count = (n) => n.toLocaleString("en");
-  const at = (value, reach, width) => (width * (1 + Math.max(-1, Math.min(1, value / reach)))) / 2;
-  const interval = (value, low, high) =>
-    figure(value) + (low === null ? "" : ` (${figure(low)} to ${figure(high)})`);
-
-  function scrolled(label, headings, rows, kind) {
-    const head = (scope, content) => element("th", { scope }, ...[content].flat());
-    const line = ([first, ...rest]) => element("tr", {}, head("row", first),
-      ...rest.map((content) => element("td", {}, ...[content].flat())));
-    const table = element("table", { className: kind }, element("caption", { textContent: label }),
-      element("thead", {}, element("tr", {}, ...headings.map((h) => head("col", h)))),
-      element("tbody", {}, ...rows.map(line)));
-    const made = element("div", { className: "scroll", tabIndex: 0 }, table);
-    made.setAttribute("role", "group");
-    made.setAttribute("aria-label", label);
-    return made;
+  function block(content) {
+    if (typeof content === "string") return element("p", { textContent: content });
+    const [first, second] = content;
+    if (typeof first === "number") return table(index.tables[first], second);
+    return element("p", {}, element("a", { textContent: first, href: second }));
   }
 
-  // A figure, and its place on an axis from -reach to reach; `more` is drawn below the dot.
-  function dot(value, reach, side, said, more, digits) {
-    const frame = { class: `pd ${side}`, viewBox: "0 0 100 12", role: "img", "aria-label": said };
-    const drawing = drawn("svg", frame, drawn("title", {}, said), path("zero", "M50 0V12"),
-      path("scale", "M0 6H100"), ...more, drawn("circle", { cx: at(value, reach, 100), cy: 6, r: 4 }));
-    const number = element("span", { className: "number", textContent: figure(value, digits) });
-    return element("span", { className: "strip" }, number, drawing);
+  function line(i) {
+    const [key, parts, note] = index.things[i];
+    const address = `#${encodeURIComponent(key)}`;
+    return element("li", {}, element("a", { href: address }, ...marked(parts)),
+      element("small", { textContent: note }));
   }
 
-  // --- Loading: a file of words or pairs calls this function -----------------------------------
+  // Every word typed must begin a word; those that have all of them as whole words come first.
+  function found(wanted) {
+    const words = wanted.toLowerCase().match(new RegExp(`${LETTER}+`, "gu")) ?? [];
+    const begins = words.map((word) => new RegExp(`(?<!${LETTER})${word}`, "u"));
+    const whole = begins.map((pattern) => new RegExp(`${pattern.source}(?!${LETTER})`, "u"));
+    const has = (patterns, i) => patterns.every((pattern) => pattern.test(texts[i]));
+    const places = [...texts.keys()].filter((i) =>
+      words.every((word) => texts[i].includes(word)) && has(begins, i));
+    const isWhole = new Set(places.filter((i) => has(whole, i)));
+    return [...isWhole, ...places.filter((i) => !isWhole.has(i))];
+  }
+
+  // --- Loading: a file calls this function with what is known of its things ---------------------
 
   const loaded = new Map();
-  window.plumblineRecords = (k, records) => loaded.get(k).done(records);
+  window.plumblineBlocks = (k, things) => loaded.get(k).resolve(things);
 
-  function chunk(file, k) {
+  function blocksOf(k, file) {
     if (!loaded.has(k)) {
-      const waiting = {};
-      waiting.promise = new Promise((done, failed) => Object.assign(waiting, { done, failed }));
+      const waiting = Promise.withResolvers();
       loaded.set(k, waiting);
       const script = element("script", { src: file });
-      script.onerror = () => { loaded.delete(k); waiting.failed(new Error(file)); };
+      script.onerror = () => { loaded.delete(k); waiting.reject(); };
       document.head.append(script);
     }
     return loaded.get(k).promise;
   }
 
-  /* What is searched, and how it looks:
-     kind        "word" or "pair": what one is called, in files and in sentences
-     keys        what stands in the address of each
-     found       of typed text the places of those that are meant, best first
-     option      what stands in the list for the one in a place
-     show        what is known of the one in a place, by its record
-     list        of typed text, what is shown of all that are meant; without it the best is shown */
-  function explore({ kind, keys, found, option, show, list }) {
-    const place = new Map(keys.map((key, i) => [key, i]));
-
-    function view(...children) {
-      shown.replaceChildren(...children);
+  async function open() {
+    const asked = location.hash;
+    let wanted = asked.slice(1);
+    try { wanted = decodeURIComponent(wanted); } catch { /* a lone %: as it stands */ }
+    const isTyped = document.activeElement === input;
+    if (!isTyped) input.value = wanted;
+    const i = place.get(wanted) ?? place.get(wanted.toLowerCase());
+    const others = found(wanted).filter((other) => other !== i);
+    list.replaceChildren(...others.slice(0, MOST_LISTED).map(line));
+    const cut = others.length > MOST_LISTED ? `, ${MOST_LISTED} shown` : "";
+    const things = others.length === 1 ? index.kind.slice(0, -1) : index.kind;
+    told.textContent = i === undefined && !others.length ? `No ${index.kind} with “${wanted}” here`
+      : `${others.length.toLocaleString("en")} ${i === undefined ? "" : "other "}${things}${cut}`;
+    shown.hidden = true;
+    if (i === undefined) return;
+    const k = Math.floor(i / index.size);
+    const file = `${index.kind}/${k}.js`;
+    try {
+      const blocks = (await blocksOf(k, file))[i - k * index.size];
+      if (location.hash !== asked) return; // the reader chose something else meanwhile
+      shown.replaceChildren(element("h2", { textContent: index.things[i][0] }), ...blocks.map(block));
       shown.hidden = false;
-      furthest.hidden = true;
+      if (isTyped) return;
+      scrollTo(0, 0);
+      shown.focus({ preventScroll: true });
+    } catch {
+      told.textContent = `${file} is not beside this page: keep the directory ${index.kind} with it.`;
     }
-
-    async function open() {
-      const asked = location.hash;
-      let key = asked.slice(1);
-      try { key = decodeURIComponent(key); } catch { /* a lone %: as it stands */ }
-      if (key === "main-") return;
-      told.textContent = "";
-      close();
-      const i = place.get(key) ?? place.get(key.toLowerCase());
-      if (key && (i === undefined || !list)) input.value = key;
-      shown.hidden = true;
-      furthest.hidden = false;
-      if (i === undefined) {
-        const listed = key && list?.(key);
-        if (listed) view(...listed);
-        else if (key) told.textContent = `“${key}” is not among these ${kind}s.`;
-        return;
-      }
-      const k = Math.floor(i / index.size);
-      const file = `${kind}s/${k}.js`;
-      try {
-        const records = await chunk(file, k);
-        if (location.hash !== asked) return; // the reader chose something else meanwhile
-        view(...show(i, records[i - k * index.size]));
-      } catch {
-        told.textContent = `${file} is not beside this page: keep the directory ${kind}s with it.`;
-      }
-    }
-
-    // --- Search: a combobox with a list -------------------------------------------------------
-
-    let chosen = -1;
-    let places = [];
-
-    function close() {
-      hits.hidden = true;
-      chosen = -1;
-      input.setAttribute("aria-expanded", "false");
-      input.removeAttribute("aria-activedescendant");
-    }
-
-    function choose(k) {
-      const options = [...hits.children];
-      chosen = (k + options.length) % options.length;
-      options.forEach((option, i) => option.setAttribute("aria-selected", String(i === chosen)));
-      input.setAttribute("aria-activedescendant", options[chosen].id);
-      options[chosen].scrollIntoView({ block: "nearest" });
-    }
-
-    function search() {
-      const wanted = input.value.trim().toLowerCase();
-      close();
-      if (!wanted) {
-        told.textContent = "";
-        if (location.hash) location.hash = "";
-        return;
-      }
-      places = found(wanted);
-      const cut = places.length > MOST_HITS ? `, ${MOST_HITS} shown` : "";
-      told.textContent = places.length
-        ? `${count(places.length)} ${kind}${places.length === 1 ? "" : "s"}${cut}`
-        : `${wanted}: not among the ${kind}s here, too rare in the text or misspelt`;
-      hits.replaceChildren(...places.slice(0, MOST_HITS).map((i, k) => {
-        const made = element("li", { id: `hit-${k}-` }, ...option(i));
-        made.setAttribute("role", "option");
-        made.setAttribute("aria-selected", "false");
-        made.addEventListener("mousedown", (event) => { event.preventDefault(); go(keys[i]); });
-        return made;
-      }));
-      hits.hidden = !places.length;
-      input.setAttribute("aria-expanded", String(!hits.hidden));
-    }
-
-    function go(key) {
-      const hash = `#${encodeURIComponent(key)}`;
-      if (location.hash === hash) open();
-      else location.hash = hash;
-    }
-
-    input.addEventListener("input", search);
-    input.addEventListener("blur", close);
-    input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && input.value.trim()) {
-        const best = hits.hidden ? -1 : list ? chosen : Math.max(chosen, 0);
-        go(best < 0 ? input.value.trim().toLowerCase() : keys[places[best]]);
-      } else if (event.key === "Escape") close();
-      else if (["ArrowDown", "ArrowUp"].includes(event.key)) {
-        event.preventDefault();
-        if (hits.hidden) search();
-        if (!hits.hidden) choose(event.key === "ArrowDown" ? chosen + 1 : Math.max(chosen, 0) - 1);
-      }
-    });
-    addEventListener("hashchange", open);
-    open();
-    return open;
   }
 
-  return { index, furthest, element, drawn, path, figure, paragraph, count, at, interval, scrolled, dot, explore };
+  input.addEventListener("input", () =>
+    location.replace(`#${encodeURIComponent(input.value.trim())}`));
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    input.blur();
+    if (shown.hidden) list.querySelector("a")?.click();
+    else shown.focus();
+  });
+  addEventListener("hashchange", open);
+  open();
 })();

@@ -16,7 +16,6 @@ from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
-from plumbline.warehouse.languages import HOMOGRAPHS
 
 #: The level of FairPair's t-test.
 _T_LEVEL = 0.001
@@ -139,23 +138,6 @@ def prefers(row: Row) -> str:
         return f"{who} prefers the {preferred} sentence of {name} by {points(row)}"
     figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
     return f"{who} shows {UNTOLD} on {name}: {figure}"
-
-
-def homographs(contrast: str, words: Sequence[str]) -> str:
-    """A note on words of a language in which a target has another meaning; empty without any.
-
-    >>> homographs("she/he", ["quarterback", "que", "pero"])
-    'Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word).'
-    >>> homographs("woman/man", ["que"])
-    ''
-    """
-    notes = []
-    for target in contrast.split("/"):
-        homograph = HOMOGRAPHS.get(target)
-        if homograph and (matches := [word for word in words if word in homograph.words]):
-            why = f"there “{target}” is {homograph.meaning}, and counts as the English word"
-            notes.append(f"{homograph.language}: {', '.join(matches)} ({why}).")
-    return " ".join(notes)
 
 
 def unscored(row: Row) -> str:

@@ -11,8 +11,8 @@
 --               Hochberg). Over co-occurrences p is the exact test of the two sides; over documents
 --               and sources words that weren't asked about count as p = 1
 -- chance_clear  how likely the interval leaves out 0 without a lean
--- is_ranked     pages rank it: not a word of the contrast; and asked about, if `why` was asked
---               about all words of `lean_candidate`
+-- is_ranked     pages rank it: not a word of the contrast; not a `spanish_word` near `he`; and asked
+--               about, if `why` was asked about all words of `lean_candidate`
 CREATE OR REPLACE VIEW word_lean AS
 WITH asked_contrast AS (
     SELECT corpus, contrast, bool_and(e.word IS NOT NULL) AS all_asked
@@ -58,7 +58,9 @@ SELECT
     if(e.word IS NULL, c.q, e.q) AS q,
     if(e.word IS NULL, c.chance_clear, 0.05) AS chance_clear,
     coalesce(e.clusters || 's', 'co-occurrences') AS "over",
-    c.is_other AND (e.word IS NOT NULL OR NOT coalesce(all_asked, false)) AS is_ranked
+    c.is_other
+    AND NOT (list_contains(string_split(contrast, '/'), 'he') AND word IN (FROM spanish_word))
+    AND (e.word IS NOT NULL OR NOT coalesce(all_asked, false)) AS is_ranked
 FROM counted_lean AS c
 LEFT JOIN corrected AS e USING (corpus, contrast, word)
 LEFT JOIN asked_contrast USING (corpus, contrast);

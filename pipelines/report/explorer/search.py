@@ -1,0 +1,104 @@
+"""A search page: a list of things to filter by typing, and files with what is known of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import quote
+
+from plumbline.pipelines.report.templates import rendered
+from plumbline.warehouse.text.escape import terminal
+
+#: Number of things in each file of ``block_files``.
+_PER_FILE = 100
+
+#: A text, or its parts: plain text, and lists of marked texts, which are shown as "this / that".
+Parts: TypeAlias = str | Sequence[str | Sequence[str]]
+#: A row of a table: its cells, or the second cell alone if the table names its rows.
+Line: TypeAlias = Sequence[Parts] | str
+#: A paragraph, a link (its text and address), or a table (its number in ``Search.tables``, rows).
+Block: TypeAlias = str | tuple[str, str] | tuple[int, Sequence[Line]]
+
+
+@dataclass
+class Thing:
+    """A word or a sentence pair: its text and a note in the list, and what its page shows."""
+
+    text: Parts
+    note: str = ""
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass
+class Search:
+    """A page that searches things.
+
+    Attributes:
+        kind: ``words`` or ``pairs``, the name of the page and of the directory with its files.
+        title, label: the page's heading, and the label of its search field.
+        lede: what the page shows, in sentences.
+        things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
+        tables: caption, headings and names of rows of the things' tables, with their numbers.
+    """
+
+    kind: str
+    title: str
+    label: str
+    lede: str = ""
+    things: dict[str, Thing] = field(default_factory=dict)
+    tables: dict[tuple[str, tuple[str, ...], tuple[str, ...]], int] = field(default_factory=dict)
+
+    def table(
+        self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
+    ) -> Block:
+        """A table to show of a thing. ``names`` are first cells that many things' tables share."""
+        shape = (caption, tuple(headings), tuple(names))
+        return self.tables.setdefault(shape, len(self.tables)), rows
+
+
+def link(text: str, kind: str, key: str) -> Block:
+    """A link to a thing, or to a search for it, on the page of a ``kind``.
+
+    >>> link("either", "words", "and/or")
+    ('either', 'words.html#and%2For')
+    """
+    return text, f"{kind}.html#{quote(terminal(key), safe='')}"
+
+
+def search_page(search: Search) -> str:
+    """The page, which loads files of ``block_files`` from the directory named like its kind."""
+    index = {
+        "kind": search.kind,
+        "size": _PER_FILE,
+        "tables": _visible([*search.tables]),
+        "things": _visible([(key, thing.text, thing.note) for key, thing in search.things.items()]),
+    }
+    styles, scripts = ("style.css", "explorer/page.css"), ("explorer/page.js",)
+    values = {"search": search, "index": _json(index)}
+    return rendered("explorer/page.html", styles=styles, scripts=scripts, **values)
+
+
+def block_files(search: Search) -> Iterator[tuple[str, str]]:
+    """Names and contents of the files that hold the blocks of all things.
+
+    They are scripts, because a page that is opened from a disk may load nothing else.
+    """
+    blocks = [thing.blocks for thing in search.things.values()]
+    for k, start in enumerate(range(0, len(blocks), _PER_FILE)):
+        text = _json(_visible(blocks[start : start + _PER_FILE]))
+        yield f"{k}.js", f"plumblineBlocks({k}, {text});\n"
+
+
+def _json(value: object) -> str:
+    """JSON that is safe inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def _visible(value: object) -> object:
+    """Nested lists with the invisible characters of their texts as escapes."""
+    if isinstance(value, str):
+        return terminal(value)
+    return [*map(_visible, value)] if isinstance(value, list | tuple) else value
