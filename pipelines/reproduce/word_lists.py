@@ -235,7 +235,23 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
         interval = f" (95% interval {a.tau_low:.2f} to {a.tau_high:.2f})"
         pairs = f"{a.contrast_a} and {a.contrast_b}, {a.n_words:,} words in common"
         yield f"  {a.tau_b:.2f}{'' if np.isnan(a.tau_low) else interval} for {pairs}"
-    yield from claims(enough)
+    lines = []
+    for a in enough:
+        if {a.contrast_a, a.contrast_b} == set(_STRONG):
+            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
+            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
+            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
+    for contrast, sign, how_many in _SIGNS:
+        with_contrast = [a for a in enough if contrast in (a.contrast_a, a.contrast_b)]
+        n = sum(sign * a.tau_b > 0 for a in with_contrast)
+        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
+        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
+        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
+        if with_contrast:
+            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
+    if lines:
+        yield "What App. A says of pairs in the Pile, and Kendall's tau here"
+        yield from lines
 
 
 def write_compared(compared: ComparedList, out: Path) -> list[Path]:
@@ -280,37 +296,6 @@ def printed() -> dict[str, tuple[int, float]]:
     claims = claims_of("unstereoeval").claim
     [counts] = (claim.printed for claim in claims if isinstance(claim.printed, dict))
     return {x: (int(n), round(100 * int(n) / _VOCABULARY, 2)) for x, n in counts.items()}
-
-
-def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Lines that put App. A's claims on pairs in the Pile beside ``agreements``.
-
-    Each agreement is on 50 or more words. Nothing if the claims are on none of the pairs.
-
-    >>> tau = [TauAgreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
-    ...        TauAgreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
-    >>> print(*claims(tau), sep="\\n")
-    What App. A says of pairs in the Pile, and Kendall's tau here
-      she/he is positive with most: here with 0 of 1 (0 with the interval above 0)
-      mummy/daddy is negative with most: here with 1 of 2 (1 with the interval below 0)
-    """
-    lines = []
-    for a in agreements:
-        if {a.contrast_a, a.contrast_b} == set(_STRONG):
-            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
-            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
-            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
-    for contrast, sign, how_many in _SIGNS:
-        with_contrast = [a for a in agreements if contrast in (a.contrast_a, a.contrast_b)]
-        n = sum(sign * a.tau_b > 0 for a in with_contrast)
-        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
-        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
-        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
-        if with_contrast:
-            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
-    if lines:
-        yield "What App. A says of pairs in the Pile, and Kendall's tau here"
-        yield from lines
 
 
 def chart(compared: ComparedList) -> Chart:
