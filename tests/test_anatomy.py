@@ -29,13 +29,8 @@ from plumbline.eval_workers.scoring.statistics.components import (
     shares,
 )
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.anatomy.anatomy_tables import lines
-from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import (
-    BenchmarkAnatomy,
-    Without,
-    without,
-)
-from plumbline.pipelines.reproduce.printed_figures import packaged
+from plumbline.pipelines.reproduce import printed_figures
+from plumbline.pipelines.reproduce.anatomy import BenchmarkAnatomy, Without, lines, without
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import score_rows, write_scores
@@ -313,9 +308,9 @@ def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
     for row in csv.DictReader((tmp_path / "out" / "us.csv").open()):
         us.setdefault((row["benchmark"], row["taken"]), {})[row["model"]] = float(row["us"])
     printed = {
-        (f.benchmark, f.model): f.value
-        for f in packaged()
-        if f.metric == "US" and f.eta_nats is None and f.value is not None
+        (f["benchmark"], f["model"]): f["value"]
+        for f in printed_figures.figures("unstereoeval")
+        if f["metric"] == "US" and f["eta_nats"] is None
     }
     of_nothing = {
         (b, m): v for (b, step), of in us.items() if step == "nothing" for m, v in of.items()

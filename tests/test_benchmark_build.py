@@ -18,7 +18,7 @@ import pytest
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
-from plumbline.eval_workers.pairs.sharing.benchmark_card import statistics
+from plumbline.eval_workers.pairs.sharing.card import statistics
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences

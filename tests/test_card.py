@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, statistics
-from plumbline.eval_workers.pairs.sharing.card_text import DatasetCard, card_text
+from plumbline.eval_workers.pairs.sharing.card import statistics
 from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.eval_workers.writing.build import write_folder
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.pipelines.command.app import app
@@ -190,7 +190,7 @@ def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path
     assert facts[1]["About"] == "sentences on age." and len(facts[0]) == 5
     second = export(other, "theirs", tmp_path / "second")
     text = second.paths[0].read_text("utf-8")
-    assert "license: cc-by-4.0" in text and "- Source: a survey\n" in text
+    assert 'license: "cc-by-4.0"' in text and "- Source: a survey\n" in text
     assert "@misc{ages2026, title = {Ages}}" in text
     for metadata, problem in {
         "[]": "not an object of texts",
@@ -291,7 +291,7 @@ def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> Non
     assert "Not known" not in text and "None" not in text
     export(store, "winogender", tmp_path, licence="cc-by-4.0")
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "license: cc-by-4.0" in text and "- Model: a: b\n" in text, "what was said is kept"
+    assert 'license: "cc-by-4.0"' in text and "- Model: a: b\n" in text, "what was said is kept"
     with recorded(store, "benchmark import", {}) as run_id:
         store.replace("benchmark_pair", rows, {"benchmark": "winogender"}, run_id)
     export(store, "winogender", tmp_path)
@@ -299,15 +299,12 @@ def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> Non
     assert run_id in text and "Model" not in text, "of other pairs it was said"
 
 
-def test_a_card_without_a_known_licence_asks_for_it() -> None:
-    spreads = ("pronouns", "first_position", "last_position", "words", "tokens")
-    figures: dict[str, object] = {f"{s}_{k}": 1 for s in spreads for k in ("median", "max")}
-    counts = ("n_pairs", "n_seed_words", "n_female", "n_male", "n_pairs_female", "n_pairs_male")
-    counts += ("n_pairs_gendered",)
-    figures |= dict.fromkeys(counts, 1_500) | {"seed_delta": []}
-    text = card_text(DatasetCard("my set", "Pairs.", "unknown", [], {}, figures, {}))
-    assert "license: unknown" in text and "Fill in `license` above" in text
-    assert yaml.safe_load(text.split("---\n")[1])["size_categories"] == ["1K<n<10K"]
+def test_a_card_without_a_known_licence_asks_for_it(store: Store, tmp_path: Path) -> None:
+    fill(store, "benchmark_pair", [pair("b", f"{k:04}") for k in range(1_500)])
+    text = export(store, "b", tmp_path).paths[0].read_text("utf-8")
+    front = yaml.safe_load(text.split("---\n")[1])
+    assert (front["license"], front["size_categories"]) == ("unknown", ["1K<n<10K"])
+    assert "Fill in `license` above" in text
 
 
 def test_the_command(store: Store, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import shared_template
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
 from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import UsageProblem

@@ -23,7 +23,7 @@ from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import Sweep
 from plumbline.pipelines.report.model import rows_table
-from plumbline.pipelines.reproduce import papers
+from plumbline.pipelines.reproduce import printed_figures
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -277,10 +277,11 @@ def test_a_top_p_of_0_is_greedy(prompts: Store, model: Path) -> None:
 
 def test_the_printed_best_of_all_settings_leaves_greedy_out() -> None:
     """As is_best does: 8 of the 20 printed GAS of Hyperparameter are above that of Original."""
-    printed = [p for p in papers.figures(papers.PAPERS["disclosure"], None) if p.table in (1, 2, 9)]
+    printed = [p for p in printed_figures.figures("disclosure") if p["table"] in (1, 2, 9)]
     by_method: dict[str, dict[tuple[str, str, str], float]] = {}
     for p in printed:
-        by_method.setdefault(p.method, {})[p.inputs, p.model, p.metric] = p.value
+        cell = (p["inputs"], p["model"], p["metric"])
+        by_method.setdefault(p["method"], {})[cell] = p["value"]
     original, best = by_method["Original"], by_method["Hyperparameter"]
     higher = [cell for cell, value in best.items() if value > original[cell]]
     assert len(higher) == 8 and {metric for _, _, metric in higher} == {"GAS"}

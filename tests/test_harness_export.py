@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from plumbline.eval_workers.pairs.harness.samples import import_samples
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
 from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.pipelines.command.main import main

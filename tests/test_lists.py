@@ -25,8 +25,8 @@ from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors,
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
     alike,
+    chart,
     compare_list,
-    matrix,
     printed,
     write_compared,
 )
@@ -223,8 +223,8 @@ def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
 
 def test_files_and_heat_map(filled: Store, tmp_path: Path) -> None:
     compared = compare_list(filled, "c", "gendered")
-    contrasts, tau = matrix(compared)
-    assert contrasts == ["she/he", "woman/man"] and tau[0, 1] == tau[1, 0] and tau[0, 0] == 1
+    ((cell,),) = chart(compared).to_dict()["datasets"].values()
+    assert (cell["x"], cell["y"]) == ("she/he", "woman/man") and cell["tau"] is not None
     paths = {p.name: p for p in write_compared(compared, tmp_path / "new")}
     assert paths["c-gendered-kendall.png"].read_bytes().startswith(b"\x89PNG")
     with paths["c-gendered-kendall.csv"].open(encoding="utf-8") as file:

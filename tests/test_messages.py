@@ -13,6 +13,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -61,7 +62,7 @@ from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.pipelines.report.paper.figure_files import inches
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce import beside_runs, printed_figures
+from plumbline.pipelines.reproduce import printed_figures
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
@@ -103,6 +104,10 @@ def of_file(
 ) -> Called:
     """A file that can't be used, by the function that reads it."""
     return Called(message[:60], lambda: read(Path(name)), message, error, {name: text})
+
+
+of_release = partial(printed_figures.figures, "unstereoeval")
+of_runs = partial(printed_figures.figures, "fairpair")
 
 
 def store() -> Store:
@@ -1006,31 +1011,31 @@ CALLS = [
     Called("report in a file", lambda: write_report(store(), Path("file")),
         "report file: cannot be written: File exists (give another --out)",
         BadInput, {"file": "in the way"}),
-    of_file(printed_figures.read, "published.csv", "table,dataset\n",
+    of_file(of_release, "published.csv", "table,dataset\n",
         "published.csv: no column eta, metric, value, hf_id, log_base in its header; expected "
         "the columns table, dataset, eta, metric, value, hf_id, log_base"),
-    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5,inf,US,x,m,e\n",
+    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5,inf,US,x,m,e\n",
         "published.csv, row 1: value is 'x', expected a finite number (mend or remove the row)"),
-    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5,inf,UX,1,m,e\n",
+    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5,inf,UX,1,m,e\n",
         "published.csv, row 1: metric is 'UX', expected one of benchmark_size, US, US_std, PD, "
         "AuFC, gap, deduplication (mend or remove the row)"),
-    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5,inf,US,nan,m,e\n",
+    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5,inf,US,nan,m,e\n",
         "published.csv, row 1: value is 'nan', expected a finite number (mend or remove the "
         "row)"),
-    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5\n",
+    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5\n",
         "published.csv, row 1: the row holds 2 fields, expected 7 (mend or remove the row)"),
-    Called("no printed figures", lambda: printed_figures.read(Path("none.csv")),
+    Called("no printed figures", lambda: of_release(Path("none.csv")),
         "none.csv: no such file (check the path)",
         BadInput),
-    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
+    of_file(of_runs, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
         "printed.csv, row 1: value is 'many', expected a finite number (mend or remove the row)"),
-    of_file(beside_runs.read, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",
+    of_file(of_runs, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",
         "printed.csv, row 1: table is 'x', expected a whole number (mend or remove the row)"),
-    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B,nan\n",
+    of_file(of_runs, "printed.csv", f"{RUNS}3,s,j,m,B,nan\n",
         "printed.csv, row 1: value is 'nan', expected a finite number (mend or remove the row)"),
-    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,,m,B,1\n",
+    of_file(of_runs, "printed.csv", f"{RUNS}3,s,,m,B,1\n",
         "printed.csv, row 1: method is empty (mend or remove the row)"),
-    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B\n",
+    of_file(of_runs, "printed.csv", f"{RUNS}3,s,j,m,B\n",
         "printed.csv, row 1: the row holds 5 fields, expected 6 (mend or remove the row)"),
     # warehouse and settings
     Called("folder of something else", lambda: Store.open("mine"),

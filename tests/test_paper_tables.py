@@ -145,8 +145,6 @@ def test_the_paragraph_on_methods_has_the_values_of_the_tables(
     fill(store, "corpus_shard", [shard(fingerprint="f2"), shard(shard="b", fingerprint="f1")])
     with recorded(store, "disclosure tune", {"seed": 6, "steps": 500}):
         pass
-    with recorded(store, "report", {"steps": [{"seed": 5}]}):  # as an earlier version wrote steps
-        pass
     with recorded(store, "train", {"seed": 7}), recorded(store, "probe", {"seed": 8}):
         pass
     with recorded(store, "train", {"seed": 7}) as run_id:

@@ -20,7 +20,8 @@ from plumbline.jobs.ingest.released_statistics import LIST, import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.methods_paragraph import methods
-from plumbline.pipelines.reproduce.unstereoeval.claims import packaged
+from plumbline.pipelines.reproduce.claims import checked, claims_of, register_words
+from plumbline.pipelines.reproduce.unstereoeval import neighbours
 from plumbline.pipelines.reproduce.word_lists import agreement_of, compare_list
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput
@@ -370,21 +371,20 @@ def test_claims_of_appendix_a_by_brute_force(store: Store, tmp_path: Path) -> No
     """Figure 4, Table 4 and Figure 5, from the counts that the file was made of."""
     from scipy.stats import kendalltau
 
-    from plumbline.pipelines.reproduce.run import neighbours
-    from plumbline.pipelines.reproduce.unstereoeval.claims import _checked, register_words
-
     counts = synthetic(tmp_path)
     import_statistics(store, "pile", tmp_path, "run")
     words = {w for w, _ in counts}
     with duckdb.connect() as connection:
         register_words(connection, neighbours(store, tmp_path / "pmi_file_w_counts.csv", "pile"))
         found = [
-            _checked(connection, c, "pile")
-            for c in packaged()
+            checked(connection, c, "pile")
+            for c in claims_of("unstereoeval").claim
             if c.where in ("App. A, Figure 4a", "App. A, Figure 5")
             or (c.where == "App. A, Table 4" and len(c.printed) > 1)
         ]
-    figure_4, table_4, strong, positive, negative = ([c.ours for c in claim] for claim in found)
+    figure_4, table_4, strong, positive, negative = (
+        [row["ours"] for row in claim] for claim in found
+    )
     assert figure_4 == pytest.approx([100, 100 * 199 / 249, 100 * 199 / 249])
     gendered = sorted(wordlists.load("gendered").pairs, key=lambda p: p.contrast)
     both = [sum((w, p.a) in counts and (w, p.b) in counts for w in words) or None for p in gendered]
@@ -406,24 +406,21 @@ def test_claims_of_appendix_a_by_brute_force(store: Store, tmp_path: Path) -> No
 
 
 def test_a_pair_more_does_not_shift_the_printed_counts() -> None:
-    from plumbline.pipelines.reproduce.unstereoeval.claims import _checked, register_words
-
     near = {"word": ["tea", "rum"], "targets": [["queen", "king", "she", "he"], ["she", "he"]]}
-    [claim] = (c for c in packaged() if isinstance(c.printed, dict))
+    [claim] = (c for c in claims_of("unstereoeval").claim if isinstance(c.printed, dict))
     with duckdb.connect() as connection:
         register_words(connection, {"near": pa.table(near)})
         connection.sql("CREATE TABLE more AS FROM pair UNION ALL SELECT 'an/un', 'she', 'he'")
         connection.register("pair", connection.sql("FROM more").to_arrow_table())
-        found = {c.of: (c.printed, c.ours) for c in _checked(connection, claim, "pile")}
+        rows = checked(connection, claim, "pile")
+        found = {row["benchmark"]: (row["value"], row["ours"]) for row in rows}
     assert len(found) == 38 and found["she/he"] == ("55476", 2)
     assert (found["queen/king"], found["aunt/uncle"]) == (("9089", 1), ("5173", None))
 
 
 def test_without_the_file_these_claims_are_not_run() -> None:
-    from plumbline.pipelines.reproduce.unstereoeval.claims import _checked, register_words
-
     with duckdb.connect() as connection:
         register_words(connection, {})
-        for claim in packaged():
+        for claim in claims_of("unstereoeval").claim:
             if claim.where in ("App. A, Figure 4a", "App. A, Figure 5"):
-                assert {c.ours for c in _checked(connection, claim, "pile")} == {None}
+                assert {row["ours"] for row in checked(connection, claim, "pile")} == {None}

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.compare import (
+from plumbline.pipelines.reproduce.printed_figures import Row, figures
+from plumbline.pipelines.reproduce.unstereoeval import (
     AGREE,
     CONTRADICTED,
     NOT_RUN,
     OFF,
     OUTCOMES,
     compare,
+    reproduce,
     starts,
 )
-from plumbline.pipelines.reproduce.printed_figures import PrintedFigure, known, packaged, read
-from plumbline.pipelines.reproduce.run import reproduce, summary
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -36,7 +36,6 @@ def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     row = {"metric": name, "benchmark": "use-5", "model": "m", "subset": "all", "eta_nats": None}
     row |= {
         "value": value,
-        "value_se": 0.005,
         "value_low": value - 0.1,
         "value_high": value + 0.1,
         "n": 9,
@@ -44,9 +43,9 @@ def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     return {**row, "options": "{}", **columns}
 
 
-def figure(name: str, value: float, **columns: Any) -> PrintedFigure:
+def figure(name: str, value: float, **columns: Any) -> Row:
     given = {"table": 8, "benchmark": "use-5", "eta_nats": None, "model": "m", "log_base": math.e}
-    return PrintedFigure(**{**given, "metric": name, "value": value, **columns})
+    return {**given, "metric": name, "value": value, **columns}
 
 
 ROWS = [
@@ -85,20 +84,20 @@ ROWS = [
         (figure("gap", 3.12, eta_nats=0.5), 3.1, OFF),
     ],
 )
-def test_a_figure_beside_ours(asked: PrintedFigure, ours: float | None, outcome: str) -> None:
+def test_a_figure_beside_ours(asked: Row, ours: float | None, outcome: str) -> None:
     (found,) = compare([asked], ROWS)
-    assert found.ours == (None if ours is None else pytest.approx(ours, rel=1e-5))
-    assert found.outcome == outcome
+    assert found["ours"] == (None if ours is None else pytest.approx(ours, rel=1e-5))
+    assert found["outcome"] == outcome
 
 
 def test_a_contradicted_figure_is_off_when_ours_is_not_the_releases() -> None:
     (found,) = compare([figure("benchmark_size", 4404.0, model="")], [metric("n", 4406.0)])
-    assert found.outcome == OFF and "4,405" in found.note
+    assert found["outcome"] == OFF and "4,405" in found["note"]
 
 
 def test_intervals_and_splits_come_along() -> None:
     (gap,) = compare([figure("gap", 3.1, eta_nats=0.5)], ROWS)
-    assert gap.ci == pytest.approx((-6.9, 13.1)) and not gap.note
+    assert (gap["ours_low"], gap["ours_high"]) == pytest.approx((-6.9, 13.1)) and not gap["note"]
     rows = [
         metric(name, value, subset=f"pronoun {start}")
         for name, value in (("us", 0.25), ("pd", -10.0))
@@ -114,55 +113,59 @@ def test_intervals_and_splits_come_along() -> None:
 
 
 def test_figures_of_few_clusters_have_no_interval() -> None:
-    none: dict[str, Any] = {"value_low": None, "value_high": None, "value_se": None}
+    none: dict[str, Any] = {"value_low": None, "value_high": None}
     subset = {"subset": "pronoun first", **none}
     (start,) = starts([metric("us", 0.25, **subset), metric("pd", -10.0, **subset)])
     assert (start["us"], start["pd"]) == (0.25, -10.0)
     assert {start[f"{name}_{end}"] for name in ("us", "pd") for end in ("low", "high")} == {None}
     (found,) = compare([figure("US", 21.11)], [metric("us", 0.2111, **none)])
-    assert found.outcome == AGREE and found.ci == (None, None)
+    assert (found["outcome"], found["ours_low"], found["ours_high"]) == (AGREE, None, None)
+
+
+PLACE = ("table", "metric", "benchmark", "eta_nats", "model")
 
 
 def test_table_3_is_table_18_and_sizes_of_13_and_14_are_those_of_table_1() -> None:
     """What docs/reproduce.md says of the print, from the print alone."""
-    figures = packaged()
-    of = {(f.table, f.metric, f.benchmark, f.eta_nats, f.model): f.value for f in figures}
-    table_3 = [f for f in figures if f.table == 3]
+    every = figures("unstereoeval")
+    of = {tuple(f[c] for c in PLACE): f["value"] for f in every}
+    table_3 = [f for f in every if f["table"] == 3]
     assert len(table_3) == 8 * 5
     for f in table_3:
-        assert f.value == of[18, "PD", f.benchmark, 0.5, f.model]
-    assert sum(f.value != of[17, "PD", f.benchmark, 0.65, f.model] for f in table_3) == 40
-    sizes = {
-        t: [f for f in figures if (f.table, f.metric) == (t, "benchmark_size")] for t in (1, 13, 14)
-    }
+        assert f["value"] == of[18, "PD", f["benchmark"], 0.5, f["model"]]
+    at_065 = [of[17, "PD", f["benchmark"], 0.65, f["model"]] for f in table_3]
+    assert sum(f["value"] != other for f, other in zip(table_3, at_065, strict=True)) == 40
     heads = {"use-10": "use-5", "use-20": "winobias"}
-    for f in sizes[13] + sizes[14]:
-        assert f.value == of[1, "benchmark_size", heads[f.benchmark], f.eta_nats, ""]
-        exception = known(f)
-        assert exception and "sizes of Table 1" in exception.note
-        for n, outcome in ((exception.released, CONTRADICTED), (90.0, OFF), (f.value, AGREE)):
-            row = metric("n", n, benchmark=f.benchmark, eta_nats=f.eta_nats)
-            assert [c.outcome for c in compare([f], [row])] == [outcome]
+    released = {"use-10": (4740, 3916, 3401), "use-20": (4839, 3561, 2828)}
+    sizes = [f for f in every if f["table"] in (13, 14) and f["metric"] == "benchmark_size"]
+    assert {f["benchmark"] for f in sizes} == set(heads)
+    for f in sizes:
+        benchmark, eta = f["benchmark"], f["eta_nats"]
+        assert f["value"] == of[1, "benchmark_size", heads[benchmark], eta, ""]
+        size = released[benchmark][(None, 0.8, 0.65).index(eta)]
+        for n, outcome in ((size, CONTRADICTED), (90.0, OFF), (f["value"], AGREE)):
+            (found,) = compare([f], [metric("n", n, benchmark=benchmark, eta_nats=eta)])
+            assert found["outcome"] == outcome and "sizes of Table 1" in found["note"]
 
 
 def test_packaged_figures_are_all_that_the_tables_print() -> None:
-    figures = packaged()
-    assert len({f.model for f in figures if f.model}) == 28
-    assert {f.table for f in figures} == {1, 2, 3, *range(8, 23)}
-    assert sum(bool(f.model) for f in figures) == 2731 and len(figures) == 2781
-    places = [(f.table, f.metric, f.benchmark, f.eta_nats, f.model) for f in figures]
-    assert len(set(places)) == len(places), "no figure twice"
+    every = figures("unstereoeval")
+    assert len({f["model"] for f in every if f["model"]}) == 28
+    assert {f["table"] for f in every} == {1, 2, 3, *range(8, 23)}
+    assert sum(bool(f["model"]) for f in every) == 2731 and len(every) == 2781
+    assert len({tuple(f[c] for c in PLACE) for f in every}) == len(every), "no figure twice"
     by_cell: dict[tuple[Any, ...], set[float]] = {}
-    for f in figures:
-        if f.metric in ("US", "gap", "PD"):
-            by_cell.setdefault((f.metric, f.benchmark, f.eta_nats, f.model), set()).add(f.value)
+    for f in every:
+        if f["metric"] in ("US", "gap", "PD"):
+            by_cell.setdefault(tuple(f[c] for c in PLACE[1:]), set()).add(f["value"])
     assert all(len(values) == 1 for values in by_cell.values()), "what is printed twice is equal"
 
 
 @pytest.mark.reference
 def test_packaged_figures_are_the_papers(data: Path) -> None:
-    theirs = read(data.parent / "reference" / "unstereoeval_printed.csv")
-    assert sorted(map(repr, theirs)) == sorted(repr(f) for f in packaged() if f.model)
+    theirs = figures("unstereoeval", data.parent / "reference" / "unstereoeval_printed.csv")
+    ours = [f for f in figures("unstereoeval") if f["model"]]
+    assert sorted(map(repr, theirs)) == sorted(map(repr, ours))
 
 
 def rows_of_gzip(path: Path) -> list[Fields]:
@@ -239,9 +242,9 @@ def released(where: Path, table: list[Fields]) -> Path:
     return where
 
 
-def printed(where: Path, *figures: str) -> Path:
+def printed(where: Path, *lines: str) -> Path:
     path = where / "published.csv"
-    path.write_text(HEADER + "".join(f"{line}\n" for line in figures))
+    path.write_text(HEADER + "".join(f"{line}\n" for line in lines))
     return path
 
 
@@ -386,10 +389,11 @@ def test_earlier_scores_are_not_taken_for_the_releases(tmp_path: Path, capsys: A
 @pytest.mark.reference
 def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
     store = Store.open(tmp_path / "w")
-    given = (packaged(), "pile", lambda step: None, "r")
+    every = figures("unstereoeval")
+    given = (every, "pile", lambda step: None, "r")
     outcome = reproduce(store, data / "unstereo-eval", *given)
     assert store.read("pair_score").num_rows == 466_704
-    assert {kind: dict(n) for kind, n in summary(outcome).items()} == {
+    assert {kind: dict(n) for kind, n in outcome.summary().items()} == {
         "figures of models": {AGREE: 2731},
         "sizes of sets": {AGREE: 32, CONTRADICTED: 18},
     }
@@ -400,18 +404,21 @@ def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
         "SELECT model, benchmark, pd(log_ratio_nats, 0.5) AS pd FROM scored_pair GROUP BY ALL",
     )
     at_half = {(r["model"], r["benchmark"]): r["pd"] for r in of_g3}
-    differ = [abs(at_half[f.model, f.benchmark] - f.value) for f in packaged() if f.table == 15]
+    table_15 = [f for f in every if f["table"] == 15]
+    differ = [abs(at_half[f["model"], f["benchmark"]] - f["value"]) for f in table_15]
     assert sum(d > 0.00501 for d in differ) == 64 and 0.06 < max(differ) < 0.075
     page = (REPOSITORY / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    for kind, n in summary(outcome).items():
+    for kind, n in outcome.summary().items():
         assert f"\n{kind}: {', '.join(f'{n[o]:,} {o}' for o in OUTCOMES)}\n" in page
-    largest = max(abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE)
-    assert f"\nlargest difference among figures that agree: {largest:.4f}\n" in page
-    for found, name, digits in (
-        (outcome.sizes, "per_tenfold", {"us": 1, "pd": 1, "|pd|": 1, "slope": 2}),
-        (outcome.deduplication, "difference", {"us": 1, "pd": 1, "slope": 2}),
+    *_, largest = outcome.lines()
+    assert f"\n{largest}\n" in page
+    for name, digits in (
+        ("per_tenfold", {"us": 1, "pd": 1, "|pd|": 1, "slope": 2}),
+        ("difference", {"us": 1, "pd": 1, "slope": 2}),
     ):
-        cells = {(r["benchmark"], r["measure"]): cell(r, name, digits) for r in found if whole(r)}
+        found = [r for r in outcome.own if name in r]
+        whole = [r for r in found if not r.get("subset", "").startswith("|max_pmi| <=")]
+        cells = {(r["benchmark"], r["measure"]): cell(r, name, digits) for r in whole}
         for benchmark in ("USE-5", "USE-10", "USE-20", "WinoBias", "Winogender"):
             of = [cells[benchmark.lower(), measure] for measure in digits]
             line = f"| {benchmark} | {' | '.join(of)} |"
@@ -424,11 +431,6 @@ def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
         ends = (r["difference_low"], r["difference_high"])
         line = "| {} | {:.1f} | {:.1f} | {:.1f} ({:.1f} to {:.1f}) |"
         assert line.format(names[r["benchmark"]], *of, *ends) in page.replace("−", "-"), r
-
-
-def whole(row: dict[str, Any]) -> bool:
-    """Of all models, and of all pairs."""
-    return not row.get("family") and not row["subset"].startswith("|max_pmi| <=")
 
 
 def cell(row: dict[str, Any], name: str, digits: dict[str, int]) -> str:

@@ -13,23 +13,25 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.reproduce.compare import AGREE, NOT_RUN, OFF
-from plumbline.pipelines.reproduce.run import Release, import_release
-from plumbline.pipelines.reproduce.unstereoeval.claims import (
+from plumbline.pipelines.reproduce.claims import (
+    AGREE,
     BENCHMARKS,
-    CheckedClaim,
-    ReleaseClaim,
-    as_rows,
+    NOT_RUN,
+    OFF,
     check,
-    packaged,
+    claims_of,
     summary,
     table,
     verdict,
 )
+from plumbline.pipelines.reproduce.printed_figures import Row
+from plumbline.pipelines.reproduce.release import Release, import_release
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import fill, pair
+
+CLAIMS = claims_of("unstereoeval").claim
 
 
 @pytest.mark.parametrize(
@@ -70,30 +72,27 @@ def test_a_printed_value_beside_ours(printed: str, ours: float | str | None, out
 def test_without_the_whole_release_nothing_is_run(store: Store) -> None:
     """Of a few pairs even a count would be a wrong answer: 22 of 28 models can't be 0 of 1."""
     fill(store, "benchmark_pair", [pair("use-5", "04471")])
-    assert check(store, ["m"], "pile", packaged()) == []
+    assert check(store, ["m"], "pile", CLAIMS) == []
 
 
-def test_a_row_per_claim_and_a_line_per_value() -> None:
+def test_a_row_per_claim() -> None:
+    columns = ("table", "metric", "benchmark", "value", "ours", "outcome", "note")
     found = [
-        CheckedClaim("App. A", "words", "a", "3", 3.0, AGREE, "why"),
-        CheckedClaim("App. A", "words", "b", "2.5", 2.75, OFF, "why"),
-        CheckedClaim("App. B", "words", "", "1", None, NOT_RUN, ""),
+        ("App. A", "words", "a", "3", 3.0, AGREE, "why"),
+        ("App. A", "words", "b", "2.5", 2.75, OFF, "why"),
+        ("App. B", "words", "", "1", None, NOT_RUN, ""),
     ]
-    assert [tuple(row.values()) for row in table(found)] == [
+    rows = table([dict(zip(columns, row, strict=True)) for row in found])
+    assert [tuple(row.values()) for row in rows] == [
         ("App. A", "words (a / b)", "3 / 2.5", "3 / 2.75", "1 of 2 off", "why"),
         ("App. B", "words", "1", "–", NOT_RUN, ""),
-    ]
-    assert [(r["table"], r["value"], r["ours"], r["outcome"]) for r in as_rows(found)] == [
-        ("App. A", "3", 3.0, AGREE),
-        ("App. A", "2.5", 2.75, OFF),
-        ("App. B", "1", None, NOT_RUN),
     ]
 
 
 @pytest.mark.reference
 def test_no_sentence_of_the_release_is_in_the_file(data: Path) -> None:
-    folder = REPOSITORY / "pipelines" / "reproduce" / "unstereoeval"
-    text = (folder / "claims.toml").read_text(encoding="utf-8").lower()
+    path = REPOSITORY / "pipelines" / "reproduce" / "unstereoeval.toml"
+    text = path.read_text(encoding="utf-8").lower()
     for path in (data / "unstereo-eval/data/datasets/raw").glob("*.csv.gz"):
         for template in pd.read_csv(path).template.str.lower():
             parts = [part.strip() for part in re.split(r"\{pronoun\d?\}(?:self)?", template)]
@@ -138,16 +137,16 @@ def imported(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def found(imported: Store) -> list[CheckedClaim]:
+def found(imported: Store) -> list[Row]:
     models = sorted(set(imported.read("model")["model"].to_pylist()))
-    return check(imported, models, "pile", packaged())
+    return check(imported, models, "pile", CLAIMS)
 
 
-def ours(found: list[CheckedClaim], what: str) -> list[float | str | None]:
+def ours(found: list[Row], what: str) -> list[float | str | None]:
     """Ours of the one claim that says so."""
-    claims = {(c.where, c.what) for c in found if what in c.what}
+    claims = {(row["table"], row["metric"]) for row in found if what in row["metric"]}
     assert len(claims) == 1, claims
-    return [c.ours for c in found if what in c.what]
+    return [row["ours"] for row in found if what in row["metric"]]
 
 
 EPSILON = math.log(1.65)
@@ -164,7 +163,7 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_claims_by_pandas(released: pd.DataFrame, found: list[CheckedClaim], data: Path) -> None:
+def test_claims_by_pandas(released: pd.DataFrame, found: list[Row], data: Path) -> None:
     all_pairs, at = shares(released), {}
     for eta in (0.8, 0.65, 0.5):
         at[eta] = shares(released[released.max_pmi.abs() <= eta])
@@ -242,7 +241,7 @@ def test_claims_by_pandas(released: pd.DataFrame, found: list[CheckedClaim], dat
     # App. H
     for n, letters in ((5, "use-5"), (10, "use-10"), (20, "use-20")):
         raw = pd.read_csv(data / f"unstereo-eval/data/datasets/raw/USE-{n}.csv.gz", index_col=0)
-        (claim,) = (c for c in packaged() if f"sentences of USE-{n}," in c.what)
+        (claim,) = (c for c in CLAIMS if f"sentences of USE-{n}," in c.what)
         listed = [
             [raw.template[int(i)] for i in part.split("'")[0].split()]
             for part in claim.query.split("string_split(\n            '")[1:]
@@ -257,7 +256,7 @@ def test_claims_by_pandas(released: pd.DataFrame, found: list[CheckedClaim], dat
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_claims_about_words_by_pandas(found: list[CheckedClaim], data: Path) -> None:
+def test_claims_about_words_by_pandas(found: list[Row], data: Path) -> None:
     words = pd.read_csv(data / "unstereo-eval/data/pmi_file_w_counts.csv.gz", index_col=0)
     delta = words.pmi_diff
     assert ours(found, "median delta") == pytest.approx([np.median(delta)])
@@ -270,11 +269,11 @@ def test_claims_about_words_by_pandas(found: list[CheckedClaim], data: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_what_comes_out_is_on_the_page(found: list[CheckedClaim]) -> None:
+def test_what_comes_out_is_on_the_page(found: list[Row]) -> None:
     """docs/reproduce.md lists every claim that is off with both figures, and says how many are."""
     page = (REPOSITORY / "docs" / "reproduce.md").read_text(encoding="utf-8").replace("−", "-")
     assert f"\n{summary(found)}\n" in page
-    assert Counter(c.outcome for c in found)[NOT_RUN] == 57
+    assert Counter(row["outcome"] for row in found)[NOT_RUN] == 57
     for where, what, printed, shown, outcome, _ in table(found):
         if "off" in outcome:
             line = f"| {where} | {what} | {printed} | {shown} |"
@@ -282,8 +281,8 @@ def test_what_comes_out_is_on_the_page(found: list[CheckedClaim]) -> None:
 
 
 def test_a_claim_must_have_as_many_values_as_its_query_rows() -> None:
-    for claim in packaged():
-        assert isinstance(claim, ReleaseClaim) and claim.printed and all(claim.printed)
+    for claim in CLAIMS:
+        assert claim.printed and all(claim.printed)
         assert claim.query or claim.note, f"{claim.what}: without a query the reason is needed"
 
 

@@ -6,7 +6,7 @@ import csv
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,28 +19,19 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.beside_runs import (
+from plumbline.pipelines.reproduce.claims import claims_of, counted, misprints
+from plumbline.pipelines.reproduce.papers import DISCLOSURE, FAIRPAIR, NOT_KNOWN, PAPERS, Paper
+from plumbline.pipelines.reproduce.printed_figures import Row, figures
+from plumbline.pipelines.reproduce.runs_compared import (
     HOLDS,
     NO_INTERVAL,
     NOT_DEFINED,
-    NOT_KNOWN,
     NOT_MEASURED,
     OUTSIDE,
-    Beside,
-    Paper,
-    Printed,
+    MeasuredRun,
     compare,
-    misfit_averages,
-    misfit_tables,
-    read,
-)
-from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, printed_names
-from plumbline.pipelines.reproduce.printed_claims import (
-    DISCLOSURE_CLAIMS,
-    DISCLOSURE_TABLES,
-    FAIRPAIR_CLAIMS,
-    FAIRPAIR_TABLES,
-    counted,
+    measured,
+    printed_names,
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -52,19 +43,23 @@ from tests.metric_rows import fill, scored_by
 from tests.prompt_rows import put_prompts
 
 PAPER = Paper(
-    *("p", "fairpair", "plumbline p", {"B": 0.05}),
+    *("p", "plumbline p", {"B": 0.05}),
     lambda row: {"n": 3, "top_p": 0.9, "dtype": NOT_KNOWN, "loaded": "bits", "n_prompts": 60},
-    *(("n_prompts",), misfit_averages, ()),
+    ("n_prompts",),
 )
 ROW = {"inputs": "s", "method": "j", "model": "tiny", "metric": "B", "n_prompts": 60}
 ROW |= {"measured": 85.2, "low": 85.0, "high": 85.4, "n": 3, "top_p": 0.9, "loaded": "bits 4"}
 ROW |= {"dtype": "float32"}
 
 
-def beside(value: float, **changes: Any) -> Beside:
-    printed = [Printed(3, "s", "j", "Tiny", "B", value)]
-    (found,), _ = compare(PAPER, printed, [{**ROW, **changes}], {"tiny": "TINY"})
-    return found
+def printed(value: float, **changes: Any) -> Row:
+    cell = {"inputs": "s", "method": "j", "model": "Tiny", "metric": "B"}
+    return {"table": 3, **cell, "value": value, **changes}
+
+
+def beside(value: float, **changes: Any) -> tuple[Row, list[MeasuredRun]]:
+    (found,), runs = compare(PAPER, [printed(value)], [{**ROW, **changes}], {"tiny": "TINY"})
+    return found, runs
 
 
 @pytest.mark.parametrize(
@@ -84,26 +79,26 @@ def beside(value: float, **changes: Any) -> Beside:
 def test_an_interval_holds_what_could_be_printed_so(
     value: float, changes: Mapping[str, Any], outcome: str
 ) -> None:
-    assert beside(value, **changes).outcome == outcome
+    assert beside(value, **changes)[0]["outcome"] == outcome
 
 
 def test_settings_that_differ_are_named_and_unknown_ones_apart() -> None:
-    same = beside(85.2)
-    assert same.run is not None and same.run.differs == () and same.note == ""
-    assert same.run.unknown == ("dtype float32",)
-    other = beside(85.2, n=8, top_p=None, loaded=None, n_prompts=59)
-    assert other.run is not None
-    assert other.run.differs == (
+    same, (run,) = beside(85.2)
+    assert run.differs == () and same["note"] == same["differs"] == ""
+    assert run.unknown == ("dtype float32",) and same["paper_unknown"] == "dtype float32"
+    other, (run,) = beside(85.2, n=8, top_p=None, loaded=None, n_prompts=59)
+    assert run.differs == (
         *("n 8 (paper: 3)", "top_p none (paper: 0.9)", "loaded none (paper: bits)"),
     )
-    assert other.note == "n_prompts 59 (paper: 60)"
+    assert other["note"] == "n_prompts 59 (paper: 60)"
+    assert other["differs"] == "; ".join([*run.differs, other["note"]])
 
 
 def test_every_run_of_a_model_stands_beside_its_figure() -> None:
-    printed = [Printed(t, "s", "j", "Tiny", "B", 85.2) for t in (1, 3)]
     rows = [ROW, {**ROW, "n": 8, "measured": 99.0}, {**ROW, "metric": "F"}]
-    found, runs = compare(PAPER, printed, rows, {"tiny": "Tiny"})
-    assert [(b.printed.table, b.run and b.run.number, b.measured) for b in found] == [
+    both = [printed(85.2, table=table) for table in (1, 3)]
+    found, runs = compare(PAPER, both, rows, {"tiny": "Tiny"})
+    assert [(row["table"], row["run"], row["measured"]) for row in found] == [
         *((1, 1, 85.2), (1, 2, 99.0)),
         *((3, 1, 85.2), (3, 2, 99.0)),
     ]
@@ -112,17 +107,16 @@ def test_every_run_of_a_model_stands_beside_its_figure() -> None:
 
 def test_what_does_not_fit_in_print_is_named() -> None:
     """The averages by hand: (85.8 + 86.6 + 91.2 + 85.9 + 87.8 + 81.4) / 6 = 86.45."""
-    averages = misfit_averages(figures(PAPERS["fairpair"], None))
-    assert averages == [
+    assert misprints(figures("fairpair"), {}) == [
         "Table 3, jaccard B: Average printed 88.1, the 6 printed models give 86.450",
         "Table 3, sentiment V_pg: Average printed 23, the 6 printed models give 22.867",
     ]
-    tables = misfit_tables(figures(PAPERS["disclosure"], None))
+    *tables, whole = misprints(figures("disclosure"), DISCLOSURE.n_prompts)
     assert len(tables) == 3 and all("ADD of LLAMA2 7B" in line for line in tables)
-    lines = PAPERS["disclosure"].misfits(figures(PAPERS["disclosure"], None))
-    assert lines[:3] == tables
     # By hand: 0.417 of 364 prompts would be 151.8.
-    assert "whole number of the set's prompts: Original 8 of 20, " in lines[3]
+    assert "whole number of the set's prompts: Original 8 of 20, " in whole
+    two = [printed(-4.71, metric="ADD", table=1), printed(-4.711, metric="ADD", model="tiny")]
+    assert misprints(two, {}) == ["ADD of tiny, s, j: Table 1 prints -4.71, Table 3 -4.711"]
 
 
 def test_remarks_have_no_name_of_the_code() -> None:
@@ -134,10 +128,10 @@ def test_remarks_have_no_name_of_the_code() -> None:
 
 def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
     """Some of them by hand, from Tables 1, 2, 9 and 10."""
-    every = figures(PAPERS["disclosure"], None)
-    lines = counted(DISCLOSURE_CLAIMS, DISCLOSURE_TABLES, every)
+    every, claims = figures("disclosure"), claims_of("disclosure")
+    lines = counted(claims, every)
     said = {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in lines}
-    assert len(said) == len(DISCLOSURE_CLAIMS) == 26
+    assert len(said) == len(claims.claim) == 26
     assert said["section 1, tuning lowers ADD by up to 2.794"] == "1 of 1"
     assert said["section 4.4, larger models have a higher GAS on natural inputs"] == (
         "3 of 4 (not GAS, SNLI, LLAMA2 7B-CHAT to LLAMA2 13B-CHAT: 0.511 to 0.489)"
@@ -157,16 +151,16 @@ def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
     for what, share in (("size", "11 of 24"), ("alignment", "21 of 24")):
         of = f"abstract and section 7, {what} raises bias in most cases, without templates"
         assert said[of].startswith(share)
-    part = [p for p in every if p.table != 10]
-    assert counted(DISCLOSURE_CLAIMS, DISCLOSURE_TABLES, part) == []
+    part = [p for p in every if p["table"] != 10]
+    assert counted(claims, part) == []
 
 
 def test_what_fairpair_says_of_table_3_is_counted_in_it() -> None:
     """By hand: LLaMa and InstructGPT against the four smaller models, by two measures."""
-    every = figures(PAPERS["fairpair"], None)
-    lines = counted(FAIRPAIR_CLAIMS, FAIRPAIR_TABLES, every)
+    every, claims = figures("fairpair"), claims_of("fairpair")
+    lines = counted(claims, every)
     counts = [re.findall(r": (\d+) of (\d+)", line)[0] for line in lines]
-    value = {(p.method, p.model, p.metric): p.value for p in every if p.table == 3}
+    value = {(p["method"], p["model"], p["metric"]): p["value"] for p in every if p["table"] == 3}
     large, small = ("LLaMa", "InstructGPT"), ("GPT2", "GPT2-XL", "Tk", "GPTJ")
     lower = {
         metric: sum(
@@ -180,9 +174,9 @@ def test_what_fairpair_says_of_table_3_is_counted_in_it() -> None:
     assert counts[0] == (str(lower["V_pg"] + lower["V_gp"]), "32") == ("26", "32")
     assert counts[1] == (str(lower["B"]), "16") == ("13", "16")
     assert counts[2:] == [("15", "16"), ("10", "12"), ("12", "12")]
-    assert "not F, sentiment, LLaMa 1.01, GPT2 1.03" in lines[2]
-    changed = [replace(p, value=1.5) if p.metric == "F" else p for p in every]
-    assert ": 0 of 12 (" in counted(FAIRPAIR_CLAIMS, FAIRPAIR_TABLES, changed)[4]
+    assert "not F, common-sents, sentiment, GPT2 to LLaMa: 1.03 to 1.01" in lines[2]
+    changed = [{**p, "value": 1.5} if p["metric"] == "F" else p for p in every]
+    assert ": 0 of 12 (" in counted(claims, changed)[4]
 
 
 def test_gendered_continuations_of_table_10_are_whole_numbers() -> None:
@@ -190,7 +184,8 @@ def test_gendered_continuations_of_table_10_are_whole_numbers() -> None:
 
     In two sets of 13B it isn't; by chance it would be in one of seven or so.
     """
-    printed = {p.cell: p.value for p in figures(PAPERS["disclosure"], None)}
+    names = ("inputs", "method", "model", "metric")
+    printed = {tuple(p[name] for name in names): p["value"] for p in figures("disclosure")}
     sizes = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
     fits = {}
     for (inputs, method, model, metric), gas in printed.items():
@@ -199,21 +194,21 @@ def test_gendered_continuations_of_table_10_are_whole_numbers() -> None:
             f = printed[inputs, "Original", model, "GAS (F)"]
             fits[inputs, model] = abs(round(f * n) / n - f) < 5.1e-4
     assert len(fits) == 12 and sum(fits.values()) == 10
-    assert {model for (_, model), fit in fits.items() if not fit} == {"llama2 13b"}
+    assert {model for (_, model), fit in fits.items() if not fit} == {"LLAMA2 13B"}
 
 
 @pytest.mark.reference
 def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     reference = data.parent / "reference"
-    printed = figures(PAPERS["disclosure"], None)
-    assert printed[:336] == read(reference / "disclosure_tables.csv")
+    printed = figures("disclosure")
+    assert printed[:336] == figures("disclosure", reference / "disclosure_tables.csv")
     with (reference / "disclosure_table10.csv").open(encoding="utf-8") as file:
         table_10 = [
             (r["inputs"], r["model"], r["metric"], r["value"]) for r in csv.DictReader(file)
         ]
     metrics = {"GAS_F": "GAS (F)", "GAS_M": "GAS (M)", "delta": "Delta"}
     theirs: list[Any] = [(10, i, "Original", m, metrics[k], float(v)) for i, m, k, v in table_10]
-    assert [astuple(p) for p in printed[336:]] == theirs and len(theirs) == 150
+    assert [tuple(p.values()) for p in printed[336:]] == theirs and len(theirs) == 150
     with (reference / "fairpair_table3.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     (paper,) = (data.parent / "papers").glob("001_*")
@@ -221,22 +216,23 @@ def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     names = ["GPT2", "GPT2-XL", *header.split("\t")]
     success = dict(zip(names, map(float, re.split(r"[/\t]", line)), strict=True))
     theirs = [(r["phi"], r["model"], r["metric"], float(r["value"])) for r in rows]
-    ours = figures(PAPERS["fairpair"], None)
-    assert [(p.method, p.model, p.metric, p.value) for p in ours if p.table == 3] == theirs
+    names = ("method", "model", "metric", "value")
+    ours = [tuple(p[name] for name in names) for p in figures("fairpair") if p["table"] == 3]
+    assert ours == theirs
     spelled = {"LLaMa": "LLaMA", "InstructGPT": "InsGPT"}  # as Table 1 has them
-    assert {spelled.get(p.model, p.model): p.value for p in ours if p.table == 1} == success
+    table_1 = {p["model"]: p["value"] for p in figures("fairpair") if p["table"] == 1}
+    assert {spelled.get(model, model): value for model, value in table_1.items()} == success
 
 
 def test_hyperparameters_print_gld_and_add_of_the_original() -> None:
-    printed = figures(PAPERS["disclosure"], None)
-    swept = [p for p in printed if p.method == "Hyperparameter" and p.metric != "GAS"]
+    printed = figures("disclosure")
+    swept = [p for p in printed if p["method"] == "Hyperparameter" and p["metric"] != "GAS"]
     assert len(swept) == 40
-    assert all(replace(p, method="Original") in printed for p in swept)
+    assert all({**p, "method": "Original"} in printed for p in swept)
 
 
 def test_a_model_that_stands_for_a_printed_one_needs_a_printed_name() -> None:
-    paper = PAPERS["disclosure"]
-    printed = figures(paper, None)
+    paper, printed = DISCLOSURE, figures("disclosure")
     names = printed_names(paper, printed, ["llama2 7b=models/tiny"])
     assert names["meta-llama/Llama-2-13b-chat-hf"] == "LLAMA2 13B-CHAT"
     assert names["tiny"] == names["models/tiny"] == "LLAMA2 7B"
@@ -359,12 +355,16 @@ def _interval(
     return mean, low, high
 
 
+def figures_of(row: Row) -> tuple[float | None, ...]:
+    return row["measured"], row["low"], row["high"]
+
+
 def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) -> None:
-    paper = PAPERS["disclosure"]
-    printed = [p for p in figures(paper, None) if p.model == "LLAMA2 7B" and p.inputs == "STS-B"]
-    whole = measured(paper, disclosed, printed, ["LLaMA2 7B=tiny"])
-    found, runs = whole.beside, whole.runs
-    ours = {(b.printed.table, b.printed.method, b.printed.metric): b for b in found if b.run}
+    about = ("LLAMA2 7B", "STS-B")
+    printed = [p for p in figures("disclosure") if (p["model"], p["inputs"]) == about]
+    whole = measured(DISCLOSURE, disclosed, printed, ["LLaMA2 7B=tiny"])
+    found, runs = whole.figures, {run.number: run for run in whole.runs}
+    ours = {(b["table"], b["method"], b["metric"]): b for b in found if b["run"]}
     methods = ["Original", "Instruction", "Hyperparameter", "Debias Tuning", "w/o L_l"]
     assert {m for _, m, _ in ours} == set(methods) and len(runs) == 5
     for table, method, run in (
@@ -374,35 +374,37 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         held = [
             float(any(w in TEXTS[(i * (run + 1)) % 4] for w in ("she ", "he "))) for i in range(12)
         ]
-        gas, gld, add = (ours[table, method, metric] for metric in ("GAS", "GLD", "ADD"))
+        gas, gld, add = (figures_of(ours[table, method, m]) for m in ("GAS", "GLD", "ADD"))
         wilson = _interval(held, (0, 1), 12)  # at most as if of 12 rows: fewer than ten have none
-        assert (gas.measured, gas.low, gas.high) == pytest.approx(wilson, rel=1e-3)
+        assert gas == pytest.approx(wilson, rel=1e-3)
         each = [_p(run, i) for i in range(12)]
         glds = [abs(p[FEMALE] - p[MALE]) / (p[FEMALE] + p[MALE]) for p in each]
-        assert (gld.measured, gld.low, gld.high) == pytest.approx(_interval(glds, (0, 1)), rel=1e-4)
+        assert gld == pytest.approx(_interval(glds, (0, 1)), rel=1e-4)
         adds = [sum(q * math.log(2 * q / sum(p.values())) for q in p.values()) / 2 for p in each]
         mean, low, high = _interval(adds)
-        assert add.measured == pytest.approx(math.log10(mean), rel=1e-6)
-        assert add.high == pytest.approx(math.log10(high), rel=1e-4)
-        assert add.low == (pytest.approx(math.log10(low), rel=1e-2) if low > 0 else -math.inf)
+        assert add[0] == pytest.approx(math.log10(mean), rel=1e-6)
+        assert add[2] == pytest.approx(math.log10(high), rel=1e-4)
+        assert add[1] == (pytest.approx(math.log10(low), rel=1e-2) if low > 0 else None)
     first = [re.findall("she|he", text) for text in (TEXTS[i % 4] for i in range(12))]
     sides = [float(words[0] == FEMALE) for words in first if words]
-    f, m, delta = (ours[10, "Original", metric] for metric in ("GAS (F)", "GAS (M)", "Delta"))
-    assert (f.measured, f.low, f.high) == pytest.approx(_interval(sides, (0, 1), 9), rel=1e-3)
-    assert (m.low, m.high) == pytest.approx((1 - f.high, 1 - f.low))
-    assert delta.measured == pytest.approx(abs(2 * np.mean(sides) - 1)) and delta.low == 0
+    metrics = ("GAS (F)", "GAS (M)", "Delta")
+    f, m, delta = (figures_of(ours[10, "Original", metric]) for metric in metrics)
+    assert f == pytest.approx(_interval(sides, (0, 1), 9), rel=1e-3)
+    assert m[1:] == pytest.approx((1 - f[2], 1 - f[1]))
+    assert delta[0] == pytest.approx(abs(2 * np.mean(sides) - 1)) and delta[1] == 0
     swept = ours[1, "Hyperparameter", "GAS"]
     shares = {}
     for way, run in (("cool", 2), ("warm", 3)):
         held = [TEXTS[(i * (run + 1)) % 4] for i in range(12)]
         shares[way] = sum("rained" not in text for text in held) / 12
-    assert swept.measured == pytest.approx(min(shares.values())) and len(set(shares.values())) == 2
-    assert ours[1, "Hyperparameter", "GLD"].measured == ours[1, "Original", "GLD"].measured
-    assert {b.note for b in ours.values()} == {"n_prompts 12 (paper: 364)"}
-    by_method = {ours[k].printed.method: ours[k].run for k in ours}
-    assert by_method["Original"] and by_method["Original"].differs == ()
+    assert swept["measured"] == pytest.approx(min(shares.values()))
+    assert len(set(shares.values())) == 2
+    assert ours[1, "Hyperparameter", "GLD"]["measured"] == ours[1, "Original", "GLD"]["measured"]
+    assert {b["note"] for b in ours.values()} == {"n_prompts 12 (paper: 364)"}
+    by_method = {b["method"]: runs[b["run"]] for b in ours.values()}
+    assert by_method["Original"].differs == ()
     tuned = by_method["Debias Tuning"]
-    assert tuned is not None and set(tuned.differs) == {
+    assert set(tuned.differs) == {
         *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
         *("n_steps 400 (paper: 500)", "losses means (paper: sums)", "n_tuned_on 9 (paper: 13292)"),
         "tuned_on stsb-train (paper: snli-train, stsb-train)",
@@ -410,14 +412,11 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         "n_dev_prompts none (paper: 681)",
     }
     assert {"clip_norm 1", "distance_smoothing 0", "layers q"} <= set(tuned.unknown)
-    without = by_method["w/o L_l"]
-    assert without is not None and set(without.differs) == {
+    assert set(by_method["w/o L_l"].differs) == {
         *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
     }
     told = by_method["Instruction"]
-    assert told is not None and told.differs == (
-        "instruction Be fair: (paper: that of section 5.2)",
-    )
+    assert told.differs == ("instruction Be fair: (paper: that of section 5.2)",)
 
 
 def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
@@ -426,40 +425,40 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     few = FigureOptions(n_permutations=19, n_resamples=50)
     for phi in ("jaccard", "vader"):
         score_set(store, SAMPLED, phi, few, "r")
-    paper = PAPERS["fairpair"]
-    whole = measured(paper, store, figures(paper, None), ["GPT2-XL=m"])
-    found, (run,) = whole.beside, whole.runs
-    ours = {(b.printed.method, b.printed.metric): b for b in found if b.run}
-    assert len(ours) == 9 and {b.printed.model for b in ours.values()} == {"GPT2-XL"}
-    assert sum(b.outcome == NOT_MEASURED for b in found) == 53  # five models, and means
+    given = (FAIRPAIR, store, figures("fairpair"), ["GPT2-XL=m"])
+    whole = measured(*given)
+    found, (run,) = whole.figures, whole.runs
+    ours = {(b["method"], b["metric"]): b for b in found if b["run"]}
+    assert len(ours) == 9 and {b["model"] for b in ours.values()} == {"GPT2-XL"}
+    assert sum(b["outcome"] == NOT_MEASURED for b in found) == 53  # five models, and means
     prompts = store.read("fairpair_prompt").to_pylist()
     columns = {"B": "bias_b", "V_pg": "variability_pg", "V_gp": "variability_gp"}
     for phi, method in (("jaccard", "jaccard"), ("vader", "sentiment")):
         of = [p for p in prompts if (p["phi"], p["side"], p["n_folds"]) == (phi, "original", 0)]
         for metric, column in columns.items():
-            b = ours[method, metric]
             wanted = _interval([100 * p[column] for p in of])
-            assert (b.measured, b.low, b.high) == pytest.approx(wanted, rel=1e-4)
-        (whole,) = [
+            assert figures_of(ours[method, metric]) == pytest.approx(wanted, rel=1e-4)
+        (in_all,) = [
             r
             for r in store.read("fairpair_set").to_pylist()
             if (r["phi"], r["side"], r["subset"]) == (phi, "original", "all")
         ]
         f = ours[method, "F"]
-        assert (f.measured, f.low) == (whole["fairpair_f"], whole["fairpair_f_low"])
+        expected = (in_all["fairpair_f"], in_all["fairpair_f_low"])
+        assert (f["measured"], f["low"]) == expected
     assert "n_samples 10 (paper: 100)" in run.differs and "n_folds 0" in run.unknown
     assert "texts filtered (paper: as-published)" in run.differs
     assert "filter_unit words" in run.unknown and not any("limit" in d for d in run.differs)
     by_rules = store.read("fairpair_set").to_pylist()
     named_so = {"perturber": "x-words-12345678"}  # a chat model of this kind of name, and its hash
     put(store, "fairpair_set", [{**row, **named_so} for row in by_rules])
-    more = measured(paper, store, figures(paper, None), ["GPT2-XL=m"]).runs
+    more = measured(*given).runs
     assert len(more) == 2
     assert all("filter_unit words" in one.unknown for one in more)
     assert not any("filter_limit" in d for one in more for d in one.differs)
     other_filter = replace(few, filter_limit=0.3, filter_unit="characters")
     score_set(store, SAMPLED, "jaccard", other_filter, "r")
-    more = measured(paper, store, figures(paper, None), ["GPT2-XL=m"]).runs
+    more = measured(*given).runs
     assert "filter_limit 0.3 (paper: 0.15)" in {d for one in more for d in one.differs}
     assert "filter_unit characters" in {u for one in more for u in one.unknown}
     made = [r for r in store.read("perturbed_continuation").to_pylist() if r["side"] == "original"]
@@ -468,7 +467,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     ]
     valid = ours["perturbing", "valid"]
     low, mean, high = interval([fmean(each) for each in shares], (0, 100), 6)
-    assert (valid.measured, valid.low, valid.high) == pytest.approx((mean, low, high), rel=1e-4)
+    assert figures_of(valid) == pytest.approx((mean, low, high), rel=1e-4)
 
 
 def test_claims_of_fairpair_are_tested(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -557,8 +556,8 @@ def test_without_runs_the_printed_figures_and_claims_are_shown(
     assert main([*words, "csv"]) == 0
     out, err = capsys.readouterr()
     shown = [(r["model"], float(r["value"]), r["outcome"]) for r in csv.DictReader(out.split("\n"))]
-    every = figures(PAPERS[name], None)
-    assert shown == [(p.model, p.value, NOT_MEASURED) for p in every] and len(shown) == n
+    every = figures(name)
+    assert shown == [(p["model"], p["value"], NOT_MEASURED) for p in every] and len(shown) == n
     assert claim in err and f"{n} figures: {NOT_MEASURED}" in err
     *_, missing, stand_in, last = err.strip().splitlines()
     assert (str(where) if exists else "no warehouse yet") in missing and "=MODEL" in stand_in
@@ -586,13 +585,10 @@ def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
 
 def test_claims_of_a_part_of_the_figures_are_no_error() -> None:
     """A file of somebody's own may lack any cell of a table."""
-    for name, claims, needed in (
-        ("disclosure", DISCLOSURE_CLAIMS, DISCLOSURE_TABLES),
-        ("fairpair", FAIRPAIR_CLAIMS, FAIRPAIR_TABLES),
-    ):
-        every = figures(PAPERS[name], None)
-        whole = counted(claims, needed, every)
+    for name in PAPERS:
+        every, claims = figures(name), claims_of(name)
+        whole = counted(claims, every)
         for k in range(3):
-            tables = {p.table: p for p in every}.values()
+            tables = {p["table"]: p for p in every}.values()
             part = [*every[k::3], *tables]
-            assert len(counted(claims, needed, part)) <= len(whole) == len(claims)
+            assert len(counted(claims, part)) <= len(whole) == len(claims.claim)

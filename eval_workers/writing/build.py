@@ -22,8 +22,8 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply
 from plumbline.eval_workers.pairs.benchmarks import Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, NothingKept
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, NothingKept
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import Judged, judgement
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs

@@ -15,7 +15,7 @@ from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec

@@ -67,13 +67,13 @@ class _Release:
 
     def check(self) -> None:
         """Raise for a folder that holds no release."""
-        from plumbline.pipelines.reproduce.run import Release
+        from plumbline.pipelines.reproduce.release import Release
 
         Release.at(self.data)
 
     def import_release(self, store: Store, run_id: str) -> None:
         """Import all that the folder holds."""
-        from plumbline.pipelines.reproduce.run import Release, import_release
+        from plumbline.pipelines.reproduce.release import Release, import_release
 
         import_release(store, Release.at(self.data), self.corpus, run_id, _announce)
 
@@ -100,27 +100,21 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
     """
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce import printed_figures, run
-        from plumbline.pipelines.reproduce.compare import OFF
-        from plumbline.pipelines.reproduce.unstereoeval import claims
+        from plumbline.pipelines.reproduce import printed_figures, unstereoeval
 
-        printed = (
-            printed_figures.read(self.published) if self.published else printed_figures.packaged()
-        )
+        printed = printed_figures.figures("unstereoeval", self.published)
         arguments = (printed, self.corpus, _announce, context.run_id)
-        outcome = run.reproduce(context.store, self.data, *arguments)
-        n_off = sum(c.outcome == OFF for c in outcome.compared)
+        result = unstereoeval.reproduce(context.store, self.data, *arguments)
+        n_off = sum(row["outcome"] == unstereoeval.OFF for row in result.compared)
         failed = None
-        if n_off or outcome.incomplete:
-            problem = f"{n_off:,} differ, {len(outcome.incomplete):,} sets of scores are incomplete"
+        if n_off or result.incomplete:
+            problem = f"{n_off:,} differ, {len(result.incomplete):,} sets of scores are incomplete"
             failed = PlumblineError("printed figures", problem)
-        own = run.own_rows(outcome)
-        rows = [*run.as_rows(outcome), *claims.as_rows(outcome.claims), *own]
         return Done(
-            rows=[*run.shown_rows(outcome), *own],
+            rows=list(result.shown_rows()),
             most=_MOST,
-            said=list(run.lines(outcome)),
-            files=self.written(rows),
+            said=list(result.lines()),
+            files=self.written(result.rows()),
             wrote=("benchmark_pair", "pair_score", "metric_value"),
             next="plumbline sql",
             query="FROM metric_value ORDER BY ALL",
@@ -144,21 +138,22 @@ class _Beside(_Published, _Figures, Command):
 
     def run(self, context: Context) -> Done:
         """Compare the printed figures with the runs, if there are any; writes nothing."""
-        from plumbline.pipelines.reproduce import beside_runs, papers
+        from plumbline.pipelines.reproduce import claims, runs_compared
+        from plumbline.pipelines.reproduce.papers import PAPERS
+        from plumbline.pipelines.reproduce.printed_figures import figures
 
-        store, paper = Store.existing(self.warehouse), papers.PAPERS[self.paper]
-        printed = papers.figures(paper, self.published)
-        found = papers.measured(paper, store, printed, self.same_as)
-        lines = [line for one in found.runs for line in beside_runs.lines(one)]
-        lines += [*found.claims, *paper.remarks, *paper.misfits(printed)]
-        compared = sorted(found.beside, key=beside_runs.shown_first)
+        store, paper = Store.existing(self.warehouse), PAPERS[self.paper]
+        printed = figures(self.paper, self.published)
+        found = runs_compared.measured(paper, store, printed, self.same_as)
+        lines = [line for run in found.runs for line in run.lines()]
+        lines += [*found.claims, *paper.remarks, *claims.misprints(printed, paper.n_prompts)]
+        lines += claims.counted(claims.claims_of(self.paper), printed)
+        rows = [{k: v for k, v in row.items() if k != "note"} for row in found.figures]
         return Done(
-            rows=[beside_runs.shown_row(figure) for figure in compared],
+            rows=runs_compared.shown_rows(found.figures),
             most=_MOST,
-            said=[*lines, *beside_runs.tally(compared), *found.how_to_run],
-            files=self.written(
-                [*beside_runs.as_rows(found.beside), *({"note": line} for line in lines)]
-            ),
+            said=[*lines, *runs_compared.tally(found.figures), *found.how_to_run],
+            files=self.written([*rows, *({"note": line} for line in lines)]),
             next=paper.command if found.n_missing else "plumbline report",
         )
 
@@ -258,27 +253,21 @@ class Anatomy(_Release, Command):
     )
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce.anatomy import anatomy_tables as tables
-        from plumbline.pipelines.reproduce.anatomy import benchmark_anatomy
+        from plumbline.pipelines.reproduce import anatomy
 
         store = context.store
-        sets = list(benchmark_anatomy.tables(store, self.corpus))
-        if not sets:
+        if next(anatomy.tables(store, self.corpus), None) is None:
             with recorded(store, "reproduce anatomy", values_of(self)) as run_id:
                 self.import_release(store, run_id)
-            sets = list(benchmark_anatomy.tables(store, self.corpus))
         eta = math.inf if self.eta is None else self.eta
-        within_eta = [
-            (name, models, benchmark_anatomy.within(table, eta)) for name, models, table in sets
-        ]
-        anatomies = [benchmark_anatomy.anatomy(*one) for one in within_eta if len(one[-1].y)]
-        if not anatomies:
+        found = list(anatomy.anatomies(store, self.corpus, eta))
+        if not found:
             problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
             raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")
         return Done(
-            rows=list(tables.shown_rows(anatomies)),
+            rows=list(anatomy.shown_rows(found)),
             most=_MOST,
-            said=[line for anatomy in anatomies for line in tables.lines(anatomy)],
-            files=[*map(str, tables.write(anatomies, self.out))],
+            said=[line for one in found for line in anatomy.lines(one)],
+            files=[*map(str, anatomy.write(found, self.out))],
             next="read what the parts are and how far to trust them: docs/reproduce.md",
         )

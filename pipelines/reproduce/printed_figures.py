@@ -1,132 +1,118 @@
-"""Printed figures of UnStereoEval (Belem et al., ICLR 2024), and known contradictions.
-
-``unstereoeval.csv`` has the figures of Tables 1-3 and 8-22: 2,731 figures of the 28 models, and 50
-sizes of benchmarks, which the heads of Tables 1 and 8-14 print.
-"""
+"""Printed figures of the three papers: rows of a CSV file for each paper."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import Record, number, records
+from plumbline.warehouse.input.csv_rows import number, records
+from plumbline.warehouse.query.connection import arrow_rows, sql
 
-#: Number of pairs in the deviations of Tables 8-11: for every set the printed size of USE-5.
-SD_N_PAIRS = 4404
-#: Printed figures are rounded to 0.01.
-TOLERANCE = 0.011
-_COLUMNS = ("table", "dataset", "eta", "metric", "value", "hf_id", "log_base")
-#: US of the model's ``-deduped`` twin minus US of the model, in points (Table 2).
-DEDUPLICATION = "deduplication"
+Row = Mapping[str, Any]
+Fields = Mapping[str, str]
+
 #: Number of pairs of a benchmark.
 SIZE = "benchmark_size"
+#: US of the model's ``-deduped`` twin minus US of the model, in points (Table 2).
+DEDUPLICATION = "deduplication"
 _METRICS = (SIZE, "US", "US_std", "PD", "AuFC", "gap", DEDUPLICATION)
 
 
-@dataclass(frozen=True)
-class PrintedFigure:
-    """One printed figure.
-
-    Attributes:
-        eta_nats: limit of the table on |MaxPMI|, None without one.
-        model: hub id, empty for sizes of benchmarks.
-        log_base: base of the log ratios under an AuFC.
-        value: US and its deviation in percent; PD, gap and ``deduplication`` in percentage points.
-    """
-
-    table: int
-    metric: str
-    benchmark: str
-    eta_nats: float | None
-    model: str
-    log_base: float
-    value: float
+def _whole(fields: Fields, name: str) -> int:
+    return number(fields, name, int)
 
 
-@dataclass(frozen=True)
-class Known:
-    """The size in the released data that a printed size contradicts, and an explanation."""
-
-    released: float
-    note: str
+def _finite(fields: Fields, name: str) -> float:
+    return number(fields, name, float)
 
 
-_OF_TABLE_1 = "Tables 13 and 14 print the sizes of Table 1"
-#: Printed sizes that contradict the release, by benchmark, eta in nats and printed size.
-_SIZES: dict[tuple[str, float | None, float], Known] = {
-    ("use-5", None, 4404): Known(4405, "the paper counts 4,404 natural pairs, the release 4,405"),
-    ("use-5", 0.65, 3701): Known(3698, "Tables 1 and 12 print 3,701, Table 10 prints 3,698"),
-    ("winogender", 0.8, 159): Known(150, "Table 9 prints 159, Tables 1 and 12 print 150"),
-    ("use-10", None, 4404): Known(4740, _OF_TABLE_1),
-    ("use-10", 0.8, 3978): Known(3916, _OF_TABLE_1),
-    ("use-10", 0.65, 3701): Known(3401, _OF_TABLE_1),
-    ("use-20", None, 1586): Known(4839, _OF_TABLE_1),
-    ("use-20", 0.8, 675): Known(3561, _OF_TABLE_1),
-    ("use-20", 0.65, 409): Known(2828, _OF_TABLE_1),
+def _text(fields: Fields, name: str) -> str:
+    if not fields[name]:
+        raise ValueError(f"{name} is empty")
+    return fields[name]
+
+
+def _metric(fields: Fields, name: str) -> str:
+    if fields[name] not in _METRICS:
+        raise ValueError(f"{name} is {fields[name]!r}, expected one of {', '.join(_METRICS)}")
+    return fields[name]
+
+
+def _limit(fields: Fields, name: str) -> float | None:
+    return None if fields[name] == "inf" else _finite(fields, name)
+
+
+def _base(fields: Fields, name: str) -> float:
+    return math.e if fields[name] in ("e", "") else _finite(fields, name)
+
+
+#: How a column of a file is read, by the column and the name that it has in the rows.
+_Columns = dict[tuple[str, str], Callable[[Fields, str], object]]
+_OF_RELEASE: _Columns = {
+    ("table", "table"): _whole,
+    ("dataset", "benchmark"): lambda fields, name: fields[name].lower(),
+    ("eta", "eta_nats"): _limit,
+    ("metric", "metric"): _metric,
+    ("value", "value"): _finite,
+    ("hf_id", "model"): lambda fields, name: fields[name],
+    ("log_base", "log_base"): _base,
 }
+_OF_RUNS: _Columns = {
+    ("table", "table"): _whole,
+    ("inputs", "inputs"): _text,
+    # Tables name losses in TeX, and write the same method with and without a hyphen.
+    ("method", "method"): lambda fields, name: (
+        _text(fields, name).replace("-", " ").replace("\\mathcal{L}", "L")
+    ),
+    ("model", "model"): _text,
+    ("metric", "metric"): _text,
+    ("value", "value"): _finite,
+}
+_COLUMNS = {"unstereoeval": _OF_RELEASE, "fairpair": _OF_RUNS, "disclosure": _OF_RUNS}
 
 
-def known(figure: PrintedFigure) -> Known | None:
-    """The released size for a printed one that contradicts it; None for any other figure.
+def figures(paper: str, path: Path | None = None) -> list[Row]:
+    """Printed figures of ``unstereoeval``, ``fairpair`` or ``disclosure``, in the file's order.
 
-    >>> known(PrintedFigure(8, SIZE, "use-5", None, "", math.e, 4404)).released
-    4405
+    They come from the packaged CSV file, or from ``path``, which has the same columns in any order.
+
+    Columns of a row, for UnStereoEval: ``table``, ``benchmark``, ``eta_nats`` (limit of the table
+    on |MaxPMI|, None without one), ``metric``, ``value`` (US and its deviation in percent; PD, gap
+    and deduplication in percentage points), ``model`` (hub id, empty for a size of a benchmark) and
+    ``log_base`` (base of the log ratios under an AuFC). For the other papers: ``table``,
+    ``inputs`` (the prompts), ``method`` (the treatment or the measure), ``model``, ``metric`` and
+    ``value``.
+
+    Raises ``BadInput`` for a file that can't be read and for an invalid row, with its number.
+
+    >>> [len(figures(paper)) for paper in ("unstereoeval", "fairpair", "disclosure")]
+    [2781, 62, 486]
     """
-    key = (figure.benchmark, figure.eta_nats, figure.value)
-    return _SIZES.get(key) if figure.metric == SIZE else None
+    if path is None:
+        with resources.as_file(resources.files(__package__) / f"{paper}.csv") as packaged:
+            return figures(paper, packaged)
+    columns = _COLUMNS[paper]
+    rows: list[Row] = []
+    for record in records(path, tuple(name for name, _ in columns)):
+        try:
+            if record.problem:
+                raise ValueError(record.problem)
+            rows.append({to: read(record.fields, name) for (name, to), read in columns.items()})
+        except ValueError as e:
+            raise BadInput(f"{path}, row {record.number}", str(e), "mend or remove the row") from e
+    return rows
 
 
-def convention(figure: PrintedFigure) -> str:
-    """The convention that reproduces a figure; empty if it is the one that the paper states."""
-    if figure.metric == "US_std":
-        return f"deviation with n = {SD_N_PAIRS:,}, not the set's own"
-    if figure.metric == "AuFC" and figure.log_base == 10:
-        return "log ratios to base 10, natural in Tables 20-22"
-    if figure.table == 3 and figure.metric == "PD":
-        return "the caption of Table 3 says eta 0.65; its PD are those at 0.5, of Table 18"
-    return ""
-
-
-def packaged() -> list[PrintedFigure]:
-    """The figures of ``unstereoeval.csv``.
-
-    >>> len([f for f in packaged() if f.model])
-    2731
-    """
-    with resources.as_file(resources.files(__package__) / "unstereoeval.csv") as path:
-        return read(path)
-
-
-def read(path: Path) -> list[PrintedFigure]:
-    """Read figures of a CSV with the columns of ``unstereoeval.csv``, in any order.
-
-    ``eta`` is a number of nats or ``inf``, ``log_base`` is ``e``, a number or empty (e).
-
-    Raises:
-        BadInput: no such file, a missing column, or an invalid row (the error has its number).
-    """
-    return [_figure(path, record) for record in records(path, _COLUMNS)]
-
-
-def _figure(path: Path, record: Record) -> PrintedFigure:
-    row = record.fields
-    try:
-        if record.problem:
-            raise ValueError(record.problem)
-        if row["metric"] not in _METRICS:
-            metrics = ", ".join(_METRICS)
-            raise ValueError(f"metric is {row['metric']!r}, expected one of {metrics}")
-        return PrintedFigure(
-            table=number(row, "table", int),
-            metric=row["metric"],
-            benchmark=row["dataset"].lower(),
-            eta_nats=None if row["eta"] == "inf" else number(row, "eta", float),
-            model=row["hf_id"],
-            log_base=math.e if row["log_base"] in ("e", "") else number(row, "log_base", float),
-            value=number(row, "value", float),
-        )
-    except ValueError as e:
-        raise BadInput(f"{path}, row {record.number}", str(e), "mend or remove the row") from e
+def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the query ``sql/reproduce/<name>.sql`` over relations, without a warehouse."""
+    with duckdb.connect() as connection:
+        for relation, table in relations.items():
+            connection.register(relation, table)
+        return list(arrow_rows(connection, sql(f"reproduce/{name}")).to_pylist())

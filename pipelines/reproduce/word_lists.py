@@ -20,6 +20,7 @@ from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence.cluster_counts import cluster_counts
 from plumbline.pipelines.report.charts.chart_forms import data
 from plumbline.pipelines.report.charts.theme import Chart, on_paper
+from plumbline.pipelines.reproduce.claims import claims_of
 from plumbline.pipelines.reproduce.tau_interval import (
     FEWEST_CLUSTERS,
     TauAgreement,
@@ -27,7 +28,6 @@ from plumbline.pipelines.reproduce.tau_interval import (
     tau_errors,
     tau_interval,
 )
-from plumbline.pipelines.reproduce.unstereoeval.claims import packaged
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -117,12 +117,14 @@ def compare_list(
         store.root, sql("lists/coverage"), {"corpus": corpus, "contrasts": contrasts}
     )
     for pair in coverage:
-        pile = printed().get(pair["contrast"], (None, None))
-        pair["n_words_pile"], pair["percent_pile"] = pile
+        of_pile = printed().get(pair["contrast"], (None, None))
+        pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
     if "she/he" in contrasts and row["source"] == "counted":  # only these words are released
-        [row_near] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
-        near = near_pronouns(row_near)
+        [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
+        ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
+        pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
+        near = f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
     return ComparedList(corpus, word_list.name, tuple(coverage), agreements, over, near)
 
@@ -233,7 +235,23 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
         interval = f" (95% interval {a.tau_low:.2f} to {a.tau_high:.2f})"
         pairs = f"{a.contrast_a} and {a.contrast_b}, {a.n_words:,} words in common"
         yield f"  {a.tau_b:.2f}{'' if np.isnan(a.tau_low) else interval} for {pairs}"
-    yield from claims(enough)
+    lines = []
+    for a in enough:
+        if {a.contrast_a, a.contrast_b} == set(_STRONG):
+            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
+            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
+            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
+    for contrast, sign, how_many in _SIGNS:
+        with_contrast = [a for a in enough if contrast in (a.contrast_a, a.contrast_b)]
+        n = sum(sign * a.tau_b > 0 for a in with_contrast)
+        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
+        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
+        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
+        if with_contrast:
+            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
+    if lines:
+        yield "What App. A says of pairs in the Pile, and Kendall's tau here"
+        yield from lines
 
 
 def write_compared(compared: ComparedList, out: Path) -> list[Path]:
@@ -243,42 +261,20 @@ def write_compared(compared: ComparedList, out: Path) -> list[Path]:
     interval, is an empty field.
     """
     out.mkdir(parents=True, exist_ok=True)
-    stem = f"{compared.corpus}-{compared.word_list}".replace("/", "_")
+    stem = out / f"{compared.corpus}-{compared.word_list}".replace("/", "_")
+    written = []
     tau = [
-        {k: "" if isinstance(v, float) and np.isnan(v) else v for k, v in vars(row).items()}
+        {name: "" if value != value else value for name, value in vars(row).items()}
         for row in compared.agreements
     ]
-    written = []
     for kind, rows in (("coverage", list(compared.coverage)), ("kendall", tau)):
         if rows:
-            written.append(out / f"{stem}-{kind}.csv")
+            written.append(stem.with_name(f"{stem.name}-{kind}.csv"))
             written[-1].write_text(as_csv(rows), encoding="utf-8", newline="")
-    contrasts, tau_b = matrix(compared)
-    if len(contrasts) > 1:
-        title = (
-            f"Do the pairs rank words alike?\nCorpus {compared.corpus}, list {compared.word_list}\n"
-            f"grey: fewer than {_FEWEST_WORDS} common words"
-        )
-        written.append(out / f"{stem}-kendall.png")
-        written[-1].write_bytes(on_paper(chart(contrasts, tau_b, title), "png", 6))
+    if any(row.n_words >= _FEWEST_WORDS for row in compared.agreements):
+        written.append(stem.with_name(f"{stem.name}-kendall.png"))
+        written[-1].write_bytes(on_paper(chart(compared), "png", 6))
     return written
-
-
-def matrix(compared: ComparedList) -> tuple[list[str], NDArray[np.float64]]:
-    """Contrasts that share at least 50 words with another, in list order, and their tau-b.
-
-    float64[n, n], symmetric, 1 on the diagonal; NaN where undefined or on fewer than 50 words.
-    """
-    enough = [row for row in compared.agreements if row.n_words >= _FEWEST_WORDS]
-    shown = {name for row in enough for name in (row.contrast_a, row.contrast_b)}
-    contrasts = [r["contrast"] for r in compared.coverage if r["contrast"] in shown]
-    place = {name: k for k, name in enumerate(contrasts)}
-    tau = np.full((len(contrasts), len(contrasts)), np.nan)
-    np.fill_diagonal(tau, 1.0)
-    for row in enough:
-        i, j = place[row.contrast_a], place[row.contrast_b]
-        tau[i, j] = tau[j, i] = row.tau_b
-    return contrasts, tau
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
@@ -297,58 +293,27 @@ def printed() -> dict[str, tuple[int, float]]:
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
     """
-    [counts] = (c.printed for c in packaged() if isinstance(c.printed, dict))
+    claims = claims_of("unstereoeval").claim
+    [counts] = (claim.printed for claim in claims if isinstance(claim.printed, dict))
     return {x: (int(n), round(100 * int(n) / _VOCABULARY, 2)) for x, n in counts.items()}
 
 
-def near_pronouns(row: dict[str, Any]) -> str:
-    """Line that puts a corpus's row of ``sql/lists/near_pronouns.sql`` beside Figure 4a."""
-    ours = ", ".join(f"{row[f'percent_{near}']:.2f}%" for near in ("he", "she", "both"))
-    pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
-    return f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
+def chart(compared: ComparedList) -> Chart:
+    """A heat map of tau, coloured from -1 to 1, of the pairs that share 50 words with another.
 
-
-def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Lines that put App. A's claims on pairs in the Pile beside ``agreements``.
-
-    Each agreement is on 50 or more words. Nothing if the claims are on none of the pairs.
-
-    >>> tau = [TauAgreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
-    ...        TauAgreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
-    >>> print(*claims(tau), sep="\\n")
-    What App. A says of pairs in the Pile, and Kendall's tau here
-      she/he is positive with most: here with 0 of 1 (0 with the interval above 0)
-      mummy/daddy is negative with most: here with 1 of 2 (1 with the interval below 0)
+    Grey: tau is undefined, or on fewer than 50 words.
     """
-    lines = []
-    for a in agreements:
-        if {a.contrast_a, a.contrast_b} == set(_STRONG):
-            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
-            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
-            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
-    for contrast, sign, how_many in _SIGNS:
-        with_contrast = [a for a in agreements if contrast in (a.contrast_a, a.contrast_b)]
-        n = sum(sign * a.tau_b > 0 for a in with_contrast)
-        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
-        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
-        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
-        if with_contrast:
-            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
-    if lines:
-        yield "What App. A says of pairs in the Pile, and Kendall's tau here"
-        yield from lines
-
-
-def chart(contrasts: Sequence[str], tau: NDArray[np.float64], title: str) -> Chart:
-    """A heat map of tau: the lower triangle, coloured from -1 to 1, NaN in grey.
-
-    ``tau`` is a square matrix of the ``contrasts``, of which there are two or more.
-    """
+    enough = [row for row in compared.agreements if row.n_words >= _FEWEST_WORDS]
+    shown = {name for row in enough for name in (row.contrast_a, row.contrast_b)}
     rows = [
-        {"x": contrasts[j], "y": contrasts[i], "tau": float(tau[i, j])}
-        for i in range(1, len(contrasts))
-        for j in range(i)
+        {"x": row.contrast_a, "y": row.contrast_b, "tau": row.tau_b if row in enough else None}
+        for row in compared.agreements
+        if {row.contrast_a, row.contrast_b} <= shown
     ]
+    title = (
+        f"Do the pairs rank words alike?\nCorpus {compared.corpus}, list {compared.word_list}\n"
+        f"grey: fewer than {_FEWEST_WORDS} common words"
+    )
     scale = alt.Scale(scheme="redblue", domain=[-1, 1])
     colour = alt.Color("tau:Q", scale=scale, title="Kendall τ-b of delta")
     base = alt.Chart(data(rows), width=alt.Step(14), height=alt.Step(14), title=title)

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
-from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, by_groups, described
-from plumbline.eval_workers.pairs.sharing.card_text import DATA, card_text
+from plumbline.eval_workers.pairs.sharing.card import DATA, card
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, shared_pairs
 from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.storage.store import Store
 
@@ -71,19 +71,22 @@ def export(
     Raises ``UsageProblem`` if the warehouse has no such benchmark, or no MaxPMI of it,
     ``NothingKept`` if no pair is within the constraint, ``BadInput`` for an unusable directory.
     """
-    card, shared = described(store, benchmark, licence, made, constraint)
+    shared = shared_pairs(store, benchmark, constraint)
+    if made is not None:
+        _store_facts(store, benchmark, made, shared.run_id)
+    text, facts = card(store, shared, licence)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
-    parts = by_groups(shared.data)
+    parts = shared.by_groups()
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
-    texts = {"README.md": card_text(card), f"{_TASK_MODULE}.py": _source()}
+    texts = {"README.md": text, f"{_TASK_MODULE}.py": _source()}
     for task, groups in tasks.items():
         tag = None if task == name else name
         metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
         texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
-    facts = json.dumps(card.facts(), ensure_ascii=False)
-    data = shared.data.replace_schema_metadata({IN_PARQUET: facts.encode()})
+    in_parquet = {IN_PARQUET: json.dumps(facts, ensure_ascii=False).encode()}
+    data = shared.data.replace_schema_metadata(in_parquet)
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
         for old in out.glob(f"{PREFIX}*.yaml"):
@@ -95,6 +98,17 @@ def export(
     counts = data.num_rows, shared.n_unnatural + shared.n_beyond
     paths = tuple(out / file for file in ("README.md", DATA, *list(texts)[1:]))
     return Exported(name, tuple(tasks), *counts, shared.constraint, paths)
+
+
+def _store_facts(store: Store, benchmark: str, made: Mapping[str, object], run_id: str) -> None:
+    """Replace the facts about a benchmark; those that are None are left out."""
+    texts = [(fact, str(value)) for fact, value in made.items() if value is not None]
+    rows = [
+        {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
+        for k, (fact, text) in enumerate(texts, 1)
+    ]
+    with disk_problems(store.root):
+        store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)
 
 
 def _source() -> str:

@@ -17,8 +17,6 @@ from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
 
-#: The level of FairPair's t-test.
-_T_LEVEL = 0.001
 #: Words for a preference without a clear side.
 UNTOLD = "no clear direction"
 #: The contrast that is not named beside a corpus.
@@ -347,34 +345,6 @@ def of_different_measures(differences: Sequence[Row]) -> str:
         f"Models with different measures are compared here ({names}): a threshold in nats has "
         "another meaning for each, so a difference in US says little about the models."
     )
-
-
-def t_tested(rows: Sequence[Row]) -> str:
-    """A sentence on the models that differ by FairPair's t-test; empty without p-values.
-
-    ``rows`` are of one probe set and one measure.
-
-    >>> of_set = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
-    >>> t_tested([{**of_set, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
-    "s (jaccard): by the paper's t-test of B against V_pg at 0.001, a (p = 0.0004) differs; \
-b (p = 0.02) is not shown to differ."
-    """
-    tested = sorted((r for r in rows if r["p_t"] is not None), key=lambda r: (r["p_t"], r["model"]))
-    if not tested:
-        return ""
-    parts = []
-    for differ, singular, plural in (
-        (True, "differs", "differ"),
-        (False, "is not shown to differ", "are not shown to differ"),
-    ):
-        named = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
-        names = ", ".join(f"{r['model']} (p = {r['p_t']:.2g})" for r in named)
-        parts += [f"{names} {singular if len(named) == 1 else plural}"] if named else []
-    folds = f"{rows[0]['n_folds']} folds" if rows[0]["n_folds"] else None
-    texts = "as published" if rows[0]["texts"] == "as-published" else None
-    measure = ", ".join(filter(None, (rows[0]["phi"], texts, folds)))
-    where = f"{rows[0]['probe_set']} ({measure})"
-    return f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {'; '.join(parts)}."
 
 
 def evenness(us: Rows) -> str:

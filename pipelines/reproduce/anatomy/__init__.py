@@ -1,1 +1,0 @@
-"""Parts of the lean of released models: the study and its tables."""

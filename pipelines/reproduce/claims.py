@@ -1,0 +1,295 @@
+"""What the papers say in words: each claim is a query, in ``<paper>.toml``, that decides it.
+
+Claims of UnStereoEval are compared with its release, those of the other papers, which released no
+results, with the figures that they print.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from itertools import groupby
+from operator import itemgetter
+from typing import Annotated, Any
+
+import duckdb
+import pyarrow as pa
+
+from plumbline.eval_workers.pairs.sharing.card import statistics
+from plumbline.pipelines.reproduce.printed_figures import Row, joined
+from plumbline.warehouse.query.connection import connect, query, sql
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, load, toml_table
+from plumbline.warehouse.wordlists import load as load_list
+
+#: Outcomes of comparing a printed value with ours.
+AGREE, OFF, NOT_RUN = "agree", "off", "not run"
+_TEXTS = pa.list_(pa.string())
+#: Sets of UnStereoEval in the order of its tables.
+BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
+#: Limits on |MaxPMI| of the rows of `card`; ``inf`` for none.
+_CARD_ETAS = (math.inf, 0.5)
+_PRINTED = re.compile(r"(<=|>=|<|>|) ?(-?\d+)(?:\.(\d+))?(k?)")
+#: Most comparisons that a line on a claim names.
+_MOST_WRONG = 3
+
+
+@toml_table
+class Claim:
+    """An entry of a file of claims, whose first lines explain its keys.
+
+    ``printed`` has one value per row of the query, in their order or by the row's label. It's empty
+    where the query itself says whether the claim holds.
+    """
+
+    where: Text
+    what: Text
+    printed: Annotated[Texts, OneOrMore] | dict[str, str] = ()
+    query: str = ""
+    note: str = ""
+
+
+@toml_table
+class Claims:
+    """A file of claims, and the numbers of the tables whose figures they compare."""
+
+    claim: tuple[Claim, ...]
+    tables: tuple[int, ...] = ()
+
+
+def claims_of(paper: str) -> Claims:
+    """The claims of ``unstereoeval``, ``fairpair`` or ``disclosure``.
+
+    >>> [len(claims_of(paper).claim) for paper in ("fairpair", "disclosure")]
+    [5, 26]
+    """
+    return load(Claims, resources.files(__package__) / f"{paper}.toml", f"{paper}.toml")
+
+
+def cells(printed: Sequence[Row]) -> pa.Table:
+    """Printed figures as a relation with their ``place``, from 0 in the order of the file."""
+    numbers = {"place": pa.int64(), "table": pa.int64(), "value": pa.float64()}
+    names = ("inputs", "method", "model", "metric")
+    schema = pa.schema({**numbers, **dict.fromkeys(names, pa.string())})
+    rows = [{**row, "place": place} for place, row in enumerate(printed)]
+    return pa.Table.from_pylist(rows, schema)
+
+
+def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
+    """One line per claim: number of comparisons in which it holds, and the first of the others.
+
+    Empty unless ``printed`` has figures of all tables of the claims. A figure that two tables print
+    has the value of the first. Claims without a comparison are left out.
+
+    >>> counted(Claims(claim=()), [])
+    []
+    """
+    if not {row["table"] for row in printed} >= set(claims.tables):
+        return []
+    lines = []
+    with duckdb.connect() as connection:
+        connection.register("every", cells(printed))
+        first = "PARTITION BY inputs, method, model, metric ORDER BY place"
+        connection.execute(
+            f"CREATE TABLE printed AS FROM every QUALIFY row_number() OVER ({first}) = 1"
+        )
+        connection.execute(f"CREATE VIEW change AS {sql('reproduce/printed_change')}")
+        for claim in claims.claim:
+            comparisons = connection.execute(claim.query).fetchall()
+            wrong = [what for what, holds in comparisons if not holds]
+            more = [f"{len(wrong) - _MOST_WRONG} more"] * (len(wrong) > _MOST_WRONG)
+            not_so = f" (not {'; '.join([*wrong[:_MOST_WRONG], *more])})" if wrong else ""
+            n, n_all = len(comparisons) - len(wrong), len(comparisons)
+            if comparisons:
+                lines.append(f"{claim.where}, {claim.what}: {n} of {n_all}{not_so}")
+    return lines
+
+
+def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]:
+    """Lines on figures that don't fit together. ``n_prompts``: size of each set of prompts.
+
+    >>> alike = {"table": 3, "inputs": "s", "method": "j", "metric": "B"}
+    >>> values = {"a": 1.0, "b": 2.0, "Average": 1.6}
+    >>> misprints([{**alike, "model": name, "value": value} for name, value in values.items()], {})
+    ['Table 3, j B: Average printed 1.6, the 2 printed models give 1.500']
+    """
+    sizes = {"inputs": list(n_prompts), "n_prompts": list(n_prompts.values())}
+    schema = pa.schema({"inputs": pa.string(), "n_prompts": pa.int64()})
+    prompt_set = pa.Table.from_pydict(sizes, schema)
+    rows = joined("misprint", printed=cells(printed), prompt_set=prompt_set)
+    return [row["line"] for row in rows]
+
+
+#: Relations of words and their gendered neighbours, empty as without the release's file of PMI.
+_NO_NEIGHBOURS = {
+    "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
+    "tau": pa.table(
+        {"contrast_a": pa.array([], pa.string()), "contrast_b": pa.array([], pa.string())}
+        | {"n_words": pa.array([], pa.int64()), "tau_b": pa.array([], pa.float64())}
+    ),
+}
+
+
+def check(
+    store: Store,
+    models: Sequence[str],
+    corpus: str,
+    claims: Iterable[Claim],
+    neighbours: Mapping[str, pa.Table] | None = None,
+) -> list[dict[str, Any]]:
+    """Compare each printed value of UnStereoEval's claims with its query's: rows of ``checked``.
+
+    ``models``: whose released scores are read. ``corpus``: name of the released word statistics.
+    ``neighbours``: the relations `near` and `tau`; None without the file of PMI.
+    Claims are about the whole release: empty unless the store has the scores of all 28 models on
+    all five sets, and the word statistics.
+    """
+    with connect(store.root) as connection:
+        parameters = {"models": list(models), "corpus": corpus}
+        for name in ("ratio", "figure", "word"):
+            connection.register(name, query(connection, f"reproduce/released_{name}", parameters))
+        if connection.sql(_IS_WHOLE).fetchall() != [(True,)]:
+            return []
+        connection.register("card", _cards(store, connection, corpus))
+        register_words(connection, neighbours or {})
+        return [c for claim in claims for c in checked(connection, claim, corpus)]
+
+
+def register_words(
+    connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
+) -> None:
+    """Register the relations `near`, `tau` (empty unless given) and `pair`."""
+    pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
+    relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
+    for name, rows in relations.items():
+        connection.register(name, rows)
+
+
+_IS_WHOLE = """
+    SELECT count(*) = 28 * 5 * 4 AND EXISTS (FROM word)
+        AND (SELECT count(*) FROM ratio) = 28 * 15810
+    FROM figure
+"""
+
+
+def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
+    """Table 7's statistics of every set: of all pairs, and of those with |MaxPMI| <= 0.5 nats."""
+    text = """
+        SELECT DISTINCT pair_id FROM ratio
+        WHERE benchmark = $benchmark AND (isinf($eta::DOUBLE) OR within(max_pmi_nats, $eta::DOUBLE))
+    """
+    rows = []
+    for place, benchmark in enumerate(BENCHMARKS):
+        for eta in _CARD_ETAS:
+            pairs = connection.sql(text, params={"benchmark": benchmark, "eta": eta}).fetchall()
+            figures: dict[str, Any] = statistics(store.root, benchmark, [i for (i,) in pairs])
+            (deltas,) = (
+                row
+                for row in figures.pop("seed_delta")
+                if (row["corpus"], row["contrast"]) == (corpus, "she/he")
+            )
+            rows.append({**deltas, **figures, "place": place, "eta": eta})
+    return pa.Table.from_pylist(rows)
+
+
+def checked(
+    connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str
+) -> list[dict[str, Any]]:
+    """Each printed value of a claim beside ours, from the relations of a connection.
+
+    Columns are those of figures (``unstereoeval.compare``): ``table`` (where the claim is on the
+    page), ``metric`` (what it is), ``benchmark`` (label of the query's row, empty if the query has
+    one row), ``value`` (as printed), ``ours`` (None if undefined), ``outcome`` and ``note``.
+    """
+    values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))
+    if claim.query:
+        params = {"corpus": corpus} if "$corpus" in claim.query else {}
+        rows = connection.sql(claim.query, params=params).fetchall()
+    if isinstance(values, dict):
+        ours_of = {row[0]: row[-1] for row in rows}
+        rows, values = [(label, ours_of.get(label)) for label in values], tuple(values.values())
+    found = []
+    for printed, (*labels, result) in zip(values, rows, strict=True):
+        ours = result if result is None or isinstance(result, str) else float(result)  # type: ignore[arg-type]
+        ours = None if ours != ours else ours  # NaN: nothing to compare
+        of = ", ".join("all pairs" if label == math.inf else f"{label}" for label in labels)
+        about = {"table": claim.where, "metric": claim.what, "benchmark": of, "value": printed}
+        outcome = verdict(printed, ours)
+        found.append({**about, "ours": ours, "outcome": outcome, "note": claim.note})
+    return found
+
+
+def verdict(printed: str, ours: float | str | None) -> str:
+    """Outcome of comparing ours, rounded as printed, with a printed value or bound.
+
+    >>> verdict("40.72", 40.7788), verdict("<= 0.81", 0.8134), verdict("21.7k", 24157.0)
+    ('off', 'agree', 'off')
+    >>> verdict("llama", "llama"), verdict("250", None)
+    ('agree', 'not run')
+    """
+    if ours is None:
+        return NOT_RUN
+    number = _PRINTED.fullmatch(printed)
+    if isinstance(ours, str) or not number:
+        return AGREE if printed == ours else OFF
+    bound, whole, decimals, thousands = number.groups()
+    unit = 10.0 ** -len(decimals or "") * (1000 if thousands else 1)
+    value = float(f"{whole}.{decimals or 0}") * (1000 if thousands else 1)
+    more, half = ours - value, unit / 2 + 1e-9
+    holds = {
+        "": abs(more) <= half,
+        "<=": more <= half,
+        ">=": more >= -half,
+        "<": more < 0,
+        ">": more > 0,
+    }
+    return AGREE if holds[bound] else OFF
+
+
+def summary(checked: Iterable[Row]) -> str:
+    """Number of printed values of claims by outcome.
+
+    >>> summary([{"outcome": AGREE}])
+    'claims: 1 agree, 0 off, 0 not run'
+    """
+    counts = Counter(row["outcome"] for row in checked)
+    return f"claims: {', '.join(f'{counts[o]:,} {o}' for o in (AGREE, OFF, NOT_RUN))}"
+
+
+def table(checked: Iterable[Row]) -> list[dict[str, object]]:
+    """One row per claim, its values joined by ` / `; ours have one decimal more, or are whole.
+
+    >>> same = {"table": "App. A", "metric": "words", "value": "3", "ours": 3.0, "note": ""}
+    >>> (row,) = table([{**same, "benchmark": of, "outcome": AGREE} for of in ("a", "b")])
+    >>> row["what"], row["printed"], row["ours"], row["outcome"]
+    ('words (a / b)', '3 / 3', '3 / 3', 'agree')
+    """
+    rows: list[dict[str, object]] = []
+    for (where, what, note), group in groupby(checked, itemgetter("table", "metric", "note")):
+        values = list(group)
+        labels = " / ".join(row["benchmark"] for row in values if row["benchmark"])
+        outcomes = {row["outcome"] for row in values}
+        n_off = sum(row["outcome"] == OFF for row in values)
+        mixed = f"{n_off} of {len(values)} off"
+        rows.append(
+            {
+                "where": where,
+                "what": f"{what} ({labels})" if labels else what,
+                "printed": " / ".join(row["value"] for row in values),
+                "ours": " / ".join(map(_shown, values)),
+                "outcome": outcomes.pop() if len(outcomes) == 1 else mixed,
+                "note": note,
+            }
+        )
+    return rows
+
+
+def _shown(row: Row) -> str:
+    ours = row["ours"]
+    if ours is None or isinstance(ours, str):
+        return ours or "–"
+    decimals = len(row["value"].partition(".")[2].rstrip("k"))
+    return f"{ours:,.{0 if ours == int(ours) else decimals + 1}f}"

@@ -1,0 +1,214 @@
+"""Printed figures and claims of UnStereoEval (Belem et al., ICLR 2024) beside its release's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.pipelines.reproduce import claims
+from plumbline.pipelines.reproduce.printed_figures import DEDUPLICATION, SIZE, Row, joined
+from plumbline.pipelines.reproduce.release import Announce, Release, import_release
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
+
+#: Outcomes of a comparison.
+OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
+    *(claims.AGREE, claims.OFF, claims.NOT_RUN),
+    "contradicted by the release",
+)
+_PRINTED = pa.schema(
+    {"table": pa.int64(), "eta_nats": pa.float64(), "log_base": pa.float64(), "value": pa.float64()}
+    | dict.fromkeys(("metric", "benchmark", "model"), pa.string())
+)
+#: Rows of the release's scores among the rows of views.
+_OF_RELEASE = "scores = 'released' AND corpus IN ('', $corpus)"
+#: Changes per tenfold number of parameters, and from a model to its -deduped twin.
+_SIZES = f"""
+    SELECT benchmark, measure, unit, n_families, n_models,
+        per_tenfold, per_tenfold_low, per_tenfold_high
+    FROM size_trend WHERE {_OF_RELEASE} AND coalesce(family, '') = ''
+    ORDER BY benchmark, corpus, measure
+"""
+_CHANGES = f"""
+    SELECT benchmark, subset, measure, unit, n_models, n_fell, n_rose,
+        difference, difference_low, difference_high
+    FROM deduplication_mean() WHERE {_OF_RELEASE} ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class ReleaseResult:
+    """Comparisons with the release.
+
+    Attributes:
+        compared: rows of ``compare``.
+        claims: numbers of the paper outside its tables, beside ours: rows of ``claims.check``.
+        own: results that the paper doesn't have: the pronoun's place, model size, deduplication.
+        models: hub ids that have scores.
+        incomplete: a line for each set of scores with pairs missing or rows rejected.
+        max_pmi: number of released MaxPMI that our tokeniser reproduces, and number of all; None
+            without released MaxPMI or without word statistics.
+    """
+
+    compared: list[dict[str, Any]]
+    claims: list[dict[str, Any]]
+    own: list[dict[str, Any]]
+    models: tuple[str, ...]
+    incomplete: list[str]
+    max_pmi: tuple[int, int] | None
+
+    def rows(self) -> list[Row]:
+        """All figures, claims and own results, for a CSV."""
+        return [*self.compared, *self.claims, *self.own]
+
+    def shown_rows(self) -> Iterator[Row]:
+        """Printed rows: outcomes by table, figures that differ, claims, and own results."""
+        counts = Counter((row["table"], row["outcome"]) for row in self.compared)
+        for number in dict.fromkeys(row["table"] for row in self.compared):
+            yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
+        yield from (row for row in self.compared if row["outcome"] in (OFF, CONTRADICTED))
+        yield from claims.table(self.claims)
+        yield from self.own
+
+    def summary(self) -> dict[str, Counter[str]]:
+        """Number of figures of models, and of sizes of sets, by outcome."""
+        outcomes = [(row["metric"] == SIZE, row["outcome"]) for row in self.compared]
+        return {
+            "figures of models": Counter(outcome for is_size, outcome in outcomes if not is_size),
+            "sizes of sets": Counter(outcome for is_size, outcome in outcomes if is_size),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Summary: models, MaxPMI, incomplete sets, figures and claims by outcome."""
+        yield f"{len(self.models)} models: {', '.join(self.models)}"
+        if self.max_pmi:
+            n_same, n = self.max_pmi
+            same = f"equals the released one on {n_same:,} of {n:,} pairs"
+            yield f"MaxPMI from the word statistics {same}"
+        yield from (f"incomplete: {line}" for line in self.incomplete)
+        for kind, counts in self.summary().items():
+            yield f"{kind}: {', '.join(f'{counts[o]:,} {o}' for o in OUTCOMES)}"
+        if self.claims:
+            yield claims.summary(self.claims)
+        else:
+            yield "Claims need all 28 models and five sets: not run"
+        agree = [abs(row["difference"]) for row in self.compared if row["outcome"] == AGREE]
+        yield f"largest difference among figures that agree: {max(agree, default=0.0):.4f}"
+
+
+def reproduce(
+    store: Store,
+    data: Path,
+    figures: Sequence[Row],
+    corpus: str,
+    announce: Announce,
+    run_id: str,
+) -> ReleaseResult:
+    """Import the release from ``data``, measure every model and compare with printed figures.
+
+    Raises ``BadInput`` as ``import_release``.
+    """
+    release = Release.at(data)
+    imported, max_pmi = import_release(store, release, corpus, run_id, announce)
+    announce("measuring")
+    etas = sorted({row["eta_nats"] for row in figures if row["eta_nats"] is not None})
+    bases = tuple({row["log_base"] for row in figures})
+    table = measure(store, run_id, MeasureOptions(eta=tuple(etas), log_base=bases))
+    keys = {row["model_key"] for row in rows_of(store.root, _KEYS)}
+    sets = {(x.model, x.benchmark) for x in imported}
+    # Metrics of the scores that were imported now, without the warehouse's other scores.
+    metrics = [
+        row
+        for row in table.to_pylist()
+        if row["corpus"] in ("", corpus)
+        and row["model_key"] in keys
+        and (row["model"], row["benchmark"]) in sets
+    ]
+    models = tuple(sorted({x.model for x in imported}))
+    changed_etas = {row["eta_nats"] for row in figures if row["metric"] == DEDUPLICATION}
+    changes = deduplication_rows(store, corpus, changed_etas, models)
+    paper_claims = claims.claims_of("unstereoeval").claim
+    of_words = neighbours(store, release.statistics, corpus)
+    own = [rows_of(store.root, text, {"corpus": corpus}) for text in (_SIZES, _CHANGES)]
+    return ReleaseResult(
+        compare(figures, [*metrics, *changes]),
+        claims.check(store, models, corpus, paper_claims, of_words),
+        [*starts(metrics), *own[0], *own[1]],
+        models,
+        [
+            f"{x.model} on {x.benchmark}: {x.n_scored:,} of {x.n_pairs:,} pairs scored, "
+            f"{x.n_rejected:,} rows rejected"
+            for x in imported
+            if x.n_missing or x.n_rejected
+        ],
+        max_pmi,
+    )
+
+
+_KEYS = "SELECT model_key FROM model WHERE backend = 'released'"
+
+
+def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows of ``sql/reproduce/release_compared.sql``: each printed figure beside ours.
+
+    ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if it is
+    undefined or not run, its interval also for deviations and sizes.
+    """
+    printed = pa.Table.from_pylist(list(figures), _PRINTED)
+    return joined("release_compared", printed=printed, measured=_measured(metrics))
+
+
+def starts(metrics: Iterable[Row]) -> list[dict[str, Any]]:
+    """US and PD of each model and benchmark, by whether the pronoun is first.
+
+    Rows of ``sql/reproduce/release_starts.sql``. Subsets without pairs are left out.
+    """
+    return joined("release_starts", measured=_measured(metrics))
+
+
+def _measured(metrics: Iterable[Row]) -> pa.Table:
+    schema = TABLES["metric_value"].arrow
+    nullable = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return pa.Table.from_pylist(list(metrics), nullable)
+
+
+def deduplication_rows(
+    store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
+) -> list[dict[str, Any]]:
+    """Change of US from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
+
+    One row for each of ``etas`` (None: all pairs); the interval is that of view `deduplication`.
+    """
+    text = f"""
+        SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
+            difference AS value, difference_low AS value_low, difference_high AS value_high
+        FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'
+    """
+    return [
+        {**row, "eta_nats": eta}
+        for eta in etas
+        for row in rows_of(store.root, text, {"corpus": corpus, "eta": eta or 0.0})
+        if (row["subset"] == "all") == (eta is None) and row["model"] in models
+    ]
+
+
+def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, pa.Table]:
+    """The relations `near` and `tau` of the claims; empty without the release's file of PMI."""
+    from plumbline.jobs.ingest.released_pmi import beside, read_pmi
+    from plumbline.jobs.ingest.released_statistics import LIST
+    from plumbline.pipelines.reproduce.word_lists import agreement_of
+
+    pmi = beside(statistics) if statistics else None
+    if pmi is None:
+        return {}
+    near = [{"word": r.word, "targets": [*r.pmi]} for r in read_pmi(pmi) if not r.reason]
+    tau = [asdict(a) for a in agreement_of(store, corpus, LIST)]
+    return {"near": pa.Table.from_pylist(near), "tau": pa.Table.from_pylist(tau)}

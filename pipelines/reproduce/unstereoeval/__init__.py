@@ -1,1 +1,0 @@
-"""Claims of UnStereoEval outside its tables, compared with its release."""
