@@ -71,12 +71,6 @@ class _Release:
 
         Release.at(self.data)
 
-    def import_release(self, store: Store, run_id: str) -> None:
-        """Import all that the folder holds."""
-        from plumbline.pipelines.reproduce.release import Release, import_release
-
-        import_release(store, Release.at(self.data), self.corpus, run_id, _announce)
-
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class _Published:
@@ -253,12 +247,13 @@ class Anatomy(_Release, Command):
     )
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce import anatomy
+        from plumbline.pipelines.reproduce import anatomy, release
 
         store = context.store
         if next(anatomy.tables(store, self.corpus), None) is None:
             with recorded(store, "reproduce anatomy", values_of(self)) as run_id:
-                self.import_release(store, run_id)
+                given = release.Release.at(self.data)
+                release.import_release(store, given, self.corpus, run_id, _announce)
         eta = math.inf if self.eta is None else self.eta
         found = list(anatomy.anatomies(store, self.corpus, eta))
         if not found:

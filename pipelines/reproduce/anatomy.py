@@ -7,7 +7,6 @@ from dataclasses import asdict, astuple, dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,13 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.scoring.statistics import cluster_covariances, components
-from plumbline.eval_workers.scoring.statistics.components import (
-    AVERAGE,
-    SHARED,
-    Floats,
-    LogRatioTable,
-    Share,
-)
+from plumbline.eval_workers.scoring.statistics.components import Floats, Ints, LogRatioTable, Share
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.pipelines.report.charts.chart_forms import data
 from plumbline.pipelines.report.charts.theme import INK, Chart, on_paper
@@ -38,6 +31,7 @@ PROPERTIES = {
     "delta": ("max_pmi_nats", "sum_delta_nats"),
     "length": ("n_words",),
 }
+AVERAGE, SUM = components.AVERAGE, components.SHARED[-1]
 _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 
@@ -158,8 +152,8 @@ def without(table: LogRatioTable) -> Iterator[Without]:
         f"and all, {kinds}": words,
         "and all, other families": components.without_near(words, others, clusters),
     }
-    epsilon = MeasureOptions().epsilon
-    even = {name: 100.0 * (np.abs(rest) <= epsilon) for name, rest in rests.items()}
+    most = MeasureOptions().epsilon
+    even = {name: 100.0 * (np.abs(rest) <= most) for name, rest in rests.items()}
     for name, percent in even.items():
         before = even[components.CONSTANT if name.startswith("and ") else "nothing"]
         yield Without(name, percent.mean(axis=0), *_gain(percent - before, table))
@@ -168,15 +162,15 @@ def without(table: LogRatioTable) -> Iterator[Without]:
 def _gain(gains: Floats, table: LogRatioTable) -> tuple[float, ...]:
     """Mean of ``gains`` [pair, model]; its interval over clusters, then over families too."""
     mean = gains.mean(keepdims=True)[0]
-    errors = []
-    for values, ids in (
-        (gains.mean(axis=1), table.clusters),
-        (gains.mean(axis=0), table.families[:, None]),
-    ):
+
+    def error(values: Floats, ids: Ints) -> tuple[Floats, float]:
         influences = cluster_covariances.influences(values[:, None])
         products = cluster_covariances.clustered_variance(influences, ids)
-        errors.append((cluster_covariances.variances(products), components.freedom(ids)))
-    ends = (*components.interval(mean, *errors[:1]), *components.interval(mean, *errors))
+        return cluster_covariances.variances(products), components.freedom(ids)
+
+    words = error(gains.mean(axis=1), table.clusters)
+    families = error(gains.mean(axis=0), table.families[:, None])
+    ends = (*components.interval(mean, words), *components.interval(mean, words, families))
     return tuple(float(value[0]) for value in (mean, *ends))
 
 
@@ -184,7 +178,7 @@ def shown_rows(anatomies: Sequence[BenchmarkAnatomy]) -> Iterator[Mapping[str, o
     """Printed rows: each part's share over all models, then US after subtracting parts."""
     for anatomy in anatomies:
         for s in anatomy.shares:
-            if (s.order, s.shared) == (AVERAGE, SHARED[-1]):
+            if (s.order, s.shared) == (AVERAGE, SUM):
                 figures = _with_ends("share", astuple(s)[-5:])
                 yield {"benchmark": anatomy.benchmark, "part": s.part, **figures}
     for anatomy in anatomies:
@@ -211,14 +205,14 @@ def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
     )
     shares = sorted((s for s in anatomy.shares if s.order == AVERAGE), key=lambda s: -s.share)
     clear = [s for s in shares if verdict(s.share, s.share_low, s.share_high) == "above"]
-    total = [s for s in clear if s.shared == SHARED[-1]]
-    unclear = [s.part for s in shares if s.shared == SHARED[-1] and s not in clear]
+    total = [s for s in clear if s.shared == SUM]
+    unclear = [s.part for s in shares if s.shared == SUM and s not in clear]
     general = [s for s in total if verdict(s.share, s.families_low, s.families_high) == "above"]
     yield f"  percent of the mean square by part: {_listed(map(_percent, total))}"
     yield f"  parts not shown to be above 0: {_listed(unclear)}"
     yield f"  parts above 0 for other families of models too: {_listed(s.part for s in general)}"
     sharers = ("shared by all models", "shared in a family", "a model's own")
-    for shared, who in zip(SHARED, sharers, strict=False):
+    for shared, who in zip(components.SHARED, sharers, strict=False):
         yield f"  {who}: {_listed(_percent(s) for s in clear if s.shared == shared)}"
     yield f"  points of US gained by subtracting a part: {_listed(_gains(anatomy, 'above'))}"
     yield f"  points of US lost by subtracting a part: {_listed(_gains(anatomy, 'below'))}"
@@ -244,7 +238,7 @@ def _listed(words: Iterable[str]) -> str:
     return ", ".join(words) or "nothing"
 
 
-def _without_nan(row: Mapping[str, Any]) -> Mapping[str, object]:
+def _without_nan(row: Mapping[str, object]) -> Mapping[str, object]:
     return {name: None if value != value else value for name, value in row.items()}
 
 
@@ -282,10 +276,10 @@ def _shares(anatomy: BenchmarkAnatomy) -> Chart:
         for s in anatomy.shares
         if s.order == AVERAGE
     ]
-    kinds = alt.Scale(domain=[*SHARED[:-1]], range=["#0072b2", "#56b4e9", "#e69f00"])
+    kinds = alt.Scale(domain=[*components.SHARED[:-1]], range=["#0072b2", "#56b4e9", "#e69f00"])
     base = alt.Chart(data(rows), width=170, height=alt.Step(16))
-    bars = base.transform_filter(alt.datum["shared by"] != SHARED[-1]).mark_bar()
-    ends = base.transform_filter(alt.datum["shared by"] == SHARED[-1]).mark_rule(color=INK)
+    bars = base.transform_filter(alt.datum["shared by"] != SUM).mark_bar()
+    ends = base.transform_filter(alt.datum["shared by"] == SUM).mark_rule(color=INK)
     part = alt.Y("part:N", sort=None, title=None)
     x = alt.X("share:Q", title="% of the mean square")
     return alt.layer(

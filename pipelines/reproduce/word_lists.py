@@ -310,10 +310,11 @@ def chart(compared: ComparedList) -> Chart:
         for row in compared.agreements
         if {row.contrast_a, row.contrast_b} <= shown
     ]
-    title = (
-        f"Do the pairs rank words alike?\nCorpus {compared.corpus}, list {compared.word_list}\n"
-        f"grey: fewer than {_FEWEST_WORDS} common words"
-    )
+    title = [
+        "Do the pairs rank words alike?",
+        f"Corpus {compared.corpus}, list {compared.word_list}",
+        f"grey: fewer than {_FEWEST_WORDS} common words",
+    ]
     scale = alt.Scale(scheme="redblue", domain=[-1, 1])
     colour = alt.Color("tau:Q", scale=scale, title="Kendall τ-b of delta")
     base = alt.Chart(data(rows), width=alt.Step(14), height=alt.Step(14), title=title)
