@@ -392,14 +392,9 @@ def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:
     shared |= {"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6, "gas_low": None, "gas_high": None}
     shared |= dict.fromkeys(("add_nats", "add_nats_low", "add_nats_high"))
     rows = Rows([{**shared, "gas": gas} for gas in (0.1, 0.2, None)])
-    chart = disclosure_charts.measures(rows, "strategy").to_dict(validate=False)
-    points = [
-        point["value"]
-        for layer in chart["hconcat"][0]["layer"]
-        for point in layer["data"]["values"]
-        if "value" in point
-    ]
-    assert set(points) == {20}
+    drawn = disclosure_charts.measures(rows, "strategy").to_dict(validate=False)["datasets"]
+    values = {point["value"] for points in drawn.values() for point in points if "value" in point}
+    assert values == {20, 0.5}  # GAS in percent, and GLD
 
 
 #: Logits (F, M) and the verdict "implicit" of each row of Tables 7 and 8, without repetitions.

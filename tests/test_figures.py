@@ -68,7 +68,7 @@ def test_a_dot_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
         | dict(zip(("value", "value_low", "value_high"), values, strict=True))
         for name, values in (("a", clear), ("b", unclear), ("c", other))
     ]
-    spec = model_charts.disparity(rows, {"a": "a", "b": "b", "c": "c"}).to_dict()
+    spec = model_charts.disparity(rows).to_dict()
     points = next(p for p in spec["datasets"].values() if len(p) == 3)
     (colour,) = {json.dumps(s["encoding"]["color"]["scale"]) for s in spec["layer"][1:]}
     colours = json.loads(colour)

@@ -315,7 +315,7 @@ def test_the_report_says_no_more_than_the_intervals(measured: Measured) -> None:
     told = [r for r in means if r["direction"] != "neither"]
     assert f"Over families {len(told)} of {len(means)} changes of a measure per" in size.intro[0]
     assert size.intro[0].count("over 5 families") == len(told)
-    assert {r[5].text for r in size.tables[1].rows} == {"not shown"}, "of one family alone"
+    assert {r[6].text for r in size.tables[1].rows} == {"not shown"}, "of one family alone"
     assert [f.stem for f in size.figures] == ["size-us", "size-pd", "size-slope"]
     assert len(size.tables[0].rows) + len(size.tables[1].rows) == len(rows)
     assert [f.stem for f in change.figures] == ["deduplication-b"]

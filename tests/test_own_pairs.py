@@ -775,7 +775,7 @@ def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -
     taken(store, rows, recipe=str(recipe))
     assert main(["benchmark", "export", "mine", "--out", str(tmp_path / "card"), *where]) == 0
     card = (tmp_path / "card" / "README.md").read_text()
-    assert "language:\n- en\nlicense: cc-by-4.0\n" in card and "Pairs about age." in card
+    assert '\nlicense: "cc-by-4.0"\nlanguage: ["en"]\n' in card and "Pairs about age." in card
     assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card
     assert "## Citation\n\n```bibtex\n@misc{me2026ages," in card
     shown = {s.anchor: s for s in made(store, "provenance") if isinstance(s, Section)}
