@@ -24,7 +24,7 @@ from plumbline.pipelines.report.explorer import pair_search
 from plumbline.pipelines.report.explorer.pair_search import align, pairs
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import shown
-from plumbline.pipelines.report.words import clear_words
+from plumbline.pipelines.report.word_answers import clear_words
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

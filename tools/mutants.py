@@ -40,7 +40,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 LIST = REPOSITORY / "tests" / "mutants.toml"
 #: Directories of the product, and the kinds of files in them that faults are seeded in.
 ROOMS = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
-ENDINGS = (".py", ".sql")
+ENDINGS = (".py", ".sql", ".jinja")
 #: A fault may make a test run for ever.
 _MOST_SECONDS = 600
 #: For so many faults the tests are first run without a fault.

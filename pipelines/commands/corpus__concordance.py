@@ -51,7 +51,7 @@ class Concordance(CorpusName, Command):
         from plumbline.pipelines.report.model import Section, table
         from plumbline.pipelines.report.plain import plain
         from plumbline.pipelines.report.rows import Rows
-        from plumbline.pipelines.report.words import CONCORDANCE, found_in
+        from plumbline.pipelines.report.word_answers import CONCORDANCE, found_in
 
         rows: list[Row] = []
         said: list[str] = []

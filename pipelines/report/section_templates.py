@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module, resources
 from typing import Any
@@ -26,7 +26,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.runtime import Macro
 
 from plumbline.eval_workers.writing import offline
-from plumbline.pipelines.report import metric_tables, model, ngrams, rows, words
+from plumbline.pipelines.report import metric_tables, model, ngrams, rows, word_answers
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings import estimates, fits, models_by_text, sentences
 from plumbline.pipelines.report.model import AColumn, Cell, Figure, Missing, PageTable, Section
@@ -39,7 +39,7 @@ _MARK = "\x02"
 _CHARTS = "plumbline.pipelines.report.charts"
 #: What templates may use besides what needs the warehouse: all public functions, classes and
 #: constants of these modules.
-_MODULES = (model, rows, metric_tables, estimates, fits, sentences, ngrams, words, offline)
+_MODULES = (model, rows, metric_tables, estimates, fits, sentences, ngrams, word_answers, offline)
 _GLOBALS: dict[str, Any] = {
     name: value
     for module in _MODULES
@@ -63,6 +63,18 @@ def sections_from(
         names |= {"facts": facts, "rows": facts.rows, "query": facts.query}
         names |= {"metrics": facts.metrics, "texts": models_by_text.TrainingTexts(facts)}
     return parts.read(_environment().from_string(_marked(text)).render({**names, **values}))
+
+
+def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
+    """A section for each word, corpus and contrast, from the rows of all tables of answers."""
+    made = []
+    for lean in rows["word_evidence"]:
+        answer = {
+            name: table_rows.where(**word_answers.of_word(lean))
+            for name, table_rows in rows.items()
+        }
+        made += sections_from('{% include "_word" %}', answer=answer, folded=False)
+    return [section for section in made if isinstance(section, Section)]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Why words lean: the answers of `plumbline why` as sections, for a page and for the terminal."""
+"""What is shown of a word: how many lean, why one leans, and where it was found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import word_leans
-from plumbline.pipelines.report.model import Cell, Columns, Section
+from plumbline.pipelines.report.model import Cell, Columns
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.wordlists import side_names
 
@@ -36,21 +36,10 @@ _COLLOCATES = 10
 Answer = Mapping[str, Rows]
 
 
-def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """A section for each word, corpus and contrast, from the rows of all tables of answers."""
-    from plumbline.pipelines.report.section_templates import sections_from
-
-    made = []
-    for lean in rows["word_evidence"]:
-        answer = {name: table_rows.where(**_key(lean)) for name, table_rows in rows.items()}
-        made += sections_from('{% include "_word" %}', answer=answer, folded=False)
-    return [section for section in made if isinstance(section, Section)]
-
-
 def answer_of(facts: Facts, lean: Row) -> Answer:
     """The rows of a warehouse on the word of a row of ``word_evidence``."""
     return {
-        name: facts.query(Rows((), query).where(**_key(lean)).sql)
+        name: facts.query(Rows((), query).where(**of_word(lean)).sql)
         for name, query in QUERIES.items()
     }
 
@@ -63,7 +52,8 @@ def found_in(row: Row) -> str:
     return f"{f'{name}, ' if name else ''}{shard}:{row['source_row']}{copies}{kept}"
 
 
-def _key(lean: Row) -> dict[str, Any]:
+def of_word(lean: Row) -> dict[str, Any]:
+    """The word of a row of ``word_evidence`` with its corpus and contrast, for ``Rows.where``."""
     return {name: lean[name] for name in ("corpus", "contrast", "word")}
 
 
