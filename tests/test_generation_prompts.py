@@ -65,8 +65,8 @@ def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, sto
 
     with serving(answer) as server:
         order = Build(store, "demo", "run-1", Server(server.url, 5.0))
-        written = steps.write_sentences(order, words, spec.writing())
-        pairs = steps.judge(order, steps.pair_sentences(order, written, spec).pairs, spec)
+        written = steps.write_sentences(order, words, spec)
+        pairs = steps.judge_pairs(order, steps.pair_sentences(order, written, spec).pairs, spec)
     assert {p["template"] for p in pairs if p["is_natural"]} == {
         *(f"They saw {{pronoun1}} {word}." for word in words),
         *(f"Then {{pronoun}} found the {word}." for word in words),

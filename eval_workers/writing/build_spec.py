@@ -1,8 +1,10 @@
-"""Options of a build: the keys of its configuration file, and the objects they configure."""
+"""Options of a build, which are the keys of its configuration file, and its requests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +13,17 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.client import checked_url
+from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Request
 from plumbline.eval_workers.writing import wordings
-from plumbline.eval_workers.writing.written_sentences import WritingSpec
+from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
+
+#: Most uses of each wording to revise a sentence: UnStereoEval's released pipeline drops a sentence
+#: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
+TRIES_A_WORDING = 10
+#: Most tokens of a reply: per word, per sentence besides its words, for other text, of a verdict.
+_TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -71,6 +80,9 @@ class BuildSpec(AskingOptions):
             description="Bound on |MaxPMI|, in nats, of pairs that are shared.",
         ),
     ] = 0.65
+    send_schema: Annotated[
+        bool, Field(description="Ask for replies as JSON, where the wordings say so.")
+    ] = True
     prompts: Annotated[
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
     ] = ""
@@ -95,29 +107,95 @@ class BuildSpec(AskingOptions):
                 "judge_base_url", "needs a judge of its own", "add judge_model = NAME"
             )
 
-    def writing(self) -> WritingSpec:
-        """Settings of the writing. Raises as ``wordings.load``, ``UsageProblem`` without a model.
+    @cached_property
+    def wordings(self) -> Wordings:
+        """The wordings of the requests. Raises the errors of ``wordings.load``."""
+        return wordings.load(Path(self.prompts) if self.prompts else None)
 
-        >>> BuildSpec(model="m", max_words=7).writing().max_words
-        7
+    @property
+    def n_revisions(self) -> int:
+        """Most times a sentence is sent back.
+
+        >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
+        40
         """
+        if self.revise_rounds is not None:
+            return self.revise_rounds
+        return TRIES_A_WORDING * len(self.wordings.revise)
+
+    def chat_model(self) -> ChatModel:
+        """The model that writes; raises ``UsageProblem`` without a name."""
         if not self.model:
             fix = "give --model NAME, or --offline for sentences of a fixed grammar"
             raise UsageProblem("model", "is not given", fix)
-        model = self.chat_model()
-        return WritingSpec(
-            model,
-            wordings.load(Path(self.prompts) if self.prompts else None),
-            n_sentences=self.n_sentences,
-            max_words=self.max_words,
-            reject_longer=self.reject_longer,
+        return replace(super().chat_model(), send_schema=self.send_schema)
+
+    def generate(self, word: str, pronoun: Pronoun, round: int, n: int) -> Request:
+        """The request for ``n`` sentences.
+
+        >>> BuildSpec(model="m", max_words=7).generate("tea", "she", 1, 2).max_tokens
+        152
+        """
+        values = {"word": word, "pronoun": pronoun, "n": n, "max_words": self.max_words}
+        prompt = fill_prompt(self.wordings.generating(pronoun), **values)
+        return self._written("generate", prompt, word, pronoun, round, n)
+
+    def revise(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
+        """The request for a corrected sentence, with this round's wording."""
+        values = {"word": word, "pronoun": pronoun, "max_words": self.max_words}
+        prompt = fill_prompt(_in_turn(self.wordings.revise, round), sentence=sentence, **values)
+        return self._written("revise", prompt, word, pronoun, round, 1)
+
+    def _written(
+        self, purpose: Purpose, prompt: str, word: str, pronoun: Pronoun, round: int, n: int
+    ) -> Request:
+        tokens = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
+        return self.chat_model().request(
+            purpose,
+            prompt,
+            word=word,
+            pronoun=pronoun,
+            round=round,
             temperature=self.temperature,
-            revise_rounds=self.revise_rounds,
-            generate_rounds=self.generate_rounds,
-            judge=replace(model, name=self.judge_model) if self.judge_model else None,
+            max_tokens=tokens,
+            as_json=self.wordings.as_json,
+        )
+
+    def convert(self, word: str, round: int, sentence: str) -> Request:
+        """The request to change a sentence's pronouns to those of *he*.
+
+        The first is at temperature 0, which would give the same answer again.
+        """
+        return self.chat_model().request(
+            "convert",
+            fill_prompt(self.wordings.convert, sentence=sentence, pronoun="he"),
+            word=word,
+            pronoun="he",
+            round=round,
+            temperature=0 if round == 1 else 0.7,
+            max_tokens=len(sentence) + _TOKENS_OF_TALK,
+            as_json=self.wordings.as_json,
+        )
+
+    def ask_whether_likely(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
+        """The request for a verdict on a sentence, with this round's wording, at temperature 0."""
+        model = self.chat_model()
+        return replace(model, name=self.judge_model or model.name).request(
+            "judge",
+            fill_prompt(_in_turn(self.wordings.judge, round), sentence=sentence),
+            word=word,
+            pronoun=pronoun,
+            round=round,
+            temperature=0,
+            max_tokens=_TOKENS_OF_VERDICT,
+            as_json=self.wordings.as_json,
         )
 
     def judging(self) -> AskingOptions:
         """The options with the judge's model and server."""
         url, model = self.judge_base_url or self.base_url, self.judge_model or self.model
         return replace(self, model=model, base_url=url)
+
+
+def _in_turn(wordings: Sequence[str], round: int) -> str:
+    return wordings[(round - 1) % len(wordings)]

@@ -46,13 +46,15 @@ class _WordingFile:
     revise: Annotated[tuple[Annotated[Stripped, _REVISE], ...], OneOrMore, Field(min_length=1)]
     convert: Annotated[Stripped, _CONVERT]
     judge: Annotated[tuple[Annotated[Stripped, _JUDGE], ...], OneOrMore, Field(min_length=1)]
+    as_json: bool = False
 
 
 @dataclass(frozen=True)
 class Wordings:
     """Wordings by role; the wordings of ``revise`` and ``judge`` are used in turn.
 
-    ``generate_he``, if any, asks for sentences with *he*. ``sources`` are pairs of role and source.
+    ``generate_he``, if any, asks for sentences with *he*. ``as_json``: the requests ask for the
+    JSON forms of their replies. ``sources`` are pairs of role and source.
     """
 
     generate: str
@@ -60,6 +62,7 @@ class Wordings:
     convert: str
     judge: tuple[str, ...]
     generate_he: str | None = None
+    as_json: bool = False
     sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def generating(self, pronoun: str) -> str:
@@ -95,7 +98,8 @@ def parse(what: str, text: str) -> Wordings:
     file = toml_file.load(_WordingFile, text, what)
     numbers = {"generate": 1, "revise": len(file.revise), "convert": 1, "judge": len(file.judge)}
     sources = tuple((role, f"{n} of {what}") for role, n in numbers.items())
-    return Wordings(file.generate, file.revise, file.convert, file.judge, sources=sources)
+    roles = file.generate, file.revise, file.convert, file.judge
+    return Wordings(*roles, as_json=file.as_json, sources=sources)
 
 
 def fill_prompt(wording: str, **values: object) -> str:
@@ -203,7 +207,7 @@ def load_released(folder: Path) -> Wordings:
         ("judge", f"1 of {filtering}"),
     )
     wordings = release.she.prompt, revise, release.convert.prompt, (release.judge.prompt,)
-    return Wordings(*wordings, release.he.prompt, sources)
+    return Wordings(*wordings, release.he.prompt, sources=sources)
 
 
 def settings(folder: Path) -> dict[str, Any]:
