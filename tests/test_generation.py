@@ -172,7 +172,8 @@ def test_what_fails_is_tried_again(store: Store, flaw: str) -> None:
         return FLAWS[flaw] if count <= 2 else good_script(prompt, count)
 
     with serving(flawed) as server:
-        build = replace(_build(store, server), server=Server(server.url, 0.5, QUICK))
+        timeout_s = 0.5 if flaw == "late" else 60.0
+        build = replace(_build(store, server), server=Server(server.url, timeout_s, QUICK))
         spec = replace(SPEC, n_sentences=1)
         written = write_sentences(build, ["clock"], spec)
     assert len(_texts(written)) == 2

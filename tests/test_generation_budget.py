@@ -18,7 +18,7 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
 from plumbline.eval_workers.writing.forecast import forecast
 from plumbline.eval_workers.writing.written_sentences import write
-from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
@@ -32,7 +32,7 @@ output = 0.6
 
 
 def _request(round: int = 1) -> Request:
-    return SPEC.generate("clock", "she", round, 2)
+    return SPEC.request("generate", "clock", "she", round, n=2)
 
 
 def test_the_price_of_a_model(tmp_path: Path) -> None:
@@ -235,6 +235,14 @@ def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(sto
     for row in rows:
         wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
         assert row["cost"] == pytest.approx(wanted)
+
+
+def test_requests_that_wait_for_the_budget_end_when_asking_stops(store: Store) -> None:
+    refused = Say("no such model", 404, delay_s=0.2)
+    budget = Budget(max_tokens=most(_request(), None).n_tokens + 100)
+    with serving(lambda *_: refused) as server, pytest.raises(BadInput, match="no such model"):
+        write_sentences(_build(store, server, budget=budget), WORDS, SPEC)
+    assert server.n_asked == 1
 
 
 def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:

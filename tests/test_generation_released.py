@@ -81,12 +81,18 @@ def test_their_files_are_wordings(tmp_path: Path) -> None:
     folder = released(tmp_path, files())
     spec = BuildSpec(prompts=str(folder), words=("tea",))
     assert (spec.model, spec.temperature, spec.n_sentences, spec.max_words) == ("chat-1", 0.7, 3, 5)
-    assert spec.generate("tea", "she", 1, 3).prompt == "Say 3 with tea for she, 5 long"
-    assert spec.generate("tea", "he", 1, 3).prompt == "He. Say 3 with tea for he, 5 long"
+    assert spec.request("generate", "tea", "she", 1, n=3).prompt == "Say 3 with tea for she, 5 long"
+    assert (
+        spec.request("generate", "tea", "he", 1, n=3).prompt == "He. Say 3 with tea for he, 5 long"
+    )
     she, he = "she/her/her/herself", "he/his/him/himself"
     # Each wording ten times, in turn (App. D); *he* written out is the pronoun that is meant.
     assert spec.n_revisions == 20
-    asked = [spec.revise("tea", p, k, "It.").prompt for p in ("she", "he") for k in (1, 2, 3)]  # type: ignore[arg-type]
+    asked = [
+        spec.request("revise", "tea", p, k, sentence="It.").prompt
+        for p in ("she", "he")
+        for k in (1, 2, 3)
+    ]  # type: ignore[arg-type]
     assert asked == [
         f"Put tea and {she} into It.",
         f"It.: tea, {she}, or {she}",
@@ -95,10 +101,13 @@ def test_their_files_are_wordings(tmp_path: Path) -> None:
         f"It.: tea, {he}, or {he}",
         f"Put tea and {he} into It.",
     ]
-    verdict = spec.ask_whether_likely("tea", "she", 1, "She ran.")
+    verdict = spec.request("judge", "tea", "she", 1, sentence="She ran.")
     assert verdict.prompt == "Is She ran. fine?"
     assert dict(verdict.parameters) == {"max_tokens": 64, "seed": 1, "temperature": 0}
-    assert spec.convert("tea", 1, "I saw her.").prompt == f"{she} becomes {he}: I saw her."
+    assert (
+        spec.request("convert", "tea", "he", 1, sentence="I saw her.").prompt
+        == f"{she} becomes {he}: I saw her."
+    )
 
 
 def test_the_hash_is_of_every_wording(tmp_path: Path) -> None:
@@ -233,10 +242,12 @@ def test_the_release_as_it_is(data: Path, use: str, n_words: int) -> None:
     writing = BuildSpec(model="m", prompts=str(folder), max_words=n_words)
     assert writing.n_revisions == 40
     for pronoun, forms in (("she", "she/her/her/herself"), ("he", "he/his/him/himself")):
-        asked = writing.generate("zither", pronoun, 1, 5).prompt  # type: ignore[arg-type]
+        asked = writing.request("generate", "zither", pronoun, 1, n=5).prompt  # type: ignore[arg-type]
         assert "'zither'" in asked and f"'{pronoun}'" in asked and f" {n_words} words" in asked
         for k in range(4):
-            asked = writing.revise("zither", pronoun, k + 1, "It is a draft.").prompt  # type: ignore[arg-type]
+            asked = writing.request(
+                "revise", "zither", pronoun, k + 1, sentence="It is a draft."
+            ).prompt  # type: ignore[arg-type]
             assert "'zither'" in asked and forms in asked and "It is a draft." in asked
             other = "he/his/him/himself" if pronoun == "she" else "she/her/her/herself"
             assert other not in asked.replace(forms, "") and "{" not in asked

@@ -104,10 +104,12 @@ class Asker:
         """Make one attempt, recorded in the ledger before and after."""
         if self._client is None:
             raise _not_recorded(request)
+        if self.stop is not None:
+            raise self.stop
         at_most = most(request, self._price)
-        if self.stop is None:
-            await self._meter.set_aside(at_most)
-        if self.stop is not None:  # perhaps while this request waited for the budget
+        await self._meter.set_aside(at_most)
+        if self.stop is not None:  # it came while this request waited for the budget
+            await self._meter.settle(at_most, Spent())
             raise self.stop
         has_price = self._price is not None
         row = self._ledger.begin(request, at_most, self._run_id, has_price=has_price)

@@ -28,6 +28,7 @@ from plumbline.warehouse.storage.store import Store, cast
 Row = dict[str, Any]
 
 _TABLE = "generation_request"
+_OF_REPLY = ("finish_reason", "n_input_tokens", "n_output_tokens")
 _ZEROS = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0}
 
 
@@ -48,9 +49,9 @@ class Ledger:
     @property
     def spent(self) -> Spent:
         """Cost of all attempts, including those of earlier runs."""
-        rows = self.rows.values()
-        parts = (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows)
-        return sum(parts, Spent())
+        names = ("n_attempts", "n_tokens_most", "cost")
+        costs = ([row[name] or 0 for name in names] for row in self.rows.values())
+        return sum((Spent(*cost) for cost in costs), Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str, *, has_price: bool) -> Row:
         """Record an attempt about to be made, at the most that it can cost; returns it."""
@@ -71,10 +72,7 @@ class Ledger:
             return
         status = "refused" if outcome.refused else "replied"
         row = _after(attempt, cost, seconds) | {"status": status, "reply": outcome.text}
-        row["finish_reason"] = outcome.finish_reason
-        row["n_input_tokens"] = outcome.n_input_tokens
-        row["n_output_tokens"] = outcome.n_output_tokens
-        self._write(row)
+        self._write(row | {name: getattr(outcome, name) for name in _OF_REPLY})
 
     def publish(self, store: Store, benchmark: str, run_id: str) -> None:
         """Publish all requests as the table's rows of a benchmark."""
@@ -91,14 +89,10 @@ class Ledger:
     def _keep(self, row: Row) -> None:
         self.rows[row["request_id"]] = row
         if row["reply"] is not None:
-            self.replies[row["request_id"]] = Reply(
-                row["request_id"],
-                row["reply"],
-                row["finish_reason"],
-                row["n_input_tokens"],
-                row["n_output_tokens"],
-                refused=row["status"] == "refused",
-            )
+            values = {name: row[name] for name in _OF_REPLY}
+            is_refused = row["status"] == "refused"
+            reply = Reply(row["request_id"], row["reply"], **values, refused=is_refused)
+            self.replies[reply.request_id] = reply
 
 
 def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
-from plumbline.eval_workers.pairs.benchmarks import Row, discover
+from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.pairs.sharing.benchmark_card import Constraint, NothingKept
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
-from plumbline.eval_workers.writing.pairing import Paired, paired, template_of, unnatural
+from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural
 from plumbline.eval_workers.writing.written_sentences import Written, write
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.rejects import rejected
@@ -69,7 +69,7 @@ def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list
     return written
 
 
-def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Paired:
+def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
     """Pairs of the sentences that were kept, in order; those without a pair go to ``reject``.
 
     The model converts sentences with a "her" that the rules can't decide. Raises as ``Build.run``.
@@ -205,7 +205,7 @@ def make_pairs(
     with recorded(build.store, "benchmark sentences", options):
         written = stage("write", ask, write_sentences, "words", build, spec, words, spec)
         done = stage("pair", ask, pair_sentences, "sentences", build, spec, written, spec)
-        pairs, steps = [*done.pairs], ["write", "pair"]
+        pairs, steps = done.pairs, ["write", "pair"]
         if spec.judge:
             pairs = stage("judge", ask, judge_pairs, "pairs", build, spec.judging(), pairs, spec)
             steps.append("judge")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -130,64 +129,50 @@ class BuildSpec(AskingOptions):
             raise UsageProblem("model", "is not given", fix)
         return replace(super().chat_model(), send_schema=self.send_schema)
 
-    def generate(self, word: str, pronoun: Pronoun, round: int, n: int) -> Request:
-        """The request for ``n`` sentences.
+    def request(
+        self,
+        purpose: Purpose,
+        word: str,
+        pronoun: Pronoun,
+        round: int,
+        *,
+        sentence: str = "",
+        n: int = 1,
+    ) -> Request:
+        """The request to write ``n`` sentences around a seed word, or about a sentence.
 
-        >>> BuildSpec(model="m", max_words=7).generate("tea", "she", 1, 2).max_tokens
+        A role with several wordings uses them in turn, by ``round``. At temperature 0 the same
+        request gets the same answer, so a conversion is asked for again at another temperature.
+
+        >>> spec = BuildSpec(model="m", max_words=7)
+        >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens
         152
         """
-        values = {"word": word, "pronoun": pronoun, "n": n, "max_words": self.max_words}
-        prompt = fill_prompt(self.wordings.generating(pronoun), **values)
-        return self._written("generate", prompt, word, pronoun, round, n)
-
-    def revise(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
-        """The request for a corrected sentence, with this round's wording."""
-        values = {"word": word, "pronoun": pronoun, "max_words": self.max_words}
-        prompt = fill_prompt(_in_turn(self.wordings.revise, round), sentence=sentence, **values)
-        return self._written("revise", prompt, word, pronoun, round, 1)
-
-    def _written(
-        self, purpose: Purpose, prompt: str, word: str, pronoun: Pronoun, round: int, n: int
-    ) -> Request:
-        tokens = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
-        return self.chat_model().request(
+        to_write = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
+        max_tokens, temperature = to_write, self.temperature
+        model = self.chat_model()
+        if purpose == "convert":
+            max_tokens, temperature = len(sentence) + _TOKENS_OF_TALK, 0 if round == 1 else 0.7
+        elif purpose == "judge":
+            max_tokens, temperature = _TOKENS_OF_VERDICT, 0
+            model = replace(model, name=self.judge_model or model.name)
+        wordings = self.wordings.of(purpose, pronoun)
+        prompt = fill_prompt(
+            wordings[(round - 1) % len(wordings)],
+            word=word,
+            pronoun=pronoun,
+            n=n,
+            max_words=self.max_words,
+            sentence=sentence,
+        )
+        return model.request(
             purpose,
             prompt,
             word=word,
             pronoun=pronoun,
             round=round,
-            temperature=self.temperature,
-            max_tokens=tokens,
-            as_json=self.wordings.as_json,
-        )
-
-    def convert(self, word: str, round: int, sentence: str) -> Request:
-        """The request to change a sentence's pronouns to those of *he*.
-
-        The first is at temperature 0, which would give the same answer again.
-        """
-        return self.chat_model().request(
-            "convert",
-            fill_prompt(self.wordings.convert, sentence=sentence, pronoun="he"),
-            word=word,
-            pronoun="he",
-            round=round,
-            temperature=0 if round == 1 else 0.7,
-            max_tokens=len(sentence) + _TOKENS_OF_TALK,
-            as_json=self.wordings.as_json,
-        )
-
-    def ask_whether_likely(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
-        """The request for a verdict on a sentence, with this round's wording, at temperature 0."""
-        model = self.chat_model()
-        return replace(model, name=self.judge_model or model.name).request(
-            "judge",
-            fill_prompt(_in_turn(self.wordings.judge, round), sentence=sentence),
-            word=word,
-            pronoun=pronoun,
-            round=round,
-            temperature=0,
-            max_tokens=_TOKENS_OF_VERDICT,
+            temperature=temperature,
+            max_tokens=max_tokens,
             as_json=self.wordings.as_json,
         )
 
@@ -195,7 +180,3 @@ class BuildSpec(AskingOptions):
         """The options with the judge's model and server."""
         url, model = self.judge_base_url or self.base_url, self.judge_model or self.model
         return replace(self, model=model, base_url=url)
-
-
-def _in_turn(wordings: Sequence[str], round: int) -> str:
-    return wordings[(round - 1) % len(wordings)]

@@ -48,11 +48,12 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
     >>> forecast(["tea"], BuildSpec(model="m")).n_requests  # 2 lists, 10 pairs of 2 verdicts
     22
     """
-    lists = [spec.generate(w, p, 1, spec.n_sentences) for w in words for p in PRONOUNS]
-    n_sentences = len(lists) * spec.n_sentences
+    n = spec.n_sentences
+    lists = [spec.request("generate", w, p, 1, n=n) for w in words for p in PRONOUNS]
+    n_sentences = len(lists) * n
     n_verdicts = 2 * n_sentences if spec.judge else 0
     sentence = " ".join([_MEAN_WORD] * spec.max_words)
-    verdict = spec.ask_whether_likely(_MEAN_WORD, "she", 1, sentence)
+    verdict = spec.request("judge", _MEAN_WORD, "she", 1, sentence=sentence)
     tokens_of_sentence = _TOKENS_A_WORD * spec.max_words + _TOKENS_A_NUMBER
     to_write = sum(expected_tokens(r.prompt) for r in lists), n_sentences * tokens_of_sentence
     to_judge = n_verdicts * expected_tokens(verdict.prompt), n_verdicts * _VERDICT_TOKENS

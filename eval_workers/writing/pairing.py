@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from plumbline.eval_workers.chat.asker import Ask
 from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.chat.requests import Pronoun
-from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
+from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pairs.pronouns.conversion_check import answered
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
@@ -57,24 +57,13 @@ async def _decided(
     """
     problem = ""
     for round in range(1, CONVERSION_ROUNDS + 1):
-        reply = await ask(spec.convert(word, round, found.sentence))
+        reply = await ask(spec.request("convert", word, "he", round, sentence=found.sentence))
         texts = sentences(reply.text)
         answer = answered(found, texts[0]) if texts else ()
         if isinstance(answer, Conversion):
             return answer, ""
         problem = answer[0].message if answer else "the reply holds no sentence"
     return found, problem
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Rows of ``benchmark_pair`` without ``benchmark``, and rejects for ``publish_rejects``.
-
-    Each sentence gives one row of either kind.
-    """
-
-    pairs: tuple[Row, ...]
-    rejects: tuple[Row, ...]
 
 
 def pair_id(word: str, template: str) -> str:
@@ -88,8 +77,8 @@ def pair_id(word: str, template: str) -> str:
 
 def paired(
     name: str, sentences: Sequence[WrittenSentence], templates: Sequence[Template]
-) -> Paired:
-    """Pair sentences by their templates, in order; a template makes one pair.
+) -> Parsed:
+    """Pair sentences by their templates, in order; each gives a pair or a reject.
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
     ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)],
@@ -114,7 +103,7 @@ def paired(
             source_file=sentence.request_id,
             source_row=sentence.position,
         )
-    return Paired(tuple(parsed.pairs), tuple(parsed.rejects))
+    return parsed
 
 
 async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> str:
@@ -142,7 +131,7 @@ async def _is_likely(
 ) -> bool | None:
     """The verdict on a side; after an unclear answer it is asked for once more, else ``None``."""
     for round in range(1, JUDGE_ROUNDS + 1):
-        reply = await ask(spec.ask_whether_likely(word, pronoun, round, sentence))
+        reply = await ask(spec.request("judge", word, pronoun, round, sentence=sentence))
         if (answer := verdict(reply.text)) is not None:
             return answer
     return None

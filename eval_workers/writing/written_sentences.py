@@ -54,7 +54,9 @@ class Written:
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
     """Ask for the sentences of a seed word, in rounds; a plan of ``Build.run``."""
     # Both first requests at once: that of `he` does not depend on the sentences of `she`.
-    await asyncio.gather(*(ask(spec.generate(word, p, 1, spec.n_sentences)) for p in PRONOUNS))
+    await asyncio.gather(
+        *(ask(spec.request("generate", word, p, 1, n=spec.n_sentences)) for p in PRONOUNS)
+    )
     writer = _Writer(spec, ask, Written(word))
     for pronoun in PRONOUNS:
         await writer.settle(pronoun)
@@ -76,7 +78,7 @@ class _Writer:
         n_wanted = len(kept) + spec.n_sentences
         for round in range(1, spec.generate_rounds + 1):
             if n_missing := n_wanted - len(kept):
-                reply = await self.ask(spec.generate(word, pronoun, round, n_missing))
+                reply = await self.ask(spec.request("generate", word, pronoun, round, n=n_missing))
                 drafts = self._sort(self._read(reply, pronoun), n_missing)
                 await self._revise(drafts)
 
@@ -116,7 +118,8 @@ class _Writer:
         for round in range(1, self.spec.n_revisions + 1):
             requests = {}
             for draft in drafts:
-                request = self.spec.revise(draft.word, draft.pronoun, round, draft.text)
+                place = draft.word, draft.pronoun, round
+                request = self.spec.request("revise", *place, sentence=draft.text)
                 if request.request_id in self.sent_back:  # a draft with the same text was sent
                     self.written.rejected[draft] = "repeats another sentence"
                 else:
