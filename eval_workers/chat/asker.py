@@ -28,10 +28,14 @@ _ADVICE = Advice(
 )
 
 _Result = TypeVar("_Result")
-#: Gives the reply to a request; raises a ``PlumblineError`` once asking has stopped.
+#: Gives the reply to a request; raises ``Stopped`` once asking has stopped.
 Ask = Callable[[Request], Awaitable[Reply]]
 #: Asks for what one part of a build needs, in the order in which it needs it; gives its result.
 Plan = Callable[[Ask], Awaitable[_Result]]
+
+
+class Stopped(Exception):
+    """Asking has stopped; ``Asker.stop`` is the reason."""
 
 
 class Asker:
@@ -72,20 +76,21 @@ class Asker:
             for position, plan in waiting:
                 try:
                     results[position] = await plan(self.ask)
-                except PlumblineError as e:
-                    self._stop(e)
-                else:
                     on_done(len(results))
+                except Stopped:
+                    continue  # a later plan may find all its replies in the ledger
 
         await asyncio.gather(*(work() for _ in range(self._policy.concurrency)))
         await asyncio.gather(*self._in_flight.values(), return_exceptions=True)
         return results
 
     async def ask(self, request: Request) -> Reply:
-        """The reply to a request; raises ``stop`` once asking has stopped."""
+        """The reply to a request; raises ``Stopped`` once asking has stopped."""
         key = request.request_id
         if key in self._ledger.replies:
             return self._ledger.replies[key]
+        if self.stop is not None:
+            raise Stopped
         if key not in self._in_flight:  # two plans may need the same request
             self._in_flight[key] = asyncio.create_task(self._send(request))
             self._in_flight[key].add_done_callback(lambda _: self._in_flight.pop(key))
@@ -97,20 +102,21 @@ class Asker:
             try:
                 return await retried(attempt, self._policy, "the server", _ADVICE, self._stopped)
             except PlumblineError as e:
-                self._stop(e)
-                raise
+                self.stop = self.stop or e
+                self._stopped.set()
+                raise Stopped from e
 
     async def _attempt(self, request: Request) -> Reply | Failure:
         """Make one attempt, recorded in the ledger before and after."""
         if self._client is None:
             raise _not_recorded(request)
         if self.stop is not None:
-            raise self.stop
+            raise Stopped
         at_most = most(request, self._price)
         await self._meter.set_aside(at_most)
         if self.stop is not None:  # it came while this request waited for the budget
             await self._meter.settle(at_most, Spent())
-            raise self.stop
+            raise Stopped
         has_price = self._price is not None
         row = self._ledger.begin(request, at_most, self._run_id, has_price=has_price)
         start = time.monotonic()
@@ -129,10 +135,6 @@ class Asker:
         if outcome.n_input_tokens is None or outcome.n_output_tokens is None:
             return at_most
         return spent(outcome.n_input_tokens, outcome.n_output_tokens, self._price)
-
-    def _stop(self, reason: PlumblineError) -> None:
-        self.stop = self.stop or reason
-        self._stopped.set()
 
 
 def _not_recorded(request: Request) -> BadInput:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -262,21 +262,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     (0.0, None)
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-            if not math.isnan(seconds):
-                return max(0.0, seconds)
-        except ValueError:
-            pass
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            continue
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) * unit)
+    with suppress(KeyError, ValueError, TypeError):  # TypeError: a date without a zone
+        moment = parsedate_to_datetime(headers["retry-after"])
         return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
     return None
 

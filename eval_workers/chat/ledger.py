@@ -143,7 +143,7 @@ def look(store: Store, benchmark: str) -> Ledger:
 def _rows(path: Path, benchmark: str) -> list[Row]:
     """The last row of each request in a file; a torn last line is ignored."""
     rows: dict[str, Row] = {}
-    with opened(path) as file:
+    with disk_problems(path), opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 break
