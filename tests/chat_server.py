@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -59,12 +59,21 @@ def completion(
     return json.dumps(content).encode()
 
 
+def as_json(text: str, form: dict[str, Any]) -> str:
+    """A reply in prose in the form that ``response_format`` asks for."""
+    lines = [re.sub(r"^\d+\. ", "", line) for line in text.splitlines()]
+    values = {"sentences": lines, "sentence": text, "verdict": text.strip(".").lower()}
+    name = form["json_schema"]["name"]
+    return json.dumps({name: values[name]})
+
+
 class ChatServer:
     """What was asked: the prompts, whole bodies, keys, and the most requests at a time."""
 
-    def __init__(self, script: Script | None, sampler: Sampler | None) -> None:
+    def __init__(self, script: Script | None, sampler: Sampler | None, knows_schemas: bool) -> None:
         self.script = script
         self.sampler = sampler
+        self.knows_schemas = knows_schemas
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
@@ -99,6 +108,8 @@ class ChatServer:
             count = self.asked[identity]
         try:
             say = self.script(prompt, count) if self.script else self.sampler(body)
+            if self.knows_schemas and "response_format" in body:
+                say = replace(say, text=as_json(say.text, body["response_format"]))
             time.sleep(say.delay_s)
             self._send(handler, say, prompt, chat)
             if say.status == 200 and not say.cut:
@@ -132,10 +143,16 @@ class ChatServer:
 
 @contextmanager
 def serving(
-    script: Script | None = None, *, sampler: Sampler | None = None
+    script: Script | None = None,
+    *,
+    sampler: Sampler | None = None,
+    knows_schemas: bool = False,
 ) -> Iterator[ChatServer]:
-    """A server on a port of its own, until the end of the block."""
-    server = ChatServer(script, sampler)
+    """A server on a port of its own, until the end of the block.
+
+    If it knows schemas, it says the same as JSON where a request asks for that.
+    """
+    server = ChatServer(script, sampler, knows_schemas)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

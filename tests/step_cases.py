@@ -22,8 +22,8 @@ from typing import Any
 
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.disclosure import word_probabilities, written
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber
@@ -38,8 +38,8 @@ from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
-from plumbline.eval_workers.writing.build import convert_sentences, judge_pairs, write_sentences
-from plumbline.eval_workers.writing.written_sentences import WrittenSentence
+from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
+from plumbline.eval_workers.writing.written_sentences import Written, WrittenSentence
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.steps import claimed_chunks, runner
 from plumbline.warehouse.storage.store import Store
@@ -186,7 +186,7 @@ def _judged(store: Store, url: str, budget: Budget) -> None:
         for k in range(6)
     ]
     build, spec = _build(store, "demo", url, budget), test_generation.SPEC
-    judge_pairs(build, pairs, spec.model, spec.prompts)
+    judge_pairs(build, pairs, spec)
 
 
 def _judging(prompt: str, count: int) -> Say:
@@ -195,16 +195,18 @@ def _judging(prompt: str, count: int) -> Say:
 
 def _converted(store: Store, url: str, budget: Budget) -> None:
     unclear = [
-        WrittenSentence(f"She gave Tom her spoon {k}.", "spoon", "she", "r", k) for k in range(1, 9)
+        WrittenSentence(f"They saw her smile {k} times.", "smile", "she", "r", k)
+        for k in range(1, 9)
     ]
     build, spec = _build(store, "demo", url, budget), test_generation.SPEC
-    done = convert_sentences(build, unclear, spec.model, spec.prompts)
-    assert [one.sentence for one in done] == [f"He gave Tom his spoon {k}." for k in range(1, 9)]
+    done = pair_sentences(build, [Written("smile", kept=unclear)], spec)
+    sentences = [pair["sentence_b"] for pair in done.pairs]
+    assert sentences == [f"They saw his smile {k} times." for k in range(1, 9)]
 
 
 def _converting(prompt: str, count: int) -> Say:
-    (number,) = set(re.findall(r"spoon (\d)", prompt))
-    return Say(f"He gave Tom his spoon {number}.")
+    (number,) = set(re.findall(r"smile (\d)", prompt))
+    return Say(f"They saw his smile {number} times.")
 
 
 def _perturbed(store: Store, url: str, budget: Budget) -> None:
@@ -259,8 +261,8 @@ ASKED: dict[str, Asked] = {
         *(f"{_WRITING}:judge_pairs", _nothing, _by(_judging), _judged, (), "pairs"),
     ),
     "conversions": Asked(
-        *(f"{_WRITING}:convert_sentences", _nothing, _by(_converting), _converted, ()),
-        "conversions",
+        *(f"{_WRITING}:pair_sentences", _nothing, _by(_converting), _converted, ()),
+        "sentences",
     ),
     "perturbations": Asked(
         f"{chat_perturber.__name__}:LlmPerturber.perturb",
@@ -315,7 +317,11 @@ def _functions(tree: ast.Module) -> list[tuple[str, set[str]]]:
         (
             f"{prefix}{node.name}",
             {
-                re.sub(r"^(\w+\.)*(build|Build\(.*\))\.run$", "build.run", ast.unparse(call.func))
+                re.sub(
+                    r"^(\w+\.)*(build|Build\(.*\))\.(run|replies)$",
+                    "build.run",
+                    ast.unparse(call.func),
+                )
                 for call in ast.walk(node)
                 if isinstance(call, ast.Call)
             },

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.chat.client import ChatClient, Failure
+from plumbline.eval_workers.chat.client import ChatClient
+from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import _read

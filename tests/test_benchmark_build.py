@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.client import RetryPolicy
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
 from plumbline.eval_workers.pairs.sharing.card import statistics
 from plumbline.eval_workers.pairs.sharing.export import export
@@ -67,9 +67,9 @@ def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Bu
 def _built(order: Build, spec: BuildSpec = SPEC) -> SentenceCounts:
     """The steps one after the other, as the flow takes them."""
     words = steps.seed_words(order.store, spec)
-    written = write_sentences(order, words, spec.writing())
+    written = write_sentences(order, words, spec)
     found = steps.pair_sentences(order, written, spec)
-    pairs = steps.judge(order, found.pairs, spec)
+    pairs = steps.judge_pairs(order, found.pairs, spec)
     steps.publish(order, pairs, ["write", "pair", "judge"])
     return steps.count(words, written, len(found.rejects), pairs)
 
@@ -157,6 +157,29 @@ def test_a_replay_from_the_table_is_the_same_benchmark(
         assert _rejects(copy, step) == _rejects(store, step)
     with pytest.raises(BadInput, match="no reply to request"):
         _built(_order(copy, None, "run-3"), replace(SPEC, max_words=9))
+
+
+def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
+    """Only the requests differ: their form is part of their key, and of what is sent."""
+    spec = replace(SPEC, words=WORDS[:8])
+    made, forms = [], []
+    for knows_schemas, send_schema in ((True, True), (False, True), (False, False)):
+        store = Store.open(tmp_path / f"{knows_schemas}{send_schema}")
+        with serving(imperfect, knows_schemas=knows_schemas) as server:
+            counts = _built(_order(store, server), replace(spec, send_schema=send_schema))
+        made.append([counts, *(_without_requests(rows) for rows in (_pairs(store), *(
+            _rejects(store, step) for step in ("write", "pair", "judge"))))])  # fmt: skip
+        ids = {row["request_id"] for row in _requests(store)}
+        forms.append((ids, ["response_format" in body for body in server.bodies]))
+        replies = {row["reply"][:1] for row in _requests(store)}
+        assert (replies == {"{"}) == knows_schemas
+    assert made[0] == made[1] == made[2]
+    assert forms[0][0] == forms[1][0] and not forms[0][0] & forms[2][0]
+    assert all(forms[0][1]) and not any(forms[2][1])
+
+
+def _without_requests(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in row.items() if k not in ("source_file", "run_id")} for row in rows]
 
 
 #: The killed build is of fewer words: what becomes of a word does not depend on the others.
@@ -263,7 +286,7 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
         _built(_order(store, server), spec)
     assert all(_rejects(store, step) for step in ("write", "pair", "judge"))
     order = _order(store, None, "run-2")
-    written = write_sentences(order, spec.words, spec.writing())
+    written = write_sentences(order, spec.words, spec)
     found = steps.pair_sentences(order, written, spec)
     steps.publish(order, found.pairs, ["write", "pair"])
     assert {p["is_natural"] for p in _pairs(store)} == {None}

@@ -133,7 +133,7 @@ def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFix
     # 80 lists of at most 3 rounds with 40 revisions a sentence, 4 verdicts and 3 conversions.
     most = 80 * (3 * (1 + 3 * 40) + 12) + 40 * 9
     assert found["demo", "seed words"][0] == 40 and found["demo", "pairs"][0] == 240
-    assert found["demo", "requests"][1] == f"about, at most {most:,}"
+    assert found["demo", "requests"][1] == f"about, without revisions and repeats; at most {most:,}"
     assert re.fullmatch(r"0\.\d\d EUR", found["demo", "cost"][0])
     fewer = planned(capsys, [*command, "--revise-rounds", "10", "--no-reject-longer"])
     assert fewer["demo", "requests"][1].endswith(f"{80 * (3 * (1 + 3 * 10) + 12) + 40 * 9:,}")

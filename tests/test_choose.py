@@ -331,10 +331,10 @@ def test_replies_as_models_write_them() -> None:
     # A first number chooses only where something is said of it, or it stands alone.
     for reply in ("1 2 1 2", "1, 2", "1 and 2", "1/2", "1\n2", "1. She ran. 2. He ran.", "2 > 1"):
         shapes[reply] = None
-    shapes |= {"1\n2 sounds odd": 1, "2 beats 1": 2, "Answer: 2\nAnswer: 1": None, "1\n1": 1}
+    shapes |= {"1\n2 sounds odd": 1, "2 beats 1": None, "Answer: 2\nAnswer: 1": None, "1\n1": 1}
     against = ["2 is less likely than 1.", "1 is less likely.", "2 is unlikely", "**1** is worse."]
     against += ["Sentence 1 is worse", "1 doesn't read as well as 2", "The less natural one is 2."]
     shapes |= dict.fromkeys(against)
-    shapes |= {"1, as 2 isn't natural": 1, "**2** It isn't odd": 2, '1 "She wasn\'t in."': 1}
+    shapes |= {"1, as 2 isn't natural": 1, "**2** It isn't odd": None, '1 "She wasn\'t in."': 1}
     shapes |= {"1 is likelier because 2 doesn't read well": 1, "It isn't easy, but 2": 2}
     assert {reply: chosen(reply) for reply in shapes} == shapes

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.disclosure.written import (
     PromptSpec,
     ledger_name,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
 from plumbline.eval_workers.fairpair.perturbation import perturbed_set

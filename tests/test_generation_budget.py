@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
-from plumbline.eval_workers.chat.ledger import ServerAnswer, open_ledger
+from plumbline.eval_workers.chat.ledger import look, open_ledger
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
-from plumbline.eval_workers.writing.forecast import Habits, forecast
-from plumbline.eval_workers.writing.written_sentences import progress
-from plumbline.warehouse.errors import Interrupted
+from plumbline.eval_workers.writing.forecast import forecast
+from plumbline.eval_workers.writing.written_sentences import write
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
@@ -33,7 +32,7 @@ output = 0.6
 
 
 def _request(round: int = 1) -> Request:
-    return SPEC.generate("clock", "she", round, 2)
+    return SPEC.request("generate", "clock", "she", round, n=2)
 
 
 def test_the_price_of_a_model(tmp_path: Path) -> None:
@@ -46,19 +45,19 @@ def test_the_price_of_a_model(tmp_path: Path) -> None:
 def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent() -> None:
     async def run() -> list[object]:
         meter = BudgetMeter(Budget(max_tokens=100), Spent(1, 20))
-        first = await meter.set_aside(Spent(1, 60))
+        await meter.set_aside(Spent(1, 60))
         waiting = asyncio.create_task(
             meter.set_aside(Spent(1, 30))
         )  # 110 if both came to their most
         await asyncio.sleep(0.01)
         seen: list[object] = [waiting.done()]
-        assert first is not None
-        await meter.settle(first, Spent(1, 10))
-        second = await waiting
-        seen += [second is not None, await meter.set_aside(Spent(1, 71)), meter.spent]
-        return seen
+        await meter.settle(Spent(1, 60), Spent(1, 10))
+        await waiting
+        with pytest.raises(Interrupted, match="could exceed 100 tokens"):
+            await meter.set_aside(Spent(1, 71))
+        return [*seen, meter.spent]
 
-    assert asyncio.run(run()) == [False, True, None, Spent(2, 30)]
+    assert asyncio.run(run()) == [False, Spent(2, 30)]
 
 
 def test_a_token_is_a_byte_at_least() -> None:
@@ -69,25 +68,44 @@ def test_a_token_is_a_byte_at_least() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 40, 3))
 def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int) -> None:
-    answer = ServerAnswer("1. She wound the clock.", "stop", 10, 5)
-    with open_ledger(store, "demo", "run") as ledger:
-        for round in (1, 2):
+    def ask(round: int, run_id: str) -> Path:
+        with open_ledger(store, "demo") as ledger:
             request = _request(round)
-            ledger.reserve(request, Spent(1, 99), has_price=False)
-            ledger.replied(request.request_id, answer, Spent(1, 15), 0.5)
-        path = ledger.path
+            row = ledger.begin(request, Spent(1, 99), run_id, has_price=False)
+            reply = Reply(request.request_id, "1. She wound the clock.", "stop", 10, 5)
+            ledger.end(row, reply, Spent(1, 15), 0.5)
+            return ledger.path
+
+    ask(1, "run")
+    path = ask(2, "run")
     whole = path.read_bytes()
     path.write_bytes(whole[: -(len(whole.splitlines()[-1]) * cut // 40 + 1)])
-    with open_ledger(store, "demo", "run-2") as ledger:
+    with open_ledger(store, "demo") as ledger:
         assert set(ledger.replies) == {_request(1).request_id}
         assert ledger.spent == Spent(2, 15 + 99)  # the second may have been paid for
-        ledger.reserve(_request(2), Spent(1, 99), has_price=False)
-        ledger.replied(_request(2).request_id, answer, Spent(1, 15), 0.5)
-    with open_ledger(store, "demo", "run-3") as ledger:
-        assert len(ledger.replies) == 2 and ledger.spent == Spent(3, 129)
-        assert [json.loads(line)["event"] for line in path.read_bytes().splitlines()].count(
-            "asked"
-        ) == 3
+    ask(2, "run-3")
+    held = look(store, "demo")
+    assert len(held.replies) == 2 and held.spent == Spent(3, 129)
+    row = held.rows[_request(2).request_id]
+    assert (row["n_attempts"], row["run_id"]) == (2, "run-3")
+    assert row["error"] == "attempt 1: the run ended before a reply"
+
+
+def test_a_look_reads_the_file_and_else_the_table(store: Store, tmp_path: Path) -> None:
+    assert not look(store, "demo").replies
+    with serving(good_script) as server:
+        write_sentences(_build(store, server), WORDS, SPEC)
+    held, path = look(store, "demo"), look(store, "demo").path
+    assert len(held.replies) == 8 == held.spent.n_requests
+    copy = Store.open(tmp_path / "copy")
+    copy.replace("generation_request", _requests(store), {"benchmark": "demo"}, "r")
+    before_files = sorted(copy.root.rglob("*"))
+    assert look(copy, "demo").replies == held.replies and look(copy, "demo").spent == held.spent
+    assert sorted(copy.root.rglob("*")) == before_files, "a look writes nothing"
+    content = path.read_bytes()
+    path.write_bytes(content + b'{"request_id": "x')  # what another process is writing
+    assert look(store, "demo").replies == held.replies
+    assert path.read_bytes().startswith(content)
 
 
 def test_a_request_is_known_by_all_that_makes_it() -> None:
@@ -110,9 +128,13 @@ def test_a_request_is_known_by_all_that_makes_it() -> None:
     ).parameters == (("max_tokens", 5), ("temperature", 0))
 
 
-def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) -> None:
+def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
+    store: Store, tmp_path: Path
+) -> None:
     """Against a build on a real socket: requests exactly, tokens by the characters sent."""
-    told = forecast(WORDS, SPEC, Price(1.0, 2.0, "EUR"), Habits(0.0, 0.0, 0.0))
+    prices = tmp_path / "prices.toml"
+    prices.write_text('currency = "EUR"\n[models.scripted]\ninput = 1.0\noutput = 2.0\n')
+    told = forecast(WORDS, replace(SPEC, prices=str(prices)))
     with serving(good_script) as server:
         written = write_sentences(_build(store, server), WORDS, SPEC)
         kept = [s for p in written for s in p.kept]
@@ -120,18 +142,17 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) 
             {"pair_id": s.text, "word": s.word, "sentence_a": s.text, "sentence_b": f"{s.text}!"}
             for s in kept
         ]
-        judge_pairs(_build(store, server), pairs, SPEC.model, SPEC.prompts)
+        judge_pairs(_build(store, server), pairs, SPEC)
     rows = _requests(store)
     assert told.n_requests == len(rows) == server.n_asked == 8 + 2 * 24
     characters = sum(len(r["prompt"]) for r in rows)
     # A little more than was needed: it takes all sentences to be of the greatest length.
     assert 1.0 <= told.n_input_tokens / (characters / 4 + 8 * len(rows)) < 1.15
     assert told.cost == pytest.approx((told.n_input_tokens + 2 * told.n_output_tokens) / 1e6)
-    worse = forecast(WORDS, SPEC)
-    assert worse.n_requests > told.n_requests and worse.cost is None
-    assert worse.n_requests_most == 8 * (3 * (1 + 3 * 40) + 2 * 2 * 3) + 4 * 3 * 3
-    unjudged = forecast(WORDS, SPEC, habits=Habits(0.0, 0.0, 0.0), judge=False)
+    assert told.n_requests_most == 8 * (3 * (1 + 3 * 40) + 2 * 2 * 3) + 4 * 3 * 3
+    unjudged = forecast(WORDS, replace(SPEC, judge=False))
     assert (unjudged.n_requests, unjudged.n_requests_most) == (8, 8 * 363 + 36)
+    assert unjudged.cost is None
     assert forecast([], SPEC).n_requests == 0
 
 
@@ -156,7 +177,7 @@ TEXTS = [
 def test_whatever_is_replied_every_sentence_has_one_fate(
     chance: Random, n_sentences: int, revise_rounds: int, generate_rounds: int
 ) -> None:
-    """Replies drawn at random, arriving one by one in any order: the end is the same."""
+    """Replies drawn at random, arriving in any order: the end is the same."""
     spec = replace(
         SPEC,
         n_sentences=n_sentences,
@@ -172,28 +193,18 @@ def test_whatever_is_replied_every_sentence_has_one_fate(
             drawn[request.request_id] = Reply(request.request_id, "\n".join(lines))
         return drawn[request.request_id]
 
-    ends = []
-    for _ in range(2):
-        replies: dict[str, Reply] = {}
-        while (now := progress("clock", spec, replies)).requests:
-            assert now.balances()
-            assert not {r.request_id for r in now.requests} & set(replies)
-            request = chance.choice(now.requests)
-            replies[request.request_id] = reply(request)
-        ends.append(now)
-        assert now.balances() and now.n_waiting == 0
-        assert now.n_in == sum(len(sentences(r.text)) for r in replies.values())
-        for pronoun in ("she", "he"):
-            assert sum(s.pronoun == pronoun for s in now.kept) <= n_sentences
-        places = [(s.request_id, s.position) for s in now.kept]
-        places += [(r.sentence.request_id, r.sentence.position) for r in now.rejected]
-        assert len(places) == len(set(places))
-    assert ends[0] == ends[1]
+    async def ask(request: Request) -> Reply:
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+        return reply(request)
 
-
-def test_what_is_asked_first() -> None:
-    first = progress("clock", SPEC, {}).requests
-    assert [(r.purpose, r.pronoun) for r in first] == [("generate", "she"), ("generate", "he")]
+    one, other = (asyncio.run(write("clock", spec, ask)) for _ in range(2))
+    assert one == other and one.balances()
+    assert one.n_in == sum(len(sentences(r.text)) for r in drawn.values())
+    for pronoun in ("she", "he"):
+        assert sum(s.pronoun == pronoun for s in one.kept) <= n_sentences
+    places = [(s.request_id, s.position) for s in [*one.kept, *one.rejected]]
+    assert len(places) == len(set(places))
 
 
 @pytest.mark.parametrize("limit", [1, 5, 7])
@@ -224,6 +235,14 @@ def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(sto
     for row in rows:
         wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
         assert row["cost"] == pytest.approx(wanted)
+
+
+def test_requests_that_wait_for_the_budget_end_when_asking_stops(store: Store) -> None:
+    refused = Say("no such model", 404, delay_s=0.2)
+    budget = Budget(max_tokens=most(_request(), None).n_tokens + 100)
+    with serving(lambda *_: refused) as server, pytest.raises(BadInput, match="no such model"):
+        write_sentences(_build(store, server, budget=budget), WORDS, SPEC)
+    assert server.n_asked == 1
 
 
 def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:

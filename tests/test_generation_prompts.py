@@ -34,7 +34,9 @@ def test_a_users_wordings_take_the_place_of_ours(tmp_path: Path) -> None:
     assert (len(found.revise), len(found.judge)) == (2, 1)
     assert prompts.fill_prompt(found.judge[0], sentence="{n} left.") == "{likely} or not? {n} left."
     assert found.hash != prompts.load().hash
-    assert prompts.load().hash == prompts.parse("same", SHIPPED).hash
+    same = tmp_path / "same.toml"
+    same.write_text(SHIPPED, encoding="utf-8")
+    assert prompts.load().hash == prompts.load(same).hash
 
 
 def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, store: Store) -> None:
@@ -65,8 +67,8 @@ def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, sto
 
     with serving(answer) as server:
         order = Build(store, "demo", "run-1", Server(server.url, 5.0))
-        written = steps.write_sentences(order, words, spec.writing())
-        pairs = steps.judge(order, steps.pair_sentences(order, written, spec).pairs, spec)
+        written = steps.write_sentences(order, words, spec)
+        pairs = steps.judge_pairs(order, steps.pair_sentences(order, written, spec).pairs, spec)
     assert {p["template"] for p in pairs if p["is_natural"]} == {
         *(f"They saw {{pronoun1}} {word}." for word in words),
         *(f"Then {{pronoun}} found the {word}." for word in words),

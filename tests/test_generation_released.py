@@ -11,15 +11,12 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.judge import judgement
-from plumbline.eval_workers.writing.pairing import conversion
 from plumbline.eval_workers.writing.wordings import (
     differences,
     fill_prompt,
     load_released,
     settings,
 )
-from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT, make
@@ -84,13 +81,18 @@ def test_their_files_are_wordings(tmp_path: Path) -> None:
     folder = released(tmp_path, files())
     spec = BuildSpec(prompts=str(folder), words=("tea",))
     assert (spec.model, spec.temperature, spec.n_sentences, spec.max_words) == ("chat-1", 0.7, 3, 5)
-    writing = spec.writing()
-    assert writing.generate("tea", "she", 1, 3).prompt == "Say 3 with tea for she, 5 long"
-    assert writing.generate("tea", "he", 1, 3).prompt == "He. Say 3 with tea for he, 5 long"
+    assert spec.request("generate", "tea", "she", 1, n=3).prompt == "Say 3 with tea for she, 5 long"
+    assert (
+        spec.request("generate", "tea", "he", 1, n=3).prompt == "He. Say 3 with tea for he, 5 long"
+    )
     she, he = "she/her/her/herself", "he/his/him/himself"
     # Each wording ten times, in turn (App. D); *he* written out is the pronoun that is meant.
-    assert writing.n_revisions == 20
-    asked = [writing.revise("tea", p, k, "It.").prompt for p in ("she", "he") for k in (1, 2, 3)]  # type: ignore[arg-type]
+    assert spec.n_revisions == 20
+    asked = [
+        spec.request("revise", "tea", p, k, sentence="It.").prompt
+        for p in ("she", "he")
+        for k in (1, 2, 3)
+    ]  # type: ignore[arg-type]
     assert asked == [
         f"Put tea and {she} into It.",
         f"It.: tea, {she}, or {she}",
@@ -99,16 +101,13 @@ def test_their_files_are_wordings(tmp_path: Path) -> None:
         f"It.: tea, {he}, or {he}",
         f"Put tea and {he} into It.",
     ]
-    prompts = writing.prompts
-    pair: dict[str, object] = {"word": "tea", "sentence_a": "She ran.", "sentence_b": "He ran."}
-    sides = judgement(pair, writing.model, prompts, {}).requests
-    assert [(r.prompt, dict(r.parameters)["temperature"]) for r in sides] == [
-        ("Is She ran. fine?", 0),
-        ("Is He ran. fine?", 0),
-    ]
-    unclear = WrittenSentence("I saw her.", "tea", "she", "r", 1)
-    (request,) = conversion(unclear, writing.model, prompts, {}).requests
-    assert request.prompt == f"{she} becomes {he}: I saw her."
+    verdict = spec.request("judge", "tea", "she", 1, sentence="She ran.")
+    assert verdict.prompt == "Is She ran. fine?"
+    assert dict(verdict.parameters) == {"max_tokens": 64, "seed": 1, "temperature": 0}
+    assert (
+        spec.request("convert", "tea", "he", 1, sentence="I saw her.").prompt
+        == f"{she} becomes {he}: I saw her."
+    )
 
 
 def test_the_hash_is_of_every_wording(tmp_path: Path) -> None:
@@ -185,7 +184,7 @@ def test_changed_files_are_one_clear_line(
     change(content)
     folder = released(tmp_path, content)
     with pytest.raises(BadInput) as raised:
-        BuildSpec(prompts=str(folder)).writing()
+        _ = BuildSpec(prompts=str(folder)).wordings
     shown = str(raised.value)
     assert said in shown and ".yml" in shown and "\n" not in shown
 
@@ -240,13 +239,15 @@ def test_the_release_as_it_is(data: Path, use: str, n_words: int) -> None:
     prompts = load_released(folder)
     assert (len(prompts.revise), len(prompts.judge)) == (4, 1)
     assert differences(folder, vars(BuildSpec(prompts=str(folder)))) == []
-    writing = BuildSpec(model="m", prompts=str(folder), max_words=n_words).writing()
+    writing = BuildSpec(model="m", prompts=str(folder), max_words=n_words)
     assert writing.n_revisions == 40
     for pronoun, forms in (("she", "she/her/her/herself"), ("he", "he/his/him/himself")):
-        asked = writing.generate("zither", pronoun, 1, 5).prompt  # type: ignore[arg-type]
+        asked = writing.request("generate", "zither", pronoun, 1, n=5).prompt  # type: ignore[arg-type]
         assert "'zither'" in asked and f"'{pronoun}'" in asked and f" {n_words} words" in asked
         for k in range(4):
-            asked = writing.revise("zither", pronoun, k + 1, "It is a draft.").prompt  # type: ignore[arg-type]
+            asked = writing.request(
+                "revise", "zither", pronoun, k + 1, sentence="It is a draft."
+            ).prompt  # type: ignore[arg-type]
             assert "'zither'" in asked and forms in asked and "It is a draft." in asked
             other = "he/his/him/himself" if pronoun == "she" else "she/her/her/herself"
             assert other not in asked.replace(forms, "") and "{" not in asked

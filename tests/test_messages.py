@@ -869,10 +869,12 @@ CALLS = [
         "prompts mine.toml: convert: {pronoun} or {forms} is missing (known here: {sentence}, "
         "{pronoun}, {forms}, {from})"),
     of_file(wordings.load, "mine.toml", swapped(SENTENCES, 'judge =', 'jugde ='),
-        "prompts mine.toml: unknown key jugde (known here: generate, revise, convert, judge)"),
+        "prompts mine.toml: unknown key jugde (known here: generate, "
+        "revise, convert, judge, as_json)"),
     of_file(wordings.load, "mine.toml", swapped(SENTENCES, 'convert = "',
         'other = "x"\nconvert = "'),
-        "prompts mine.toml: unknown key other (known here: generate, revise, convert, judge)"),
+        "prompts mine.toml: unknown key other (known here: generate, "
+        "revise, convert, judge, as_json)"),
     of_file(wordings.load, "mine.toml", swapped(SENTENCES, '"{sentence} to {pronoun}"', '3'),
         "prompts mine.toml: convert does not fit (expected a text, not 3)"),
     of_file(wordings.load, "mine.toml", swapped(SENTENCES, '"{{likely}} or not? {sentence}"',

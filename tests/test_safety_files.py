@@ -96,7 +96,7 @@ def in_work(kind: str, name: str, file: str) -> Callable[[Store], Path]:
 
 
 def opened_ledger(store: Store, _: Path) -> None:
-    with open_ledger(store, "b", "r"):
+    with open_ledger(store, "b"):
         pass
 
 
@@ -108,23 +108,23 @@ def model_beside(_: Store, path: Path) -> object:
 CONTENTS = ["null", "[]", "{}", "[" * 100_000, "\xff\xfe", "7" * 5000, '{"files": [3]}']
 NO_FILES = ["pipe", "directory", "circle"]
 ROW = {"request_id": "q", "prompt": "p", "model": "m", "parameters": "{}", "run_id": "r"}
-ROW |= {"purpose": "write", "word": None, "pronoun": None, "round": 1}
-ASKED = {"event": "asked", "row": ROW, "n_tokens": 5, "cost": None}
-EVENTS = [
+ROW |= {"purpose": "write", "word": "w", "pronoun": "she", "round": 1, "status": "failed"}
+ROW |= {"n_attempts": 1, "n_tokens_most": 5, "seconds": 0.0, "reply": None}
+ROWS = [
     None,
     [],
-    {"event": "row"},
-    {"event": "row", "row": 5},
-    {"event": "row", "row": ROW | {"n_attempts": "many"}},
-    {"event": "row", "row": ROW | {"request_id": []}},
-    {"event": "row", "row": ROW | {"cost": {}, "reply": 7}},
-    {"event": "row", "row": ROW | {"nobody": 1}},
-    {"event": "row", "row": ROW | {"n_attempts": 10**30}},
-    {"event": "replied", "request_id": "another"},
-    ASKED | {"n_tokens": "all"},
-    ASKED | {"row": ROW | {"request_id": 5}},
+    {},
+    5,
+    ROW | {"n_attempts": "many"},
+    ROW | {"request_id": []},
+    ROW | {"request_id": 5},
+    ROW | {"cost": {}, "reply": 7},
+    ROW | {"nobody": 1},
+    ROW | {"n_attempts": 10**30},
+    ROW | {"seconds": None},
+    ROW | {"n_tokens_most": "all"},
 ]
-LEDGERS = [f"{json.dumps(ASKED)}\n{json.dumps(event)}\n" for event in EVENTS]
+LEDGERS = [f"{json.dumps(ROW)}\n{json.dumps(row)}\n" for row in ROWS]
 PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
 COUNTS = in_work("count", "x", "mark.json")
 REPLIES = in_work("generate", "b", "ledger.jsonl")

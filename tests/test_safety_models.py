@@ -21,9 +21,8 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.eval_workers.chat import bounded
-from plumbline.eval_workers.chat.client import ChatClient, Failure
-from plumbline.eval_workers.chat.ledger import ServerAnswer
-from plumbline.eval_workers.chat.requests import Request
+from plumbline.eval_workers.chat.client import ChatClient
+from plumbline.eval_workers.chat.requests import Failure, Reply, Request
 from plumbline.eval_workers.models import model_lists
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.loading import _refuse_pickles
@@ -346,8 +345,8 @@ def too_long(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(body)
 
 
-def asked(url: str) -> ServerAnswer | Failure:
-    async def ask() -> ServerAnswer | Failure:
+def asked(url: str) -> Reply | Failure:
+    async def ask() -> Reply | Failure:
         async with ChatClient(url, timeout_s=60, environment={}) as client:
             return await client.attempt(Request("m", "Write.", (), "generate", "tea", "she", 1, 16))
 
@@ -386,7 +385,7 @@ def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
 
     with answering(long) as url:
         outcome = asked(url)
-    assert isinstance(outcome, ServerAnswer) and outcome.text == text
+    assert isinstance(outcome, Reply) and outcome.text == text
     assert accepted == ["identity"] and json.dumps(text) in completion(text, "").decode()
 
 
@@ -407,5 +406,5 @@ def test_texts_and_keys_are_not_sent_on_to_another_server() -> None:
 
         with serving(moved) as server:
             outcome = asked(server.url)
-            assert isinstance(outcome, ServerAnswer) and outcome.text == "ran"
+            assert isinstance(outcome, Reply) and outcome.text == "ran"
             assert "/v1/new/chat/completions" in server.paths

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import RetryPolicy
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
 from plumbline.eval_workers.models.scoring_contract import texts_hash
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server

@@ -444,7 +444,7 @@ def pairs(store: Store) -> Iterator[Store]:
 def test_scoring_retries_resumes_and_asks_for_nothing_twice(
     saved: dict[str, Path], pairs: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.chat.client import RetryPolicy
+    from plumbline.eval_workers.chat.retries import RetryPolicy
     from plumbline.eval_workers.scoring import pair_scores
     from tests.chat_server import Say
 

@@ -295,7 +295,7 @@ def test_a_chat_model_is_served_while_it_is_asked(
     spec = replace(spec, generate_rounds=1, concurrency=2)
     build = Build(store, "demo", "run", spec.server())
     try:
-        write_sentences(build, spec.words, spec.writing())
+        write_sentences(build, spec.words, spec)
         assert list(vllm_server._running) == [str(model)]
         process, address = vllm_server._running[str(model)]
         assert address.startswith("http://127.0.0.1:") and process.popen.poll() is None
@@ -349,5 +349,5 @@ def test_echoes_of_its_server_are_the_scores_of_the_model(
 def test_a_model_that_can_not_be_served_is_one_line(store: Store, tmp_path: Path) -> None:
     spec = BuildSpec(words=("oven",), model=str(tmp_path / "none"), base_url="vllm")
     with pytest.raises(BadInput, match="none: vLLM's process ended with 1, see ") as e:
-        write_sentences(Build(store, "demo", "run", spec.server()), spec.words, spec.writing())
+        write_sentences(Build(store, "demo", "run", spec.server()), spec.words, spec)
     Path(str(e.value).partition("see ")[2].partition(" (")[0]).unlink()

@@ -10,8 +10,9 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import DEFAULT_URL, RetryPolicy, checked_url
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
 

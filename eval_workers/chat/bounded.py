@@ -10,8 +10,6 @@ from typing import Any
 
 import httpx2
 
-from plumbline.eval_workers.chat.redirects import refuse_elsewhere
-
 #: Most bytes of a reply; the longest replies of chat models have a few hundred thousand bytes.
 LARGEST = 16 << 20
 #: Header that forbids compression: a kilobyte may unpack to gigabytes.
@@ -20,6 +18,10 @@ UNPACKED = {"Accept-Encoding": "identity"}
 
 class TooLarge(Exception):
     """The reply is too large or compressed and isn't read to its end; the text is the reason."""
+
+
+class Redirected(Exception):
+    """A server redirects a request to another server; the text is the new address."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -41,10 +43,16 @@ class _Bounded(httpx2.AsyncByteStream):
 async def bound(response: httpx2.Response) -> None:
     """Response hook of the HTTP client: checks a response before its body is read.
 
-    Raises ``TooLarge`` for a compressed response, and the errors of ``refuse_elsewhere``. Reading
-    more than ``LARGEST`` bytes of the body raises ``TooLarge`` too.
+    Raises ``Redirected`` if the client would send the texts and the key on to another host, port
+    or protocol, and ``TooLarge`` for a compressed response. Reading more than ``LARGEST`` bytes of
+    the body raises ``TooLarge`` too.
     """
-    refuse_elsewhere(response)
+    if response.has_redirect_location:
+        sent = response.request.url
+        target = sent.join(response.headers["Location"])
+        if (target.scheme, target.host, target.port) != (sent.scheme, sent.host, sent.port):
+            host = target.netloc.decode().rpartition("@")[2]
+            raise Redirected(f"{target.scheme}://{host}")
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding.strip().lower() not in ("", "identity"):
         raise TooLarge(f"the reply is compressed ({encoding}), which was not requested")

@@ -14,11 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.eval_workers.chat.requests import Request
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.text.toml_file import Amount, Text, load, toml_table
 
-#: Tokens set aside for the text around a message: roles, turns, a short system prompt.
-FRAME_TOKENS = 64
+#: Tokens set aside for the text around a message: roles, turns, a short system prompt; and the
+#: expected number.
+FRAME_TOKENS, _EXPECTED_FRAME_TOKENS = 64, 8
+_CHARACTERS_A_TOKEN = 4
+
+
+def expected_tokens(prompt: str) -> int:
+    """Estimate the tokens of an English prompt, including those that a server adds around it.
+
+    >>> expected_tokens("John is working as a clerk.")
+    15
+    """
+    return _EXPECTED_FRAME_TOKENS + math.ceil(len(prompt) / _CHARACTERS_A_TOKEN)
 
 
 def money(amount: float, currency: str) -> str:
@@ -45,7 +56,7 @@ class Price(Rates):
 
     currency: str
 
-    def cost(self, n_input: int, n_output: int) -> float:
+    def cost(self, n_input: float, n_output: float) -> float:
         """Cost of ``n_input`` and ``n_output`` tokens.
 
         >>> Price(2.0, 10.0, "EUR").cost(500_000, 100_000)
@@ -122,34 +133,29 @@ class BudgetMeter:
     def __init__(self, budget: Budget, already: Spent) -> None:
         self._budget = budget
         self.spent = already
-        self._aside: dict[int, Spent] = {}
-        self._next = 0
+        self._aside: list[Spent] = []
         self._settled = asyncio.Condition()
 
-    async def set_aside(self, amount: Spent) -> int | None:
-        """Set an amount aside; returns a number for ``settle``, ``None`` if it exceeds the budget.
+    async def set_aside(self, amount: Spent) -> None:
+        """Set an amount aside; raises ``Interrupted`` if it exceeds the budget.
 
         If the amount fits only after requests in flight are settled, waits for these.
         """
         async with self._settled:
-            while sum(self._aside.values(), self.spent + amount).excess(self._budget):
-                if (self.spent + amount).excess(self._budget):
-                    return None
+            while sum(self._aside, self.spent + amount).excess(self._budget):
+                if limit := (self.spent + amount).excess(self._budget):
+                    problem = f"the next request could exceed {limit}"
+                    fix = "with a larger one run the same command again to resume"
+                    raise Interrupted("the budget", problem, fix)
                 await self._settled.wait()
-            self._next += 1
-            self._aside[self._next] = amount
-            return self._next
+            self._aside.append(amount)
 
-    async def settle(self, number: int, actual: Spent) -> None:
-        """Replace the amount set aside for a request by its actual cost."""
+    async def settle(self, amount: Spent, actual: Spent) -> None:
+        """Replace an amount set aside by the actual cost."""
         async with self._settled:
-            del self._aside[number]
+            self._aside.remove(amount)
             self.spent += actual
             self._settled.notify_all()
-
-    def limit_reached_by(self, amount: Spent) -> str | None:
-        """The limit that a further amount would exceed, in words; ``None`` if it exceeds none."""
-        return (self.spent + amount).excess(self._budget)
 
 
 @toml_table

@@ -1,4 +1,4 @@
-"""Runs the jobs of a build with a server, a budget and a ledger; writes the ledger to a table.
+"""Runs the plans of a build with a server, a budget and a ledger; writes the ledger to a table.
 
 A stopped build can be run again: it then sends only requests without a reply in the ledger. With
 ``server=None`` it replays: all replies come from the ledger, and nothing is sent.
@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
-from plumbline.eval_workers.chat.asker import Asker, Job, Replayer, run_jobs
+from plumbline.eval_workers.chat.asker import Ask, Asker, Plan
 from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, money
-from plumbline.eval_workers.chat.client import DEFAULT_URL, ChatClient, RetryPolicy
+from plumbline.eval_workers.chat.client import DEFAULT_URL, ChatClient
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
-from plumbline.eval_workers.chat.requests import Reply
-from plumbline.warehouse.errors import PlumblineError, disk_problems
+from plumbline.eval_workers.chat.requests import Reply, Request
+from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: Called with the number of finished jobs, the number of all jobs, and the spending so far.
+_Result = TypeVar("_Result")
+#: Called with the number of finished plans, the number of all plans, and the spending so far.
 Tell = Callable[[int, int, Spent], None]
 
 
@@ -50,52 +54,57 @@ class Build:
     price: Price | None = None
     tell: Tell | None = None
 
-    def run(self, jobs: Sequence[Job], kind: str) -> Mapping[str, Reply]:
-        """Finish jobs, publish the ledger as ``generation_request``, and return all its replies.
+    def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
+        """Carry out plans, publish the ledger as ``generation_request``; the plans' results.
 
-        ``kind`` names the jobs in an error. Replies before an error are kept. Raises
+        ``kind`` names the plans in an error. Replies before an error are kept. Raises
         ``Interrupted`` when the budget does not allow a further request or the server does not
         answer; ``BadInput`` when the server refuses a request, a replay lacks a reply, or the disk
         can't be written; ``UsageProblem`` while another process builds this benchmark.
         """
-        with (
-            disk_problems(self.store.root),
-            open_ledger(self.store, self.benchmark, self.run_id) as ledger,
-        ):
+        with disk_problems(self.store.root), open_ledger(self.store, self.benchmark) as ledger:
             try:
-                stop = asyncio.run(self._run(jobs, ledger))
+                asker, results = asyncio.run(self._run(plans, ledger))
             finally:
-                ledger.publish(self.store)
-            if stop is not None:
-                what, problem, fix = stop.args
-                n_done = sum(not job(ledger.replies) for job in jobs)
-                done_text = f"{n_done} of {len(jobs)} {kind} are done"
-                raise type(stop)(what, f"{problem}; {done_text}", fix)
-            return ledger.replies
+                ledger.publish(self.store, self.benchmark, self.run_id)
+        if asker.stop is not None:
+            what, problem, fix = asker.stop.args
+            done_text = f"{len(results)} of {len(plans)} {kind} are done"
+            raise type(asker.stop)(what, f"{problem}; {done_text}", fix)
+        return [results[position] for position in range(len(plans))]
 
-    async def _run(self, jobs: Sequence[Job], ledger: Ledger) -> PlumblineError | None:
-        if self.server is None:
-            replayer = Replayer(ledger)
-            await run_jobs(jobs, replayer, ledger.replies, 1)
-            return replayer.stop
-        policy = self.server.policy
+    def replies(self, requests: Sequence[Request], kind: str) -> list[Reply]:
+        """The reply to each request, in order; raises as ``run``."""
+        return self.run([partial(_reply, request) for request in requests], kind)
+
+    async def _run(
+        self, plans: Sequence[Plan[_Result]], ledger: Ledger
+    ) -> tuple[Asker, dict[int, _Result]]:
+        policy = self.server.policy if self.server else RetryPolicy(concurrency=1)
         meter = BudgetMeter(self.budget, ledger.spent)
-        async with ChatClient(self.server.base_url, timeout_s=self.server.timeout_s) as client:
-            asker = Asker(client, ledger, meter, self.price, policy)
 
-            def on_done(n_done: int) -> None:
-                if self.tell is not None:
-                    self.tell(n_done, len(jobs), meter.spent)
+        def on_done(n_done: int) -> None:
+            if self.tell is not None:
+                self.tell(n_done, len(plans), meter.spent)
 
-            width = policy.concurrency
-            await run_jobs(jobs, asker, ledger.replies, width, on_done)
-            return asker.stop
+        async with self._client() as client:
+            asker = Asker(client, ledger, meter, self.price, policy, self.run_id)
+            return asker, await asker.run(plans, on_done)
+
+    def _client(self) -> ChatClient | nullcontext[None]:
+        if self.server is None:
+            return nullcontext()
+        return ChatClient(self.server.base_url, timeout_s=self.server.timeout_s)
 
 
-def publish_rejects(build: Build, step: str, rejects: list[dict[str, object]]) -> None:
+async def _reply(request: Request, ask: Ask) -> Reply:
+    return await ask(request)
+
+
+def publish_rejects(build: Build, step: str, rejects: Sequence[Mapping[str, object]]) -> None:
     """Replace a build step's rows of ``reject``."""
-    rows = [{**row, "run_id": build.run_id} for row in rejects]
     partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
+    rows = [{**row, **partition, "run_id": build.run_id} for row in rejects]
     with disk_problems(build.store.root):
         build.store.replace("reject", rows, partition, build.run_id)
 
@@ -112,6 +121,6 @@ def spending(spent: Spent, currency: str | None) -> str:
 
 @contextmanager
 def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
-    """Progress bar of finished jobs, with the spending; ``kind`` names the unit."""
+    """Progress bar of finished plans, with the spending; ``kind`` names the unit."""
     with progress(kind) as update:
         yield lambda n_done, n_all, spent: update(n_done, n_all, note=spending(spent, currency))

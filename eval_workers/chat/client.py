@@ -1,8 +1,8 @@
 """One attempt at a completion, against any server that speaks OpenAI's protocol.
 
-An attempt is one HTTP request. The retries of the package openai are off: ``asker`` retries, and so
-the ledger records each attempt. The result is a ``ServerAnswer`` or a ``Failure``. The package's
-exceptions never leave this module, because they hold the request and its key.
+An attempt is one HTTP request. The retries of the package openai are off: ``retries.retried`` does
+them, so that the ledger records each attempt. The result is a ``Reply`` or a ``Failure``. The
+package's exceptions never leave this module, because they hold the request and its key.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from plumbline.eval_workers.chat.ledger import ServerAnswer
-from plumbline.eval_workers.chat.redirects import Redirected
-from plumbline.eval_workers.chat.requests import Request
+from plumbline.eval_workers.chat.requests import Failure, Reply, Request
 from plumbline.eval_workers.vllm.vllm_server import SERVED_HERE, address
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.text.redaction import spellings
 
 if TYPE_CHECKING:
@@ -38,44 +35,6 @@ _ERROR_CHARACTERS = 300
 #: Loggers that write headers and bodies at DEBUG; a server may repeat the key in these.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An attempt without a reply.
-
-    Attributes:
-        retry: True if another attempt may succeed.
-        retry_after_s: seconds to wait, if the server states them.
-        charged: True if the attempt may have cost tokens, although no usable reply arrived.
-        permanent: True if the request or the key has to change.
-        status: HTTP status of the server's answer, if it gave one.
-    """
-
-    error: str
-    retry: bool
-    retry_after_s: float | None = None
-    charged: bool = False
-    permanent: bool = False
-    status: int | None = None
-
-    def final(
-        self, n_attempts: int, policy: RetryPolicy, what: str, *, mend: str, start: str, resume: str
-    ) -> PlumblineError | None:
-        """The error after the last attempt; ``None`` if another attempt is to be made.
-
-        ``what`` names the server. The others are advice for the error: ``mend`` for a refused
-        request, ``start`` if the server does not answer, ``resume`` if it asks for a long wait.
-        """
-        if self.permanent:
-            return BadInput(what, f"refuses the request: {self.error}", mend)
-        if not self.retry or n_attempts == policy.max_attempts:
-            tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
-            return Interrupted(what, f"no reply after {tries}: {self.error}", start)
-        if (self.retry_after_s or 0.0) > policy.longest_wait_s:
-            problem = f"asks to wait {self.retry_after_s:.0f} s ({self.error})"
-            return Interrupted(what, problem, resume)
-        return None
 
 
 #: Sends a request with the client of the package openai and returns the body of the answer.
@@ -110,19 +69,21 @@ class ChatClient:
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
-    async def attempt(self, request: Request) -> ServerAnswer | Failure:
+    async def attempt(self, request: Request) -> Reply | Failure:
         """Send a request once, and wait for its reply up to the time-out."""
         body = await self.body(request.model, partial(_call, request))
-        return self._answer(body) if isinstance(body, str) else body
+        if isinstance(body, str):
+            return self._reply(request.request_id, body)
+        return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
-    async def body(self, model: str, call: Call) -> str | ServerAnswer | Failure:
-        """The raw body of an answer; a ``ServerAnswer`` if the server's content filter refused.
+    async def body(self, model: str, call: Call) -> str | Failure:
+        """The raw body of an answer.
 
         Waits up to the time-out, and reads at most ``bounded.LARGEST`` bytes.
         """
         import openai
 
-        from plumbline.eval_workers.chat.bounded import TooLarge
+        from plumbline.eval_workers.chat.bounded import Redirected, TooLarge
 
         try:
             client = await self._reached(model)
@@ -153,7 +114,7 @@ class ChatClient:
             return self._client
         return self._client.with_options(base_url=await asyncio.to_thread(address, model))
 
-    def _answer(self, body: str) -> ServerAnswer | Failure:
+    def _reply(self, request_id: str, body: str) -> Reply | Failure:
         try:
             content = json.loads(body)
             choice = content["choices"][0]
@@ -169,24 +130,24 @@ class ChatClient:
             return Failure(self.clean(problem), retry=True, charged=True)
         usage = content.get("usage")
         reason = choice.get("finish_reason")
-        return ServerAnswer(
+        return Reply(
+            request_id,
             self._hide(_encodable(text)),
             self.clean(str(reason)) if reason is not None else None,
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),
         )
 
-    def _refusal(self, error: openai.APIStatusError) -> ServerAnswer | Failure:
+    def _refusal(self, error: openai.APIStatusError) -> Failure:
         status, code = error.status_code, str(getattr(error, "code", "") or "")
         message = self.clean(f"status {status}: {_message(error)}")
-        if status == 400 and code in _FILTERED:
-            return ServerAnswer("", message, None, None, refused=True)
         if code == "insufficient_quota":
-            return Failure(message, retry=False)
+            return Failure(message, retry=False, status=status)
         if status in (408, 409, 429) or status >= 500:
             wait = _retry_after(error.response.headers)
             return Failure(message, retry=True, retry_after_s=wait, status=status)
-        return Failure(message, retry=False, permanent=True, status=status)
+        refused = status == 400 and code in _FILTERED
+        return Failure(message, retry=False, permanent=True, refused=refused, status=status)
 
     def clean(self, text: str) -> str:
         """The text as one printable line of limited length, without the key."""
@@ -301,21 +262,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     (0.0, None)
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-            if not math.isnan(seconds):
-                return max(0.0, seconds)
-        except ValueError:
-            pass
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            continue
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) * unit)
+    with suppress(KeyError, ValueError, TypeError):  # TypeError: a date without a zone
+        moment = parsedate_to_datetime(headers["retry-after"])
         return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
     return None
 
@@ -328,35 +278,3 @@ def _count(usage: Any, name: str) -> int | None:
 def _encodable(text: str) -> str:
     """The text with `?` for each lone surrogate, which JSON can hold and UTF-8 can't."""
     return text.encode("utf-8", "replace").decode()
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """Concurrency, retries and backoff of requests to a server.
-
-    Attributes:
-        concurrency: requests in flight at a time.
-        max_attempts: attempts at a request before the build stops.
-        first_wait_s: wait after the first failure; each further failure doubles it.
-        longest_wait_s: limit of the doubling; if a server asks for a longer wait, the build stops.
-    """
-
-    concurrency: int = 8
-    max_attempts: int = 6
-    first_wait_s: float = 1.0
-    longest_wait_s: float = 60.0
-
-    def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
-        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) sets the jitter.
-
-        The doubled wait times 0.5 to 1; if the server asks for more, its wait plus up to 0.25 s.
-
-        >>> policy = RetryPolicy()
-        >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)
-        (2.0, 3.0, 9.0)
-        """
-        doubled = min(self.first_wait_s * 2.0 ** (n_failures - 1), self.longest_wait_s)
-        wait = doubled * (1 + chance) / 2
-        if retry_after_s is None:
-            return wait
-        return max(wait, retry_after_s + min(doubled, 1.0) * chance / 4)

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.asker import Ask, Plan
 from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
@@ -200,12 +200,10 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
     if not distinct or not all(seed.startswith(f"{FRIEND} ") for seed in distinct):
         raise UsageProblem("seed sentences", f"each has to start with {FRIEND!r}")
-    replies: Mapping[str, Reply] = {}
     done: dict[str, Writing] = {}
     for seed in distinct:
         others = [candidate.text for written in done.values() for candidate in written.kept]
-        replies = build.run([_job(seed, spec, others)], "seed sentences")
-        done[seed] = writing(seed, spec, replies, others)
+        (done[seed],) = build.run([_plan(seed, spec, others)], "seed sentences")
     prompts = PromptRows(name, "", spec.allow_gendered)
     for seed, written in done.items():
         columns = {"topic": seed} if len(done) > 1 else {}
@@ -219,9 +217,11 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     return prompts.publish(build.store, build.run_id)
 
 
-def _job(seed: str, spec: PromptSpec, others: Sequence[str]) -> Job:
-    def job(replies: Mapping[str, Reply]) -> list[Request]:
-        request = writing(seed, spec, replies, others).request
-        return [] if request is None else [request]
+def _plan(seed: str, spec: PromptSpec, others: Sequence[str]) -> Plan[Writing]:
+    async def write(ask: Ask) -> Writing:
+        replies: dict[str, Reply] = {}
+        while request := (state := writing(seed, spec, replies, others)).request:
+            replies[request.request_id] = await ask(request)
+        return state
 
-    return job
+    return write

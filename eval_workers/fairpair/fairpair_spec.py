@@ -11,8 +11,9 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import DEFAULT_URL, RetryPolicy, checked_url
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint, TokenLimit
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions

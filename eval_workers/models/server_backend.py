@@ -13,7 +13,9 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import Failure, RetryPolicy, checked_url
+from plumbline.eval_workers.chat.client import checked_url
+from plumbline.eval_workers.chat.requests import Failure
+from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import EchoFault, EchoServer, read_echo

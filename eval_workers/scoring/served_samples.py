@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.asker import Ask, Plan
 from plumbline.eval_workers.chat.budget import Budget, Price, Spent
 from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -151,6 +152,7 @@ class _AskedModel:
         self._model, self._progress = model, progress
         self.identity, self.lead = model.identity, model.lead
         self._n_draws = self._n_new = 0
+        self._held = set[str]()
         self._start = time.monotonic()
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
@@ -159,35 +161,32 @@ class _AskedModel:
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.run``.
         """
         self._n_draws = len(draws)
+        self._held = set(look(self.build.store, self.build.benchmark).replies)
         requests = {draw: self._model.request(draw, options) for draw in draws}
         samples: dict[Draw, Sample] = {}
         for part in (_first(draws), draws):
-            replies = self.build.run([self._job(requests[draw]) for draw in part], "samples")
-            samples = {draw: _sample(replies[requests[draw].request_id]) for draw in part}
+            replies = self.build.run([self._plan(requests[draw]) for draw in part], "samples")
+            samples = dict(zip(part, map(_sample, replies), strict=True))
             _check_seeds(samples, options)
         return list(samples.values())
 
-    def _job(self, request: Request) -> Job:
-        """A job that requests one sample, unless the ledger has it."""
-        is_requested = False
+    def _plan(self, request: Request) -> Plan[Reply]:
+        """Ask for one sample, and count it if the ledger lacked it."""
 
-        def left_to_ask(replies: Mapping[str, Reply]) -> list[Request]:
-            nonlocal is_requested
-            if request.request_id not in replies:
-                is_requested = True
-                return [request]
-            self._n_new += is_requested
-            is_requested = False
-            return []
+        async def asked(ask: Ask) -> Reply:
+            reply = await ask(request)
+            self._n_new += request.request_id not in self._held
+            self._held.add(request.request_id)
+            return reply
 
-        return left_to_ask
+        return asked
 
     def rate(self) -> float | None:
         """New replies per second since the start; ``None`` before the first reply."""
         return self._n_new / (time.monotonic() - self._start) if self._n_new else None
 
-    def tell(self, n_done: int, n_jobs: int, spent: Spent) -> None:
-        """Show progress over all draws; called after each job."""
+    def tell(self, n_done: int, n_plans: int, spent: Spent) -> None:
+        """Show progress over all draws; called after each plan."""
         if self._progress is not None:
             self._progress(n_done, self._n_draws, self.rate())
 

@@ -1,5 +1,6 @@
 """Benchmarks written by a chat model around seed words: docs/generation.md, docs/pairs.md.
 
-The modules that check sentences, choose the next requests and read verdicts are pure.
-``eval_workers.chat`` sends requests and stores the replies in the ledger; ``build.py`` calls both.
+A plan asks for what it needs: the sentences of a word, the template of a sentence, the verdict on a
+pair. ``eval_workers.chat`` carries plans out and keeps the replies in the ledger; ``build.py`` has
+the stages of a build.
 """

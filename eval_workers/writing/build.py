@@ -10,37 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.asking_options import AskingOptions
-from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
-from plumbline.eval_workers.chat.requests import ChatModel, Reply
-from plumbline.eval_workers.pairs.benchmarks import Row, discover
+from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, NothingKept
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.judge import Judged, judgement
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
-from plumbline.eval_workers.writing.pairing import (
-    Converted,
-    Paired,
-    conversion,
-    paired,
-    undecided,
-)
-from plumbline.eval_workers.writing.wordings import Wordings
-from plumbline.eval_workers.writing.written_sentences import (
-    Progress,
-    WritingSpec,
-    WrittenSentence,
-    progress,
-)
+from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural
+from plumbline.eval_workers.writing.written_sentences import Written, write
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.storage.run_records import recorded
@@ -48,7 +32,6 @@ from plumbline.warehouse.storage.store import Store
 
 #: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.
 _STEPS = ("write", "pair", "judge")
-_State = TypeVar("_State", Progress, Judged, Converted)
 
 
 @dataclass(frozen=True)
@@ -68,69 +51,54 @@ class SentenceCounts:
     n_natural: int | None
 
 
-def write_sentences(build: Build, words: Sequence[str], spec: WritingSpec) -> list[Progress]:
+def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list[Written]:
     """Sentences for each seed word, in the words' order; rejected ones are rows of ``reject``.
 
     Raises as ``Build.run``.
     """
-    states = [partial(progress, word, spec) for word in dict.fromkeys(words)]
-    written = _asked(build, states, "words")
-    unbalanced = [p.word for p in written if not p.balances()]
+    plans = [partial(write, word, spec) for word in dict.fromkeys(words)]
+    written = build.run(plans, "words")
+    unbalanced = [one.word for one in written if not one.balances()]
     assert not unbalanced, f"sentences are lost or counted twice: {unbalanced}"
     rejects = [
-        rejected(
-            {"source_file": one.sentence.request_id, "source_row": one.sentence.position},
-            *(one.reason, one.sentence.text),
-            stage="generate",
-            subject=f"{build.benchmark}/write",
-        )
-        for p in written
-        for one in p.rejected
+        rejected({"source_file": one.request_id, "source_row": one.position}, reason, one.text)
+        for of_word in written
+        for one, reason in of_word.rejected.items()
     ]
     publish_rejects(build, "write", rejects)
     return written
 
 
-def judge_pairs(
-    build: Build, pairs: Sequence[Row], model: ChatModel, prompts: Wordings
-) -> list[Judged]:
-    """Verdicts on pairs, in their order; pairs that aren't natural have rows in ``reject``.
+def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
+    """Pairs of the sentences that were kept, in order; those without a pair go to ``reject``.
 
-    Raises as ``Build.run``.
+    The model converts sentences with a "her" that the rules can't decide. Raises as ``Build.run``.
     """
-    judged = _asked(build, [partial(judgement, pair, model, prompts) for pair in pairs], "pairs")
+    sentences = [sentence for of_word in written for sentence in of_word.kept]
+    plans = [partial(template_of, sentence, spec) for sentence in sentences]
+    done = paired(build.benchmark, sentences, build.run(plans, "sentences"))
+    assert len(sentences) == len(done.pairs) + len(done.rejects), "sentences are lost"
+    publish_rejects(build, "pair", done.rejects)
+    return done
+
+
+def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
+    """The pairs with ``is_natural``: true if the model finds both sides likely.
+
+    The other pairs stay in the result, since metrics leave them out by that column; each also has a
+    row of ``reject`` with the reason. Raises as ``Build.run``.
+    """
+    reasons = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
     rejects = [
         rejected(
-            {"source_file": str(pair["pair_id"]), "source_row": position},
-            *(verdict.reason, str(pair["sentence_a"])),
-            stage="generate",
-            subject=f"{build.benchmark}/judge",
+            {"source_file": pair["pair_id"], "source_row": position},
+            *(reason, str(pair["sentence_a"])),
         )
-        for position, (pair, verdict) in enumerate(zip(pairs, judged, strict=True), 1)
-        if verdict.reason
+        for position, (pair, reason) in enumerate(zip(pairs, reasons, strict=True), 1)
+        if reason
     ]
     publish_rejects(build, "judge", rejects)
-    return judged
-
-
-def convert_sentences(
-    build: Build, unclear: Sequence[WrittenSentence], model: ChatModel, prompts: Wordings
-) -> list[Converted]:
-    """The sentences converted to the pronouns of *he*, in order. Raises as ``Build.run``."""
-    states = [partial(conversion, sentence, model, prompts) for sentence in unclear]
-    return _asked(build, states, "conversions")
-
-
-def _asked(
-    build: Build, states: Sequence[Callable[[Mapping[str, Reply]], _State]], kind: str
-) -> list[_State]:
-    """Send requests until no state has any left; returns the final states, in order."""
-
-    def job(state: Callable[[Mapping[str, Reply]], _State]) -> Job:
-        return lambda replies: state(replies).requests
-
-    replies = build.run([job(state) for state in states], kind)
-    return [state(replies) for state in states]
+    return [pair | {"is_natural": not reason} for pair, reason in zip(pairs, reasons, strict=True)]
 
 
 def check_name(name: str) -> None:
@@ -168,34 +136,6 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
     return tuple(words[: spec.n_words])
 
 
-def pair_sentences(build: Build, written: Sequence[Progress], spec: BuildSpec) -> Paired:
-    """Pairs of the sentences that were kept, in order; those without a pair go to ``reject``.
-
-    The model converts sentences with a "her" that the rules can't decide. Raises as ``Build.run``.
-    """
-    sentences = [sentence for progress in written for sentence in progress.kept]
-    unclear, writing = undecided(sentences), spec.writing()
-    answers: list[Converted] = []
-    if unclear:
-        answers = convert_sentences(build, unclear, writing.model, writing.prompts)
-    done = paired(build.benchmark, sentences, dict(zip(unclear, answers, strict=True)))
-    assert len(sentences) == len(done.pairs) + len(done.rejects), "sentences are lost"
-    publish_rejects(build, "pair", [*done.rejects])
-    return done
-
-
-def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
-    """The pairs with ``is_natural``: true if the model finds both sides likely.
-
-    The other pairs stay in the result, since metrics leave them out by that column; each also has a
-    row of ``reject`` with the reason. Raises as ``Build.run``.
-    """
-    writing = spec.writing()
-    judged = judge_pairs(build, pairs, writing.judge or writing.model, writing.prompts)
-    verdicts = zip(pairs, judged, strict=True)
-    return [pair | {"is_natural": verdict.is_natural} for pair, verdict in verdicts]
-
-
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
     """Replace the benchmark's pairs.
 
@@ -223,7 +163,7 @@ def write_offline(
 
 
 def count(
-    words: Sequence[str], written: Sequence[Progress], n_unpaired: int, pairs: Sequence[Row]
+    words: Sequence[str], written: Sequence[Written], n_unpaired: int, pairs: Sequence[Row]
 ) -> SentenceCounts:
     """Counts of a build's sentences and pairs."""
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
@@ -260,14 +200,14 @@ def make_pairs(
     if offline:
         rows = stage("write offline", write_offline, build.store, build.benchmark, words, spec)
         return rows, count(words, [], 0, rows), []
-    writing, price = spec.writing(), spec.price()
-    options = {"prompts_hash": writing.prompts.hash, "price": asdict(price) if price else None}
+    price = spec.price()
+    options = {"prompts_hash": spec.wordings.hash, "price": asdict(price) if price else None}
     with recorded(build.store, "benchmark sentences", options):
-        written = stage("write", ask, write_sentences, "words", build, spec, words, writing)
-        done = stage("pair", ask, pair_sentences, "conversions", build, spec, written, spec)
-        pairs, steps = [*done.pairs], ["write", "pair"]
+        written = stage("write", ask, write_sentences, "words", build, spec, words, spec)
+        done = stage("pair", ask, pair_sentences, "sentences", build, spec, written, spec)
+        pairs, steps = done.pairs, ["write", "pair"]
         if spec.judge:
-            pairs = stage("judge", ask, judge, "pairs", build, spec.judging(), pairs, spec)
+            pairs = stage("judge", ask, judge_pairs, "pairs", build, spec.judging(), pairs, spec)
             steps.append("judge")
         return pairs, count(words, written, len(done.rejects), pairs), steps
 
@@ -300,21 +240,13 @@ def facts(spec: BuildSpec, counts: SentenceCounts, *, offline: bool) -> dict[str
     longer = "longer sentences were kept, as in UnStereoEval"
     if spec.reject_longer:
         longer = "longer sentences were rejected, which UnStereoEval did not do"
-    writing = spec.writing()
     return {
         "Seed words": words,
         "Written by": f"{spec.model}, at temperature {spec.temperature:g}",
-        "Wordings (hash)": writing.prompts.hash,
+        "Wordings (hash)": spec.wordings.hash,
         "Words of a sentence": f"at most {spec.max_words} asked for; {longer}",
-        "Times a sentence was sent back, at most": writing.n_revisions,
+        "Times a sentence was sent back, at most": spec.n_revisions,
         "Sentences": f"{counts.n_in:,} read, {counts.n_kept:,} kept, "
         f"{counts.n_rejected:,} rejected, {counts.n_revised:,} revised",
         "Judged by": (spec.judge_model or spec.model) if spec.judge else "nobody",
     }
-
-
-def spent(store: Store, name: str) -> Spent:
-    """Spending on a benchmark's requests so far, including every attempt."""
-    rows = store.read("generation_request", benchmark=name).to_pylist()
-    parts = (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows)
-    return sum(parts, Spent())

@@ -1,8 +1,9 @@
-"""Options of a build: the keys of its configuration file, and the objects they configure."""
+"""Options of a build, which are the keys of its configuration file, and its requests."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,17 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.client import checked_url
+from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Request
 from plumbline.eval_workers.writing import wordings
-from plumbline.eval_workers.writing.written_sentences import WritingSpec
+from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
+
+#: Most uses of each wording to revise a sentence: UnStereoEval's released pipeline drops a sentence
+#: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
+TRIES_A_WORDING = 10
+#: Most tokens of a reply: per word, per sentence besides its words, for other text, of a verdict.
+_TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -71,6 +79,9 @@ class BuildSpec(AskingOptions):
             description="Bound on |MaxPMI|, in nats, of pairs that are shared.",
         ),
     ] = 0.65
+    send_schema: Annotated[
+        bool, Field(description="Ask for replies as JSON, where the wordings say so.")
+    ] = True
     prompts: Annotated[
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
     ] = ""
@@ -95,26 +106,74 @@ class BuildSpec(AskingOptions):
                 "judge_base_url", "needs a judge of its own", "add judge_model = NAME"
             )
 
-    def writing(self) -> WritingSpec:
-        """Settings of the writing. Raises as ``wordings.load``, ``UsageProblem`` without a model.
+    @cached_property
+    def wordings(self) -> Wordings:
+        """The wordings of the requests. Raises the errors of ``wordings.load``."""
+        return wordings.load(Path(self.prompts) if self.prompts else None)
 
-        >>> BuildSpec(model="m", max_words=7).writing().max_words
-        7
+    @property
+    def n_revisions(self) -> int:
+        """Most times a sentence is sent back.
+
+        >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
+        40
         """
+        if self.revise_rounds is not None:
+            return self.revise_rounds
+        return TRIES_A_WORDING * len(self.wordings.revise)
+
+    def chat_model(self) -> ChatModel:
+        """The model that writes; raises ``UsageProblem`` without a name."""
         if not self.model:
             fix = "give --model NAME, or --offline for sentences of a fixed grammar"
             raise UsageProblem("model", "is not given", fix)
+        return replace(super().chat_model(), send_schema=self.send_schema)
+
+    def request(
+        self,
+        purpose: Purpose,
+        word: str,
+        pronoun: Pronoun,
+        round: int,
+        *,
+        sentence: str = "",
+        n: int = 1,
+    ) -> Request:
+        """The request to write ``n`` sentences around a seed word, or about a sentence.
+
+        A role with several wordings uses them in turn, by ``round``. At temperature 0 the same
+        request gets the same answer, so a conversion is asked for again at another temperature.
+
+        >>> spec = BuildSpec(model="m", max_words=7)
+        >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens
+        152
+        """
+        to_write = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
+        max_tokens, temperature = to_write, self.temperature
         model = self.chat_model()
-        return WritingSpec(
-            model,
-            wordings.load(Path(self.prompts) if self.prompts else None),
-            n_sentences=self.n_sentences,
+        if purpose == "convert":
+            max_tokens, temperature = len(sentence) + _TOKENS_OF_TALK, 0 if round == 1 else 0.7
+        elif purpose == "judge":
+            max_tokens, temperature = _TOKENS_OF_VERDICT, 0
+            model = replace(model, name=self.judge_model or model.name)
+        wordings = self.wordings.of(purpose, pronoun)
+        prompt = fill_prompt(
+            wordings[(round - 1) % len(wordings)],
+            word=word,
+            pronoun=pronoun,
+            n=n,
             max_words=self.max_words,
-            reject_longer=self.reject_longer,
-            temperature=self.temperature,
-            revise_rounds=self.revise_rounds,
-            generate_rounds=self.generate_rounds,
-            judge=replace(model, name=self.judge_model) if self.judge_model else None,
+            sentence=sentence,
+        )
+        return model.request(
+            purpose,
+            prompt,
+            word=word,
+            pronoun=pronoun,
+            round=round,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            as_json=self.wordings.as_json,
         )
 
     def judging(self) -> AskingOptions:

@@ -1,30 +1,69 @@
-"""Makes rows of ``benchmark_pair``, or rejects, from written sentences. Pure."""
+"""Makes pairs of written sentences, and has both sides judged; a model decides what rules can't."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
+from plumbline.eval_workers.chat.asker import Ask
+from plumbline.eval_workers.chat.replies import sentences, verdict
+from plumbline.eval_workers.chat.requests import Pronoun
+from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
-from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
+from plumbline.eval_workers.pairs.pronouns.conversion_check import answered
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
-from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.written_sentences import WrittenSentence
+
+#: Most requests for one conversion, and about one side of a pair.
+CONVERSION_ROUNDS, JUDGE_ROUNDS = 3, 2
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Rows of ``benchmark_pair`` without ``benchmark`` and of ``reject`` without ``run_id``.
+class Template:
+    """The template of a sentence; empty with the ``problem`` why it has none."""
 
-    Each sentence gives one row of either kind.
+    text: str
+    problem: str = ""
+
+
+async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> Template:
+    """The template of a sentence; a plan of ``Build.run``.
+
+    Only if rules can't decide whether a "her" is his or him, the model converts the sentence.
     """
+    found, last = to_template(sentence.text), ""
+    if found.undecided:
+        found, last = await _decided(found, sentence.word, spec, ask)
+    if found.problem:
+        return Template("", found.problem)
+    if found.template is None or found.gender is None:
+        why = f": {last}" if last else ""
+        return Template("", f'whether "her" is his or him stays undecided{why}')
+    # A template holds no capitals: "At 5 p.m. she left" would come back as "She left".
+    if fill(found.template, found.gender) != sentence.text:
+        return Template("", "a template can't keep the capitals of its pronouns")
+    return Template(found.template)
 
-    pairs: tuple[Row, ...]
-    rejects: tuple[Row, ...]
+
+async def _decided(
+    found: Conversion, word: str, spec: BuildSpec, ask: Ask
+) -> tuple[Conversion, str]:
+    """A conversion as the model decides it, and the problem with its last answer, if any.
+
+    If an answer changes anything but pronouns, or holds no sentence, the request is sent again.
+    """
+    problem = ""
+    for round in range(1, CONVERSION_ROUNDS + 1):
+        reply = await ask(spec.request("convert", word, "he", round, sentence=found.sentence))
+        texts = sentences(reply.text)
+        answer = answered(found, texts[0]) if texts else ()
+        if isinstance(answer, Conversion):
+            return answer, ""
+        problem = answer[0].message if answer else "the reply holds no sentence"
+    return found, problem
 
 
 def pair_id(word: str, template: str) -> str:
@@ -36,106 +75,63 @@ def pair_id(word: str, template: str) -> str:
     return f"{word}-{hashlib.sha256(template.encode()).hexdigest()[:10]}"
 
 
-def undecided(sentences: Sequence[WrittenSentence]) -> list[WrittenSentence]:
-    """Sentences with a "her" that the rules can't decide; a model has to convert them.
-
-    >>> texts = ["They saw her smile.", "She lost her key."]
-    >>> [s.text for s in undecided([WrittenSentence(t, "w", "she", "r", 1) for t in texts])]
-    ['They saw her smile.']
-    """
-    return [sentence for sentence in sentences if to_template(sentence.text).undecided]
-
-
 def paired(
-    name: str,
-    sentences: Sequence[WrittenSentence],
-    conversions: Mapping[WrittenSentence, Converted],
-) -> Paired:
-    """Pair sentences in order; ``conversions`` has the model's results for undecided sentences.
+    name: str, sentences: Sequence[WrittenSentence], templates: Sequence[Template]
+) -> Parsed:
+    """Pair sentences by their templates, in order; each gives a pair or a reject.
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
-    ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)], {})
+    ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)],
+    ...               [Template("{pronoun1} tea was hot."), Template("", 'holds "hers"')])
     >>> [row["sentence_b"] for row in both.pairs], [row["reason"] for row in both.rejects]
-    (['His tea was hot.'], ['holds "hers", which no placeholder stands for'])
+    (['His tea was hot.'], ['holds "hers"'])
     """
-    parsed, subject = Parsed(name), {"stage": "generate", "subject": f"{name}/pair"}
+    parsed = Parsed(name)
     word_of: dict[str, str] = {}
-    for sentence in sentences:
-        template, problem = _template(sentence, conversions.get(sentence))
-        if not problem and template in word_of:
-            problem = f"repeats a sentence of the word {word_of[template]}"
+    for sentence, template in zip(sentences, templates, strict=True):
+        problem = template.problem
+        if not problem and template.text in word_of:
+            problem = f"repeats a sentence of the word {word_of[template.text]}"
         if problem:
             parsed.reject(sentence.request_id, sentence.position, problem, sentence.text)
             continue
-        word_of[template] = sentence.word
+        word_of[template.text] = sentence.word
         parsed.add(
-            pair_id=pair_id(sentence.word, template),
-            template=template,
+            pair_id=pair_id(sentence.word, template.text),
+            template=template.text,
             word=sentence.word,
             source_file=sentence.request_id,
             source_row=sentence.position,
         )
-    return Paired(tuple(parsed.pairs), tuple(row | subject for row in parsed.rejects))
+    return parsed
 
 
-def _template(sentence: WrittenSentence, converted: Converted | None) -> tuple[str, str]:
-    """The template of a sentence and ``""``, or ``""`` and the reason why it has none."""
-    by_rules: Conversion = to_template(sentence.text)
-    if by_rules.undecided and converted and converted.sentence is not None:
-        answer = answered(by_rules, converted.sentence)
-        by_rules = answer if isinstance(answer, Conversion) else by_rules
-    if by_rules.problem:
-        return "", by_rules.problem
-    if by_rules.template is None or by_rules.gender is None:
-        last = f": {converted.reason}" if converted and converted.reason else ""
-        return "", f'whether "her" is his or him stays undecided{last}'
-    # A template holds no capitals: "At 5 p.m. she left" would come back as "She left".
-    if fill(by_rules.template, by_rules.gender) != sentence.text:
-        return "", "a template can't keep the capitals of its pronouns"
-    return by_rules.template, ""
+async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> str:
+    """Why a row of ``benchmark_pair`` isn't natural; empty if the model finds both sides likely.
 
-
-#: Most requests for one conversion; the first is at temperature 0.
-CONVERSION_ROUNDS = 3
-_TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
-
-
-@dataclass(frozen=True)
-class Converted:
-    """State of a conversion: it is done when there are no ``requests``.
-
-    If it is done without a ``sentence``, ``reason`` is the problem with the last answer.
+    A plan of ``Build.run``.
     """
+    word = str(pair["word"])
+    she, he = await asyncio.gather(
+        _is_likely(word, "she", str(pair["sentence_a"]), spec, ask),
+        _is_likely(word, "he", str(pair["sentence_b"]), spec, ask),
+    )
+    likely = {"she": she, "he": he}
+    for side, is_likely in likely.items():
+        if is_likely is False:
+            return f"the {side} side is unlikely"
+    for side, is_likely in likely.items():
+        if is_likely is None:
+            return f"the answers about the {side} side are unclear"
+    return ""
 
-    requests: tuple[Request, ...]
-    sentence: str | None = None
-    reason: str = ""
 
-
-def conversion(
-    sentence: WrittenSentence, model: ChatModel, prompts: Wordings, replies: Mapping[str, Reply]
-) -> Converted:
-    """The next request to change a sentence's pronouns to those of *he*, or the result.
-
-    If an answer changes anything else, or holds no sentence, the request is sent again.
-    """
-    reason = ""
-    for round in range(1, CONVERSION_ROUNDS + 1):
-        request = model.request(
-            "convert",
-            fill_prompt(prompts.convert, sentence=sentence.text, pronoun="he"),
-            word=sentence.word,
-            pronoun="he",
-            round=round,
-            temperature=0 if round == 1 else 0.7,
-            max_tokens=len(sentence.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
-        )
-        reply = replies.get(request.request_id)
-        if reply is None:
-            return Converted((request,))
-        answers = sentences(reply.text)
-        problems = check_conversion(sentence.text, answers[0]) if answers else ()
-        if answers and not problems:
-            return Converted((), answers[0])
-        reason = problems[0].message if problems else "the reply holds no sentence"
-    return Converted((), None, reason)
+async def _is_likely(
+    word: str, pronoun: Pronoun, sentence: str, spec: BuildSpec, ask: Ask
+) -> bool | None:
+    """The verdict on a side; after an unclear answer it is asked for once more, else ``None``."""
+    for round in range(1, JUDGE_ROUNDS + 1):
+        reply = await ask(spec.request("judge", word, pronoun, round, sentence=sentence))
+        if (answer := verdict(reply.text)) is not None:
+            return answer
+    return None

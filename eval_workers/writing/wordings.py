@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_class
 
+from plumbline.eval_workers.chat.requests import Pronoun, Purpose
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
@@ -41,30 +42,34 @@ _JUDGE = AfterValidator(holding(["sentence"]))
 
 
 @toml_table
-class _WordingFile:
+class Wordings:
+    """Wordings by role; the wordings of ``revise`` and ``judge`` are used in turn.
+
+    ``as_json``: the requests ask for the JSON forms of their replies. ``generate_he``, if any, asks
+    for sentences with *he*. ``files`` has the name of each role's file.
+    """
+
     generate: Annotated[Stripped, _GENERATE]
     revise: Annotated[tuple[Annotated[Stripped, _REVISE], ...], OneOrMore, Field(min_length=1)]
     convert: Annotated[Stripped, _CONVERT]
     judge: Annotated[tuple[Annotated[Stripped, _JUDGE], ...], OneOrMore, Field(min_length=1)]
-
-
-@dataclass(frozen=True)
-class Wordings:
-    """Wordings by role; the wordings of ``revise`` and ``judge`` are used in turn.
-
-    ``generate_he``, if any, asks for sentences with *he*. ``sources`` are pairs of role and source.
-    """
-
-    generate: str
-    revise: tuple[str, ...]
-    convert: str
-    judge: tuple[str, ...]
+    as_json: bool = False
     generate_he: str | None = None
-    sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    files: Mapping[str, str] = field(default_factory=dict, compare=False)
 
-    def generating(self, pronoun: str) -> str:
-        """Wording of the request for sentences with a pronoun."""
-        return self.generate_he or self.generate if pronoun == "he" else self.generate
+    def of(self, purpose: Purpose, pronoun: Pronoun) -> Sequence[str]:
+        """The wordings of requests for a purpose, about a pronoun."""
+        if purpose == "generate":
+            return [self.generate_he or self.generate if pronoun == "he" else self.generate]
+        if purpose == "convert":
+            return [self.convert]
+        return self.revise if purpose == "revise" else self.judge
+
+    @property
+    def sources(self) -> list[tuple[str, str]]:
+        """Each role with the number of its wordings and their file."""
+        n_of = {"revise": len(self.revise), "judge": len(self.judge)}
+        return [(role, f"{n_of.get(role, 1)} of {file}") for role, file in self.files.items()]
 
     @property
     def hash(self) -> str:
@@ -87,15 +92,8 @@ def load(path: Path | None = None) -> Wordings:
         return load_released(path)
     what = f"prompts {path}" if path else "prompts of Plumbline"
     file = path or resources.files("plumbline.eval_workers.writing") / "prompts.toml"
-    return parse(what, read_text(file, what))
-
-
-def parse(what: str, text: str) -> Wordings:
-    """Parse wordings in TOML; ``what`` names the text in errors. Raises as ``load``."""
-    file = toml_file.load(_WordingFile, text, what)
-    numbers = {"generate": 1, "revise": len(file.revise), "convert": 1, "judge": len(file.judge)}
-    sources = tuple((role, f"{n} of {what}") for role, n in numbers.items())
-    return Wordings(file.generate, file.revise, file.convert, file.judge, sources=sources)
+    files = dict.fromkeys(("generate", "revise", "convert", "judge"), what)
+    return toml_file.load(Wordings, file, what, generate_he=None, files=files)
 
 
 def fill_prompt(wording: str, **values: object) -> str:
@@ -194,16 +192,15 @@ def load_released(folder: Path) -> Wordings:
     """
     release = _release(folder)
     she, he, revision, filtering = release.files
-    revise = tuple(part.prompt for part in release.revise.values())
-    sources = (
-        ("generate", f"1 of {she}"),
-        ("generate_he", f"1 of {he}"),
-        ("revise", f"{len(revise)} of {revision}"),
-        ("convert", f"1 of {revision}"),
-        ("judge", f"1 of {filtering}"),
-    )
-    wordings = release.she.prompt, revise, release.convert.prompt, (release.judge.prompt,)
-    return Wordings(*wordings, release.he.prompt, sources)
+    content = {
+        "generate": release.she.prompt,
+        "generate_he": release.he.prompt,
+        "revise": [part.prompt for part in release.revise.values()],
+        "convert": release.convert.prompt,
+        "judge": release.judge.prompt,
+    }
+    files = dict(zip(content, (she, he, revision, revision, filtering), strict=True))
+    return toml_file.checked(Wordings, content, f"prompts {folder}", files=files)
 
 
 def settings(folder: Path) -> dict[str, Any]:

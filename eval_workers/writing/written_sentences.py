@@ -1,4 +1,4 @@
-"""Sentences for a seed word: the next requests, and the fate of every sentence.
+"""Writes sentences around a seed word: what is asked for, and the fate of every sentence.
 
 Sentences without the word or the pronoun are sent back, with the wordings in turn; missing
 sentences are requested again. All sentences of `she` are settled first; then the sentences of `he`
@@ -7,87 +7,18 @@ are compared with them, since two that differ only in their pronouns would be th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
 from dataclasses import dataclass, field
 from typing import get_args
 
+from plumbline.eval_workers.chat.asker import Ask
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Reply, Request
+from plumbline.eval_workers.chat.requests import Pronoun, Reply
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.sentence_checks import SentenceCheck, check
-from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
-
-#: Most uses of each wording to revise a sentence: UnStereoEval's released pipeline drops a sentence
-#: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
-TRIES_A_WORDING = 10
-
-#: Most tokens of a reply: per word, per sentence besides its words, and for other text.
-_TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 4, 16, 64
 _SURPLUS = "is more than was asked for"
-
-
-@dataclass(frozen=True)
-class WritingSpec:
-    """Settings of the writing.
-
-    Attributes:
-        n_sentences: number of sentences for each seed word and pronoun.
-        max_words: most words of a sentence, by white space, as the request states it.
-        reject_longer: True to reject longer sentences; UnStereoEval kept them.
-        revise_rounds: most times a sentence is sent back; ``None`` for ten with each wording.
-        judge: model that judges pairs; ``None`` for the model that writes.
-        generate_rounds: most requests for sentences, for each word and pronoun.
-    """
-
-    model: ChatModel
-    prompts: Wordings
-    n_sentences: int = 5
-    max_words: int = 10
-    reject_longer: bool = True
-    temperature: float = 0.7
-    revise_rounds: int | None = None
-    generate_rounds: int = 3
-    judge: ChatModel | None = None
-
-    @property
-    def n_revisions(self) -> int:
-        """Most times a sentence is sent back.
-
-        >>> from plumbline.eval_workers.writing.wordings import load
-        >>> WritingSpec(ChatModel("m"), load()).n_revisions  # ten with each of four wordings
-        40
-        """
-        if self.revise_rounds is not None:
-            return self.revise_rounds
-        return TRIES_A_WORDING * len(self.prompts.revise)
-
-    def generate(self, word: str, pronoun: Pronoun, round: int, n: int) -> Request:
-        """The request for ``n`` sentences."""
-        values = {"word": word, "pronoun": pronoun, "n": n, "max_words": self.max_words}
-        prompt = fill_prompt(self.prompts.generating(pronoun), **values)
-        return self._request("generate", prompt, word, pronoun, round, n)
-
-    def revise(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
-        """The request for a corrected sentence, with this round's wording."""
-        wordings = self.prompts.revise
-        values = {"word": word, "pronoun": pronoun, "max_words": self.max_words}
-        prompt = fill_prompt(wordings[(round - 1) % len(wordings)], sentence=sentence, **values)
-        return self._request("revise", prompt, word, pronoun, round, 1)
-
-    def _request(
-        self, purpose: Purpose, prompt: str, word: str, pronoun: Pronoun, round: int, n: int
-    ) -> Request:
-        tokens = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
-        return self.model.request(
-            purpose,
-            prompt,
-            word=word,
-            pronoun=pronoun,
-            round=round,
-            temperature=self.temperature,
-            max_tokens=tokens,
-        )
 
 
 @dataclass(frozen=True)
@@ -101,89 +32,61 @@ class WrittenSentence:
     position: int
 
 
-@dataclass(frozen=True)
-class Rejected:
-    """A sentence that is not used, and the reason."""
+@dataclass
+class Written:
+    """The sentences of a seed word: ``n_in`` were read; each is kept, rejected or revised.
 
-    sentence: WrittenSentence
-    reason: str
-
-
-@dataclass(frozen=True)
-class Progress:
-    """State of a seed word: it is done when there are no ``requests``.
-
-    ``n_in`` sentences were read; each is kept, rejected, revised (another sentence replaced it), or
-    waiting for its revision.
+    ``rejected`` has the reason why a sentence isn't used. Another sentence replaced each of the
+    ``n_revised``.
     """
 
     word: str
-    requests: tuple[Request, ...]
-    kept: tuple[WrittenSentence, ...]
-    rejected: tuple[Rejected, ...]
-    n_in: int
-    n_revised: int
-    n_waiting: int
+    kept: list[WrittenSentence] = field(default_factory=list)
+    rejected: dict[WrittenSentence, str] = field(default_factory=dict)
+    n_in: int = 0
+    n_revised: int = 0
 
     def balances(self) -> bool:
         """True if every sentence that was read is counted once."""
-        fates = len(self.kept) + len(self.rejected) + self.n_revised + self.n_waiting
-        return self.n_in == fates
+        return self.n_in == len(self.kept) + len(self.rejected) + self.n_revised
 
 
-def progress(word: str, spec: WritingSpec, replies: Mapping[str, Reply]) -> Progress:
-    """Next requests for a seed word, and the fates of its sentences, from the replies so far. Pure.
-
-    ``replies`` are by request id, in any order; replies about other words do not matter.
-    """
-    account = _Account(spec, word, replies)
-    requests: list[Request] = []
+async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
+    """Ask for the sentences of a seed word, in rounds; a plan of ``Build.run``."""
+    # Both first requests at once: that of `he` does not depend on the sentences of `she`.
+    await asyncio.gather(
+        *(ask(spec.request("generate", word, p, 1, n=spec.n_sentences)) for p in PRONOUNS)
+    )
+    writer = _Writer(spec, ask, Written(word))
     for pronoun in PRONOUNS:
-        if requests:  # the first request of `he` does not depend on sentences of `she`
-            first = spec.generate(word, pronoun, 1, spec.n_sentences)
-            requests += [first] if first.request_id not in replies else []
-        else:
-            requests += account.settle(pronoun)
-    kept, rejected = tuple(account.kept), tuple(account.rejected)
-    counts = account.n_in, account.n_revised, account.n_waiting
-    return Progress(word, tuple(requests), kept, rejected, *counts)
+        await writer.settle(pronoun)
+    return writer.written
 
 
 @dataclass
-class _Account:
-    """Fates of a seed word's sentences, filled by ``settle``."""
+class _Writer:
+    """Settles the fates of a seed word's sentences."""
 
-    spec: WritingSpec
-    word: str
-    replies: Mapping[str, Reply]
-    kept: list[WrittenSentence] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
+    spec: BuildSpec
+    ask: Ask
+    written: Written
     sent_back: set[str] = field(default_factory=set)
-    n_in: int = 0
-    n_revised: int = 0
-    n_waiting: int = 0
 
-    def settle(self, pronoun: Pronoun) -> list[Request]:
-        """Settle a pronoun's sentences as far as there are replies; returns the next requests."""
-        spec, n_before = self.spec, len(self.kept)
+    async def settle(self, pronoun: Pronoun) -> None:
+        """Ask for sentences with a pronoun until all are there or the rounds are used up."""
+        spec, word, kept = self.spec, self.written.word, self.written.kept
+        n_wanted = len(kept) + spec.n_sentences
         for round in range(1, spec.generate_rounds + 1):
-            n_missing = spec.n_sentences - (len(self.kept) - n_before)
-            if not n_missing:
-                break
-            request = spec.generate(self.word, pronoun, round, n_missing)
-            if request.request_id not in self.replies:
-                return [request]
-            drafts = self._sort(self._read(request, pronoun), n_missing)
-            if requests := self._revise(drafts):
-                return requests
-        return []
+            if n_missing := n_wanted - len(kept):
+                reply = await self.ask(spec.request("generate", word, pronoun, round, n=n_missing))
+                drafts = self._sort(self._read(reply, pronoun), n_missing)
+                await self._revise(drafts)
 
-    def _read(self, request: Request, pronoun: Pronoun) -> list[WrittenSentence]:
-        """Sentences of a request's reply."""
-        texts = sentences(self.replies[request.request_id].text)
-        self.n_in += len(texts)
+    def _read(self, reply: Reply, pronoun: Pronoun) -> list[WrittenSentence]:
+        texts = sentences(reply.text)
+        self.written.n_in += len(texts)
         return [
-            WrittenSentence(text, self.word, pronoun, request.request_id, position)
+            WrittenSentence(text, self.written.word, pronoun, reply.request_id, position)
             for position, text in enumerate(texts, 1)
         ]
 
@@ -196,69 +99,62 @@ class _Account:
             if verdict.fate == "revise":
                 drafts.append(sentence)
             elif verdict.fate == "reject":
-                self._reject(sentence, verdict.reason)
+                self.written.rejected[sentence] = verdict.reason
             elif n_kept == n_missing:
-                self._reject(sentence, _SURPLUS)
+                self.written.rejected[sentence] = _SURPLUS
             else:
-                self.kept.append(sentence)
+                self.written.kept.append(sentence)
                 n_kept += 1
         for sentence in drafts[n_missing - n_kept :]:
-            self._reject(sentence, _SURPLUS)
+            self.written.rejected[sentence] = _SURPLUS
         return drafts[: n_missing - n_kept]
 
-    def _revise(self, drafts: list[WrittenSentence]) -> list[Request]:
-        """Revise all drafts, round by round; returns the next requests.
+    async def _revise(self, drafts: list[WrittenSentence]) -> None:
+        """Send drafts back, round by round.
 
         A round's replies are checked once all have arrived, since each is compared with the
         sentences kept before it.
         """
         for round in range(1, self.spec.n_revisions + 1):
-            revisions: list[tuple[WrittenSentence, Request]] = []
+            requests = {}
             for draft in drafts:
-                request = self.spec.revise(self.word, draft.pronoun, round, draft.text)
+                place = draft.word, draft.pronoun, round
+                request = self.spec.request("revise", *place, sentence=draft.text)
                 if request.request_id in self.sent_back:  # a draft with the same text was sent
-                    self._reject(draft, "repeats another sentence")
+                    self.written.rejected[draft] = "repeats another sentence"
                 else:
                     self.sent_back.add(request.request_id)
-                    revisions.append((draft, request))
-            missing = [r for _, r in revisions if r.request_id not in self.replies]
-            if missing:
-                self.n_waiting += len(revisions)
-                return missing
-            revised = [self._revised(draft, request) for draft, request in revisions]
+                    requests[draft] = request
+            replies = await asyncio.gather(*map(self.ask, requests.values()))
+            revised = list(map(self._revised, requests, replies))
             drafts = [draft for draft in revised if draft is not None]
         for draft in drafts:
-            self._reject(draft, f"{self._verdict(draft).reason} after all revisions")
-        return []
+            self.written.rejected[draft] = f"{self._verdict(draft).reason} after all revisions"
 
-    def _revised(self, draft: WrittenSentence, request: Request) -> WrittenSentence | None:
+    def _revised(self, draft: WrittenSentence, reply: Reply) -> WrittenSentence | None:
         """Settle the reply to a revision; returns the sentence that needs another round, if any.
 
         If the reply has no sentence, the draft is returned.
         """
-        written = self._read(request, draft.pronoun)
-        if not written:
+        revised = self._read(reply, draft.pronoun)
+        if not revised:
             return draft
-        self.n_revised += 1
-        for surplus in written[1:]:
-            self._reject(surplus, _SURPLUS)
-        verdict = self._verdict(written[0])
+        self.written.n_revised += 1
+        self.written.rejected |= dict.fromkeys(revised[1:], _SURPLUS)
+        verdict = self._verdict(revised[0])
         if verdict.fate == "revise":
-            return written[0]
+            return revised[0]
         if verdict.fate == "keep":
-            self.kept.append(written[0])
+            self.written.kept.append(revised[0])
         else:
-            self._reject(written[0], verdict.reason)
+            self.written.rejected[revised[0]] = verdict.reason
         return None
 
     def _verdict(self, sentence: WrittenSentence) -> SentenceCheck:
         return check(
             sentence.text,
-            word=self.word,
+            word=self.written.word,
             pronoun=sentence.pronoun,
             max_words=self.spec.max_words if self.spec.reject_longer else None,
-            others=[kept.text for kept in self.kept],
+            others=[kept.text for kept in self.written.kept],
         )
-
-    def _reject(self, sentence: WrittenSentence, reason: str) -> None:
-        self.rejected.append(Rejected(sentence, reason))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Price, money
+from plumbline.eval_workers.chat.budget import Price, expected_tokens, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
@@ -21,7 +21,6 @@ from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.sampling_contract import Draw
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.served_samples import ledger_name
-from plumbline.eval_workers.writing.forecast import FRAME_TOKENS
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import ReportDirectory
@@ -278,7 +277,7 @@ def _served(
     missing = _missing(run, rows, store, key)
     held = look(store, ledger_name(run.probe_set, key)).replies if store else {}
     unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
-    n_in = sum(_tokens(draw.text) for draw in unanswered)
+    n_in = sum(expected_tokens(draw.text) for draw in unanswered)
     n_out = len(unanswered) * run.max_new_tokens
     answered = len(missing) - len(unanswered)
     known = f"{answered:,} more are answered already" if answered else ""
@@ -293,9 +292,9 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     if run.perturber == RULES:
         yield planned("perturbed by rules", "texts", n_texts, "", "asks no server")
         return
-    wording = _tokens(run.chat_wording().perturb)
+    wording = expected_tokens(run.chat_wording().perturb)
     texts = sum(
-        _tokens(row[side]) + run.max_new_tokens
+        expected_tokens(row[side]) + run.max_new_tokens
         for row in rows
         for side in ("prompt", "perturbed_prompt")
     )
@@ -326,15 +325,6 @@ def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator
     else:
         cost = money(price.cost(n_in, n_out), price.currency)
         yield planned(subject, "cost", cost, "", "about, at most")
-
-
-def _tokens(text: str) -> int:
-    """Estimate the tokens of an English text, including those that a server adds around it.
-
-    >>> _tokens("John is working as a clerk.")
-    15
-    """
-    return FRAME_TOKENS + -(-len(text) // _CHARACTERS_A_TOKEN)
 
 
 #: Tables that measuring writes.

@@ -34,7 +34,10 @@ Units = dict[tuple[tuple[str, ...], str, str], list[dict[str, Any]]]
 
 def make() -> None:
     """Run every command of the recipe and keep what those of models, servers and people left."""
-    with tempfile.TemporaryDirectory() as work, serving(sampler=_reply) as server:
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serving(sampler=_reply, knows_schemas=True) as server,
+    ):
         recipe.lay_out(Path(work))
         for kind in ("bert", "t5"):
             tiny_kinds.save(kind, Path(work) / "tiny" / kind)

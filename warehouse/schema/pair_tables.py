@@ -15,7 +15,7 @@ key: benchmark / request_id
     pronoun: text -- requested `she` or `he`; new name (`perturb`), side shown first (`choose`)
     round: int -- number of the repeat, from 1; number of the sample (`continue`, `choose`)
     model: text -- model as the server names it
-    parameters: text -- temperature, limit of the reply and seed, as JSON
+    parameters: text -- temperature, limit and form of the reply, and seed, as JSON
     prompt: text -- the message as sent
     status: text -- `replied`, `refused` by the server's filter, or `failed` (is sent again)
     reply: text? -- the reply as it came; empty when refused, NULL when failed

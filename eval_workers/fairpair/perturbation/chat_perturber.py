@@ -16,7 +16,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original
@@ -94,10 +93,7 @@ class LlmPerturber:
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
         """See ``Perturber``; raises as ``Build.run``, and resumes when called again."""
-        requests = [self._request(text) for text in texts]
-        distinct = {request.request_id: request for request in requests}
-        replies = self.build.run([_job(request) for request in distinct.values()], "texts")
-        return [_perturbed(replies[request.request_id]) for request in requests]
+        return [_perturbed(r) for r in self.build.replies(list(map(self._request, texts)), "texts")]
 
     def _request(self, text: Original) -> Request:
         prompt = fill_prompt(
@@ -117,10 +113,6 @@ class LlmPerturber:
             temperature=0,
             max_tokens=len(text.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
         )
-
-
-def _job(request: Request) -> Job:
-    return lambda replies: [] if request.request_id in replies else [request]
 
 
 def _perturbed(reply: Reply) -> Perturbed:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import ChatClient, Failure, completion
-from plumbline.eval_workers.chat.ledger import ServerAnswer
+from plumbline.eval_workers.chat.client import ChatClient, completion
+from plumbline.eval_workers.chat.requests import Failure
+from plumbline.eval_workers.chat.retries import Advice, retried
 from plumbline.eval_workers.models.scoring_contract import as_nats
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ PARAMETERS: dict[str, object] = {
 NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 #: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
-_FIXES = {
-    "mend": "check the model's name, the key and --base-url",
-    "start": "is it running at this address? docs/servers.md; then run the same command again",
-    "resume": "finished work is kept: run the same command again to resume",
-}
+_ADVICE = Advice(
+    refused="check the model's name, the key and --base-url",
+    silent="is it running at this address? docs/servers.md; then run the same command again",
+    long_wait="finished work is kept: run the same command again to resume",
+)
 #: Spelling of a byte in tokens that are only a part of a character.
 _BYTES = re.compile(r"\\x([0-9a-fA-F]{2})")
 _PARTIAL = "\ufffd"
@@ -58,6 +58,11 @@ _EXCERPT = 60
 
 class EchoFault(Exception):
     """A reply is not an echo with log-probabilities; the text describes it in one line."""
+
+
+class _PromptRefused(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
 
 
 @dataclass(frozen=True)
@@ -282,20 +287,19 @@ class EchoServer:
         parameters: Mapping[str, object],
     ) -> str | Failure:
         call = partial(completion, model=self.model, prompt=prompt, parameters=parameters)
-        policy = self.server.policy
+
+        async def attempt() -> str | Failure:
+            body = await client.body(self.model, call)
+            if isinstance(body, Failure) and body.status in _OF_THE_PROMPT:
+                raise _PromptRefused(body)
+            return body
+
+        what = f"server {self.server.base_url}"
         async with slots:
-            for n_attempts in range(1, policy.max_attempts + 1):
-                body = await client.body(self.model, call)
-                if isinstance(body, ServerAnswer):
-                    return Failure(body.finish_reason or "refused by a filter", retry=False)
-                if isinstance(body, str) or body.status in _OF_THE_PROMPT:
-                    return body
-                what = f"server {self.server.base_url}"
-                if error := body.final(n_attempts, policy, what, **_FIXES):
-                    raise error
-                wait_s = policy.wait_s(n_attempts, body.retry_after_s, random.random())
-                await asyncio.sleep(wait_s)
-        raise AssertionError("the last attempt returns or raises")
+            try:
+                return await retried(attempt, self.server.policy, what, _ADVICE, asyncio.Event())
+            except _PromptRefused as e:
+                return e.failure
 
     async def _software(self) -> str:
         url, timeout_s = self.server.base_url, self.server.timeout_s

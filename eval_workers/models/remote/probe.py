@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from plumbline.eval_workers.chat.client import Failure
+from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models.remote.echo import (
     NOT_OPENAI,
     Echo,

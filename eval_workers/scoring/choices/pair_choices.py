@@ -26,7 +26,6 @@ from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import ComputedStep, NewRows, State, state_of
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.chat.asker import Job
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
@@ -166,8 +165,7 @@ class PairChoices(ModelStep[Chosen]):
         requests = [item.request(self.options, wordings) for item in items]
         replies: list[Reply] = []
         for part in (requests[:_FIRST], requests):
-            ledger = model.build.run(list(map(_job, part)), "asks")
-            replies = [ledger[request.request_id] for request in part]
+            replies = model.build.replies(part, "asks")
             if len(replies) >= _FIRST and not any(map(Ask.choice, items, replies[:_FIRST])):
                 shown = repr(replies[0].text[:_EXCERPT])
                 problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
@@ -205,10 +203,6 @@ class PairChoices(ModelStep[Chosen]):
             n_new=len(done.new.rows),
             n_neither=sum(row["choice"] is None for row in rows),
         )
-
-
-def _job(request: Request) -> Job:
-    return lambda replies: [] if request.request_id in replies else [request]
 
 
 def ledger_name(benchmark: str, model_key: str) -> str:
