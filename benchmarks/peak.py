@@ -32,9 +32,7 @@ def main(
     ``again``: the shards are files of tokens, see ``ShardJob``.
     """
     warm_up()
-    kernel = Counter(targets, options)
-    kernel.feed_texts(["tea nurse"])
-    kernel.result()
+    Counter(targets, options).feed_texts(["tea nurse"])
     peak, done = [0], threading.Event()
 
     def watch() -> None:

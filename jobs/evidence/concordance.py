@@ -176,6 +176,7 @@ def snippet_rows(
     rows, number = [], dict.fromkeys(((o.word, o.side) for o in sample), 0)
     for o, n in zip(sample, copies.tolist(), strict=True):
         number[o.word, o.side] += 1
+        file = texts[o].pop("file")
         row = {
             "word": index.query.words[o.word],
             "side": SIDES[o.side],
@@ -185,6 +186,7 @@ def snippet_rows(
             "shard": evidence.shards[o.shard].name,
             "source_row": o.row,
             "source": index.sources[source[o.shard, o.row]],
+            "file": file,
             "position": o.position,
             "n_copies": n,
         }
