@@ -31,7 +31,7 @@ class Counted:
 
 def run(data: Path) -> list[Counted]:
     """Count the languages of the reference data, and English text by way of spaCy."""
-    from plumbline.jobs.kernel import warm_up
+    from plumbline.jobs.kernel.counter import warm_up
     from plumbline.warehouse import languages
     from plumbline.warehouse.input.shards import documents
     from plumbline.warehouse.languages import TokenRules
@@ -48,7 +48,7 @@ def run(data: Path) -> list[Counted]:
 
 
 def _beside(name: str, texts: Sequence[str], rules: str, repeated_mb: int) -> Counted:
-    from plumbline.jobs.kernel import SLACK
+    from plumbline.jobs.kernel.memory import SLACK
 
     lines = "".join(json.dumps({"text": t}, ensure_ascii=False) + "\n" for t in texts).encode()
     block = np.frombuffer(lines + bytes(SLACK), np.uint8).copy()
@@ -70,7 +70,8 @@ def _beside(name: str, texts: Sequence[str], rules: str, repeated_mb: int) -> Co
 
 def _seconds(block: NDArray[np.uint8], n_bytes: int, language: str, times: int) -> float:
     from plumbline.jobs.corpus_options import CorpusOptions
-    from plumbline.jobs.kernel import Counter, Targets
+    from plumbline.jobs.kernel.counter import Counter
+    from plumbline.jobs.kernel.tokenizer import Targets
 
     counter = Counter(Targets(("elle", "il"), language), CorpusOptions(evidence=False))
     start = time.process_time()

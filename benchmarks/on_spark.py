@@ -98,7 +98,7 @@ def _session(master: str | None, n_cores: int) -> Iterator[None]:
 
 def _loaded(n: int) -> int:
     """Load the kernel into a worker."""
-    from plumbline.jobs.kernel import warm_up
+    from plumbline.jobs.kernel.counter import warm_up
 
     warm_up()
     time.sleep(2.0)  # so that every core's worker gets one of these

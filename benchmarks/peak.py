@@ -14,7 +14,8 @@ from pathlib import Path
 
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import ShardJob
-from plumbline.jobs.kernel import Targets, count_texts, warm_up
+from plumbline.jobs.kernel.counter import Counter, warm_up
+from plumbline.jobs.kernel.tokenizer import Targets
 
 
 def own_bytes() -> int:
@@ -31,7 +32,7 @@ def main(
     ``again``: the shards are files of tokens, see ``ShardJob``.
     """
     warm_up()
-    count_texts(["tea nurse"], targets, options)
+    Counter(targets, options).feed_texts(["tea nurse"])
     peak, done = [0], threading.Event()
 
     def watch() -> None:

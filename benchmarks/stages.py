@@ -7,7 +7,9 @@ from pathlib import Path
 from benchmarks.counting import Timing, median_seconds
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.shard import line_blocks
-from plumbline.jobs.kernel import SLACK, Counter, Targets
+from plumbline.jobs.kernel.counter import Counter
+from plumbline.jobs.kernel.memory import SLACK
+from plumbline.jobs.kernel.tokenizer import Targets
 
 
 def stages(shard: Path, targets: Targets, rounds: int = 9) -> list[Timing]:

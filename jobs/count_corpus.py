@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow.parquet as pq
 
@@ -22,43 +22,21 @@ from plumbline.jobs.counting.partials import (
     partials_directory,
     remove_stopped,
 )
-from plumbline.jobs.kernel import warm_up
+from plumbline.jobs.kernel.counter import warm_up
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 
+if TYPE_CHECKING:
+    from plumbline.jobs.spark.engine import SparkEngine
+
+#: Counts and merges shards; both engines give the same rows. Their methods are described in
+#: ``LocalEngine``.
+Engine: TypeAlias = "LocalEngine | SparkEngine"
 #: Columns of ``corpus`` that may change without ``replace``.
 _CHANGEABLE = ("source_field", "language_file", "min_count")
 _DEFAULTS = CorpusOptions()
-
-
-class CountingEngine(Protocol):
-    """Counts and merges shards. All engines give the same rows."""
-
-    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards; the ledgers come in any order. Any thread may call ``update``."""
-
-    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word, each part sorted; returns how many words.
-
-        Both merge methods show their progress.
-        """
-
-    def merge_pairs(
-        self,
-        partials: Sequence[Path],
-        words: Staged,
-        output: Output,
-        *,
-        all_pairs: bool,
-        pruned: bool,
-    ) -> int:
-        """Write the co-occurrences of each word and target; returns how many pairs.
-
-        With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
-        staged ``word_count``. If ``pruned``, it lacks rare words, and their pairs are left out.
-        """
 
 
 @dataclass(frozen=True)
@@ -121,7 +99,7 @@ def count_corpus(
     return counted
 
 
-def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> CountingEngine:
+def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
     """The engine of Spark if :func:`on_spark`, else the engine of this machine.
 
     ``memory_bytes`` is the memory limit of each process on this machine.
@@ -165,7 +143,7 @@ def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> 
 
 
 def _count_shards(
-    engine: CountingEngine, shards: Sequence[Path], job: ShardJob, update: Update
+    engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards; returns their ledgers in the order of ``shards``."""
     # A file under two names counts once. It is read by the name given: a link's target, as in the
@@ -181,7 +159,7 @@ def _count_shards(
 class _Merge:
     """Merges the partial counts of the shards and writes the tables of a corpus."""
 
-    engine: CountingEngine
+    engine: Engine
     store: Store
     corpus: str
     options: CorpusOptions
@@ -189,50 +167,54 @@ class _Merge:
     ledgers: Sequence[ShardLedger]
     run_id: str
 
-    @property
-    def partition(self) -> dict[str, str]:
-        """Partition of the corpus in its tables."""
-        return {"corpus": self.corpus}
-
     def write(self) -> Counted:
         """Write the tables, unless they hold these counts already and ``replace`` is false."""
         store, options, ledgers = self.store, self.options, tuple(self.ledgers)
-        shards = {(x.shard, x.fingerprint, x.status, x.n_documents) for x in ledgers}
-        state = options.min_count, options.kept_source_field, shards
-        if not options.replace and _state(store, self.corpus) == state:
-            row = store.read("corpus", **self.partition).to_pylist()[0]
-            return Counted(row, ledgers, False)
-        words, pruned, n_kept = self._words()
-        pairs = store.stage("pair_count", self.partition, self.run_id)
+        key = {"corpus": self.corpus}
+        before = store.read("corpus", **key).to_pylist()
+        if before and not options.replace and self._is_as_written(before[0]):
+            return Counted(before[0], ledgers, False)
+        words, pruned, n_kept = self._words(key)
+        pairs = store.stage("pair_count", key, self.run_id)
         rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
-        output, is_pruned = Output(pairs, {**self.partition, **rule}), pruned.n_words > 0
+        output, is_pruned = Output(pairs, {**key, **rule}), pruned.n_words > 0
         if partials := self._partials("pairs"):
             all_pairs = options.all_pairs
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
-        key_and_run = {**self.partition, "run_id": self.run_id}
         rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
-        dropped = _added_lists(store, self.corpus)
+        dropped: tuple[str, ...] = ()
+        if before and store.read("word_list", **key).num_rows:
+            dropped = tuple(x.name for x in corpus_lists(store, before[0])[1:])
         row = self._corpus_row(n_kept, pruned)
         with store.together(self.run_id, "corpus count"):
             store.drop("reject", {"stage": "import", "subject": self.corpus})
             store.commit(words)
             store.commit(pairs)
-            shard_rows = [{**x.row(), **key_and_run} for x in ledgers]
-            store.replace("corpus_shard", shard_rows, self.partition, self.run_id)
-            key = {"stage": "count", "subject": self.corpus}
-            store.replace("reject", rejects, key, self.run_id)
-            store.replace("word_list", listed, self.partition, self.run_id)
+            shard_rows = [{**x.row(), **key, "run_id": self.run_id} for x in ledgers]
+            store.replace("corpus_shard", shard_rows, key, self.run_id)
+            of_rejects = {"stage": "count", "subject": self.corpus}
+            store.replace("reject", rejects, of_rejects, self.run_id)
+            store.replace("word_list", listed, key, self.run_id)
             store.publish("corpus", [row], unit="corpus", run_id=self.run_id)
         return Counted(row, ledgers, True, dropped)
 
-    def _words(self) -> tuple[Staged, Pruned, int]:
+    def _is_as_written(self, row: Mapping[str, Any]) -> bool:
+        """True if the corpus with this row holds the counts of these shards and options."""
+        columns = ("shard", "fingerprint", "status", "n_documents")
+        written = self.store.read("corpus_shard", corpus=self.corpus).select(columns).to_pylist()
+        shards = {tuple(getattr(x, name) for name in columns) for x in self.ledgers}
+        settings = self.options.min_count, self.options.kept_source_field
+        has_shards = {tuple(x.values()) for x in written} == shards
+        return has_shards and (row["min_count"], row["source_field"]) == settings
+
+    def _words(self, key: dict[str, str]) -> tuple[Staged, Pruned, int]:
         """The staged ``word_count`` of the kept words, what was pruned, and how many were kept."""
-        words = self.store.stage("word_count", self.partition, self.run_id)
-        partials, output = self._partials("words"), Output(words, self.partition)
+        words = self.store.stage("word_count", key, self.run_id)
+        partials, output = self._partials("words"), Output(words, key)
         n_words = self.engine.merge_words(partials, output) if partials else 0
         if self.options.min_count == 1:
             return words, Pruned(), n_words
-        kept = self.store.stage("word_count", self.partition, self.run_id)
+        kept = self.store.stage("word_count", key, self.run_id)
         pruned = prune(words, kept, self.options.min_count, self.options.word_list.targets)
         self.store.discard(words)
         return kept, pruned, n_words - pruned.n_words
@@ -266,21 +248,3 @@ class _Merge:
             "n_tokens_pruned": pruned.n_tokens,
             "run_id": self.run_id,
         }
-
-
-def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
-    """Names of the word lists that were added to a corpus, if it exists."""
-    rows = store.read("corpus", corpus=corpus).to_pylist()
-    if not rows or not store.read("word_list", corpus=corpus).num_rows:
-        return ()
-    return tuple(x.name for x in corpus_lists(store, rows[0])[1:])
-
-
-def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[Any, ...]]] | None:
-    """min_count, source_field and shards of the corpus as written; None if it does not exist."""
-    written = store.read("corpus", corpus=corpus).to_pylist()
-    if not written:
-        return None
-    rows = store.read("corpus_shard", corpus=corpus).to_pylist()
-    shards = {(r["shard"], r["fingerprint"], r["status"], r["n_documents"]) for r in rows}
-    return written[0]["min_count"], written[0]["source_field"], shards

@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.kernel import ShardCounts, tokenize
+from plumbline.jobs.kernel.counter import Counter as Kernel
+from plumbline.jobs.kernel.counter import ShardCounts
+from plumbline.jobs.kernel.tokenizer import Targets, tokenize
 
 
 def bare(rule: Any = "pairs", window: int = 10, targets: str = "gendered") -> CorpusOptions:
     """Options of a count that keeps no documents."""
     return CorpusOptions(rule=rule, window=window, targets=targets, evidence=False)
+
+
+def count_texts(texts: Sequence[str], targets: Targets, options: CorpusOptions) -> ShardCounts:
+    """What the kernel counts in texts, one document each."""
+    kernel = Kernel(targets, options)
+    kernel.feed_texts(texts)
+    return kernel.result()
 
 
 @dataclass

@@ -12,10 +12,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize
+from plumbline.jobs.kernel.chunks import Tokenizer
+from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize
 from plumbline.warehouse.input.shards import documents
 
 HARD_CASES = Path(__file__).with_name("data") / "hard_cases.jsonl"
+
+
+def words(text: str, language: str = "") -> list[str]:
+    """All word tokens of a text in order, stop words too, by our own rules."""
+    return Tokenizer([], keep_stops=True, language=language).tokens(text)
 
 
 @lru_cache(maxsize=1)

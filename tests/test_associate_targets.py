@@ -20,10 +20,11 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import count_corpus
-from plumbline.jobs.counting import partials
+from plumbline.jobs.counting import partials, recount
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.explanation import explain
-from plumbline.jobs.kernel import Limits, counter
+from plumbline.jobs.kernel import counter
+from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
@@ -113,6 +114,7 @@ def test_equals_a_fresh_count(
         shards = (*shards, write(tmp_path / "long.jsonl", [long, "tea", long]))
         monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 12)
         monkeypatch.setattr(counter, "_TABLE", 500)
+        monkeypatch.setattr(recount, "_COUNT_BYTES", 1 << 13)
         monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 19, 1 << 10))
     added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
     all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))

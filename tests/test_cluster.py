@@ -181,11 +181,12 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
     tmp_path: Path, has_cache: bool
 ) -> None:
     """Under another path: code from this machine's cache or the archive, and every data file."""
-    from plumbline.jobs.kernel import warm_up
+    from plumbline.jobs.kernel.counter import warm_up
 
     warm_up()
     code = (
-        "from plumbline.jobs.kernel import chunks, warm_up\n"
+        "from plumbline.jobs.kernel import chunks\n"
+        "from plumbline.jobs.kernel.counter import warm_up\n"
         "from plumbline.warehouse import wordlists\n"
         "from plumbline.warehouse.query.connection import sql_names\n"
         "warm_up()\n"

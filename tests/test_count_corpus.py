@@ -15,13 +15,14 @@ from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
-from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
+from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION
+from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.spark_session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.oracle_counts import OracleCounts, as_oracle, oracle
+from tests.oracle_counts import OracleCounts, as_oracle, count_texts, oracle
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
 
@@ -204,7 +205,7 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
-    from plumbline.jobs.kernel import tokenize_all
+    from plumbline.jobs.kernel.tokenizer import tokenize_all
 
     targets = OPTIONS.word_list.targets
     vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
@@ -266,7 +267,7 @@ def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:
     words = pa.table({"word": pa.array([], pa.string())})
     for writer in (slow, killed, alone):
         writer.write("words", words)
-    with slow.claimed():
+    with partial.claimed(slow.claim):
         first = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
         partial.remove_stopped(where)
         assert first.status == "counted"

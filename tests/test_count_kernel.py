@@ -12,23 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel import (
-    RULES,
-    SLACK,
-    Counter,
-    Limits,
-    ShardCounts,
-    Targets,
-    count_texts,
-)
-from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
-from plumbline.jobs.kernel.counter import DocumentLog
+from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, RULES, TargetPairs
+from plumbline.jobs.kernel.counter import Counter, DocumentLog, ShardCounts
 from plumbline.jobs.kernel.json_parser import ReaderState
-from plumbline.jobs.kernel.memory import new_record
+from plumbline.jobs.kernel.memory import SLACK, Limits, new_record
+from plumbline.jobs.kernel.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
-from tests.oracle_counts import as_oracle, bare, oracle
+from tests.oracle_counts import as_oracle, bare, count_texts, oracle
 
 TARGETS = ("she", "he", "her", "queen")
 DOCUMENT = st.lists(

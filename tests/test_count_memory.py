@@ -21,24 +21,17 @@ from pytest import MonkeyPatch
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import token_files
 from plumbline.jobs.counting.shard import count_shard, line_blocks
-from plumbline.jobs.kernel import (
-    RULES,
-    SLACK,
-    Limits,
-    ShardCounts,
-    Targets,
-    count_texts,
-    counter,
-    tokenize,
-    tokenize_all,
-)
-from plumbline.jobs.kernel import Counter as Kernel
-from plumbline.jobs.kernel.counter import BATCH_BYTES
+from plumbline.jobs.kernel import counter
+from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.counter import BATCH_BYTES, ShardCounts
+from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED
+from plumbline.jobs.kernel.memory import SLACK, Limits
+from plumbline.jobs.kernel.tokenizer import Targets, tokenize, tokenize_all
 from plumbline.jobs.kernel.words import MAX_CHUNK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from tests.oracle_counts import OracleCounts, as_oracle, bare, oracle
+from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 
 TARGETS = ("she", "he", "her", "queen")
 WORDS = ["she", "he", "her", "queen", "tea", "nurse", "x-ray", "the", "Notwithstanding"]

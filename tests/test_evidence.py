@@ -20,8 +20,11 @@ from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.document_words import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
-from plumbline.jobs.kernel import RULES, Limits, Targets, counter, tokenize
+from plumbline.jobs.kernel import counter
+from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED, MAX_SOURCE
+from plumbline.jobs.kernel.memory import Limits
+from plumbline.jobs.kernel.tokenizer import Targets, tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import documents

@@ -28,7 +28,7 @@ from tests.test_docs import in_blocks
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
-CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
+CORE = {Requirement(line).name.replace("-", "_") for line in PROJECT["dependencies"]}
 #: vLLM has an environment of its own, the next three have extras and lines of their own;
 #: what imports the others runs inside lm-evaluation-harness.
 APART = {

@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from plumbline.jobs.kernel import words
 from plumbline.jobs.kernel.words import MAX_CHUNK
 from tests.conftest import REPOSITORY
 from tests.spacy_reference import (
@@ -14,6 +13,7 @@ from tests.spacy_reference import (
     compare,
     hard_cases,
     reference_words,
+    words,
 )
 
 pytest.importorskip("spacy")

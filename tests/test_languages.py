@@ -19,17 +19,11 @@ from plumbline.jobs.corpus_lookup import corpus_language
 from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting.partials import partials_directory
-from plumbline.jobs.kernel import Counter as Kernel
-from plumbline.jobs.kernel import (
-    Limits,
-    Targets,
-    count_texts,
-    tokenize,
-    tokenize_all,
-    tokenizer_version,
-    words,
-)
 from plumbline.jobs.kernel.chunks import Answers, Tokenizer
+from plumbline.jobs.kernel.counter import Counter as Kernel
+from plumbline.jobs.kernel.language_tables import tokenizer_version
+from plumbline.jobs.kernel.memory import Limits
+from plumbline.jobs.kernel.tokenizer import Targets, tokenize, tokenize_all
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
@@ -38,9 +32,9 @@ from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.oracle_counts import OracleCounts, as_oracle, bare, oracle
+from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 from tests.spacy_languages import blank, language_tokens, language_words
-from tests.spacy_reference import agreement, hard_cases
+from tests.spacy_reference import agreement, hard_cases, words
 
 pytest.importorskip("spacy")
 

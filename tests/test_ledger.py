@@ -19,7 +19,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import sql_names
-from plumbline.warehouse.storage.run_records import publish, recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
 
@@ -246,34 +245,6 @@ def test_the_command_names_the_file_of_a_word_list(store: Store, tmp_path: Path)
     store.drop("run", {})
     command = update_command(store, "c", shard_states(store, "c"))
     assert command is not None and "--targets 'my words'" in command
-
-
-def test_the_command_after_a_run_that_counted_among_other_things(
-    store: Store, tmp_path: Path
-) -> None:
-    shard = tmp_path / "a.jsonl"
-    shard.write_text('{"text": "she saw tea"}\n')
-    with recorded(store, "pipeline", {"corpus": ["c"], "model": "m"}):
-        count_corpus(store, "c", [shard], CorpusOptions(targets="she-he", window=4))
-    with recorded(store, "other", {"corpus": ["c"]}):  # which lacks the step
-        shard.write_text('{"text": "she saw more tea"}\n')
-        command = update_command(store, "c", shard_states(store, "c"))
-    assert command is not None and "--targets she-he" in command and "--window 4" in command
-    row = store.read("corpus", corpus="c").to_pylist()[0]
-    publish(store, {**store.read("run").to_pylist()[0], "run_id": row["run_id"], "config": "{}"})
-    assert update_command(store, "c", shard_states(store, "c")) == command
-
-
-def test_many_shards_are_named_by_a_pattern(store: Store, tmp_path: Path) -> None:
-    out = tmp_path / "blocks"
-    out.mkdir()
-    blocks = [out / f"{n}.jsonl.zst" for n in range(10)]
-    for n, block in enumerate(blocks):
-        write_jsonl_zst(block, [f"she saw tea {n}"])
-    count_corpus(store, "c", blocks)
-    blocks[0].write_text("")
-    command = update_command(store, "c", shard_states(store, "c"))
-    assert command is not None and f"'{out}/*.jsonl.zst'" in command
 
 
 @pytest.mark.slow

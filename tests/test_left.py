@@ -108,7 +108,7 @@ def test_what_left_is_nowhere(kind: str, name: str, tmp_path: Path) -> None:
         ("table", "pair_score", "pair_scored_rows"),
         ("view", "word_lean", "word_leaning"),
         ("extra", "models", "model"),
-        ("module", "jobs/kernel", "jobs/kernels"),
+        ("module", "jobs/counting/merge", "jobs/counting/merged"),
         ("page", "methods", "methodes"),
     ],
 )

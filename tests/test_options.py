@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.jobs.corpus_options import CorpusOptions, Rule
-from plumbline.jobs.kernel import RULES
+from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.options import words
 from tests.conftest import REPOSITORY

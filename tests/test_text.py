@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel import stop_words, tokenize, words
+from plumbline.jobs.kernel.language_tables import stop_words
+from plumbline.jobs.kernel.tokenizer import tokenize
 from plumbline.jobs.kernel.words import MAX_CHUNK
+from tests.spacy_reference import words
 
 CASES = {
     "could couldn't cannot gonna": ["could", "could", "n't", "can", "not", "gon", "na"],

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel import SLACK
 from plumbline.jobs.kernel.chunks import END
 from plumbline.jobs.kernel.json_parser import DONE, FULL, ReaderState, judge, read_lines
-from plumbline.jobs.kernel.memory import address, new_record
+from plumbline.jobs.kernel.memory import SLACK, address, new_record
 from plumbline.jobs.kernel.words import Words
 
 GOOD = [

@@ -17,17 +17,19 @@ from scipy import stats
 
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.co_occurrences import Query, find, summed
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.evidence import index as indices
-from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, summed
+from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
 from plumbline.jobs.evidence.duplicates import (
     LEAST_SIMILARITY,
     signatures,
 )
 from plumbline.jobs.evidence.explanation import Sampling, explain
-from plumbline.jobs.evidence.index import Index, find, text_hashes
-from plumbline.jobs.evidence.queries import Query, Row
-from plumbline.jobs.kernel import RULES, tokenize
+from plumbline.jobs.evidence.index import Index, text_hashes
+from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.tokenizer import tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -392,7 +394,7 @@ def test_collocates_are_those_of_brute_force() -> None:
         contexts(q, find(q, some))
         for some in made(texts, n_shards=1).documents(made(texts).shards[0], q.ids)
     ]
-    counted = summed(parts)
+    counted = Contexts(*summed(*zip(*parts, strict=True)))
     vocabulary = q.vocabulary.to_pylist()
     n_word = np.array([sum(text.count(word) for text in texts) for word in vocabulary])
     for k, word in enumerate(q.words):

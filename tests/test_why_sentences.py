@@ -22,7 +22,9 @@ from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.evidence.index import read_index
 from plumbline.jobs.evidence.queries import Row
-from plumbline.jobs.kernel import Limits, counter, tokenize
+from plumbline.jobs.kernel import counter
+from plumbline.jobs.kernel.memory import Limits
+from plumbline.jobs.kernel.tokenizer import tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question
 

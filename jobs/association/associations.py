@@ -152,7 +152,6 @@ def associate(
             if x.has_mean and f"{x.name}{end}" not in by_name
         }
         all_contrasts = {name: (pairs, None) for name, pairs in by_name.items()} | sums
-        associations = association_rows(counts, words)
         kept = uncounted(store, corpus)
 
         def deltas_of(name: str) -> pa.Table:
@@ -161,10 +160,14 @@ def associate(
             return pa.concat_tables([rows, of_name.cast(rows.schema)])
 
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
+        tables: dict[str, tuple[Iterable[pa.Table], int, str]] = {
+            "word_association": (association_rows(counts, words), len(words), "targets"),
+            "word_delta": (map(deltas_of, all_contrasts), len(all_contrasts), "contrasts"),
+            "word_bound": (bounds, len(by_name), "contrasts"),
+        }
         where = {"corpus": corpus}
         text = "SELECT DISTINCT contrast FROM word_delta WHERE corpus = $corpus"
         earlier = {r["contrast"] for r in query_rows(store.root, text, where)}
-        gone = tuple(sorted(earlier - all_contrasts.keys()))
         with store.together(run_id, "corpus associate"):
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
@@ -172,19 +175,9 @@ def associate(
             if staged:
                 store.commit(staged)
             n_associations, n_deltas, n_bounds = (
-                _write(store, run_id, corpus, *table)
-                for table in (
-                    ("word_association", "associations", associations, len(words), "targets"),
-                    (
-                        "word_delta",
-                        "deltas",
-                        map(deltas_of, all_contrasts),
-                        len(all_contrasts),
-                        "contrasts",
-                    ),
-                    ("word_bound", "bounds", bounds, len(by_name), "contrasts"),
-                )
+                _write(store, run_id, corpus, name, *x) for name, x in tables.items()
             )
+    gone = tuple(sorted(earlier - all_contrasts.keys()))
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
@@ -203,23 +196,16 @@ def rows_of(staged: Staged) -> pa.Table:
 
 
 def _write(
-    store: Store,
-    run_id: str,
-    corpus: str,
-    table: str,
-    label: str,
-    tables: Iterable[pa.Table],
-    n_tables: int,
-    unit: str,
+    store: Store, run_id: str, corpus: str, table: str, parts: Iterable[pa.Table], n: int, unit: str
 ) -> int:
-    """Write each table as a part of the corpus's partition; returns the number of rows."""
+    """Write each part to the corpus's partition of a table; returns the number of rows."""
     staged, n_rows = store.stage(table, {"corpus": corpus}, run_id), 0
-    with progress(f"{label} of {corpus}", unit) as update:
-        update(0, n_tables)
-        for k, rows in enumerate(tables):
+    with progress(f"{table.removeprefix('word_')}s of {corpus}", unit) as update:
+        update(0, n)
+        for k, rows in enumerate(parts):
             rows = rows.append_column("corpus", pa.array([corpus] * rows.num_rows, pa.string()))
             n_rows += staged.write_part(f"part-{k:05}", rows.to_batches())
-            update(k + 1, n_tables)
+            update(k + 1, n)
     store.commit(staged)
     return n_rows
 

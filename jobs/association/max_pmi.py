@@ -17,7 +17,7 @@ from plumbline.jobs.corpus_lookup import (
     writes_corpus,
 )
 from plumbline.jobs.corpus_options import LEAST_COUNT
-from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize_all
+from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.run_records import recorded

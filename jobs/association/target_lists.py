@@ -16,7 +16,9 @@ from plumbline.jobs.count_corpus import check_failed, engine_of
 from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
 from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
-from plumbline.jobs.kernel import Targets, stop_words, warm_up
+from plumbline.jobs.kernel.counter import warm_up
+from plumbline.jobs.kernel.language_tables import stop_words
+from plumbline.jobs.kernel.tokenizer import Targets
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Staged, Store

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import duckdb
-import pyarrow.dataset as ds
 
 from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
@@ -111,15 +110,7 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     pairs = by_name.get(list_name or contrast)
     if pairs is None:
         return f"it is not a contrast of corpus {corpus}, which has {', '.join(by_name)}"
-    sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in "ab"]
-    targets = [*sides[0], *sides[1]]
-    side_names = sides_of(store, row, contrast)
-    occurs = store.read("word_count", ds.field("word").isin(targets), corpus=corpus)
-    for name, words in zip(side_names, sides, strict=True):
-        if not {*words} & {*occurs["word"].to_pylist()}:
-            subject = words[0] if len(words) == 1 else f"none of its {name}"
-            return f"{subject} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
-    if word in targets:
+    if word in (w for pair in pairs for w in (pair.a, pair.b)):
         return f"`{word}` is a word of the contrast"
     return "no pair has both counts" if list_name else "it co-occurs with neither side"
 
@@ -145,7 +136,7 @@ def _unknown(
     """The error for a word that is not in a corpus: the reason, and similar words."""
     corpus = row["corpus"]
     if row["source"] == "counted":
-        from plumbline.jobs.kernel import tokenize
+        from plumbline.jobs.kernel.tokenizer import tokenize
 
         tokens = tokenize(word, corpus_list(store, row).targets, corpus_language(row).token_rules)
         problem = f"does not occur in corpus {corpus}"

@@ -1,58 +1,25 @@
-"""The kept words of a corpus's documents, read from the files that counting wrote."""
+"""The kept documents of a corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_list, corpus_row
 from plumbline.jobs.corpus_options import CorpusOptions, options_of
+from plumbline.jobs.counting.kept_documents import Documents, ValueOf, read_documents, readable
 from plumbline.jobs.counting.partials import partials_directory, token_files
-from plumbline.jobs.kernel import Targets
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 #: With at least this many sources, intervals are over sources by default, else over documents.
 FEWEST_SOURCES = 10
-#: A function that gives a value for each word of an array.
-ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
-
-
-class Documents(NamedTuple):
-    """Whole documents of one shard, in order.
-
-    Attributes:
-        values: a value for each kept word, document after document.
-        offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
-        row: int64[n], line or row of each document in its shard, from 1.
-        source: text[n], name of each document's source; NULL where the record names none.
-        place: position of each value among its document's kept words, if words of a phrase were
-            joined; ``None`` if values are in their original positions.
-    """
-
-    values: NDArray[Any]
-    offsets: NDArray[np.int64]
-    row: NDArray[np.int64]
-    source: pa.StringArray
-    place: NDArray[np.int64] | None = None
-
-    def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions, from 0, of the values at indices ``at`` among their documents' kept words."""
-        return at - self.offsets[document] if self.place is None else self.place[at]
-
-    @property
-    def document(self) -> NDArray[np.int64]:
-        """Index of the document of each kept word."""
-        return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
 
 
 @dataclass(frozen=True)
@@ -89,19 +56,7 @@ class Evidence:
         Raises:
             BadInput: a file is damaged.
         """
-        pending: _Pieces | None = None
-        for tokens, words in token_files(self.directory, shard.fingerprint):
-            with _readable(tokens):
-                value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
-                file = pq.ParquetFile(tokens)
-                for group in range(file.num_row_groups):
-                    pieces = _pieces(file.read_row_group(group), value)
-                    pending = pieces if pending is None else _joined(pending, pieces)
-                    whole, pending = _split(pending)
-                    if len(whole.row):
-                        yield whole
-        if pending is not None:
-            yield pending.documents
+        yield from read_documents(token_files(self.directory, shard.fingerprint), value_of)
 
     @cached_property
     def sources(self) -> tuple[str | None, ...]:
@@ -113,20 +68,10 @@ class Evidence:
         names: dict[str | None, None] = {}
         for shard in self.shards:
             for tokens, _ in token_files(self.directory, shard.fingerprint):
-                with _readable(tokens):
+                with readable(tokens):
                     column = pq.read_table(tokens, columns=["source"])["source"]
                     names.update(dict.fromkeys(column.unique().to_pylist()))
         return tuple(names)
-
-
-@contextmanager
-def _readable(tokens: Path) -> Iterator[None]:
-    """Raise ``BadInput`` if the block can't read a kept file."""
-    try:
-        yield
-    except (OSError, pa.ArrowInvalid) as e:
-        fix = "count the corpus again with --replace"
-        raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
 
 
 def evidence_of(store: Store, corpus: str) -> Evidence:
@@ -154,51 +99,3 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
             fix = "run the same plumbline corpus count again here; the tables stay as they are"
             raise MissingComponent(f"evidence of {shard.name}", problem, fix)
     return Evidence(row, targets, options, directory, tuple(shards))
-
-
-class _Pieces(NamedTuple):
-    """Documents and their numbers in the shard, from 0; the last one may be incomplete."""
-
-    documents: Documents
-    number: NDArray[np.int64]
-
-
-def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """The value of each word in a table of words, by word_id."""
-    ids = words["word_id"].to_numpy()
-    values = value_of(words["word"].combine_chunks())
-    by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
-    by_id[ids] = values
-    return by_id
-
-
-def _pieces(table: pa.Table, value: NDArray[Any]) -> _Pieces:
-    tokens = table["tokens"].combine_chunks()
-    offsets = tokens.offsets.to_numpy().astype(np.int64)
-    values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
-    source = table["source"].combine_chunks()
-    documents = Documents(values, offsets - offsets[0], table["source_row"].to_numpy(), source)
-    return _Pieces(documents, table["document"].to_numpy())
-
-
-def _joined(left: _Pieces, right: _Pieces) -> _Pieces:
-    """The documents of both; the first of ``right`` may continue the last of ``left``."""
-    a, b = left.documents, right.documents
-    same = int(len(left.number) > 0 and left.number[-1] == right.number[0])
-    offsets = np.concatenate([a.offsets[: len(a.row)], b.offsets[same:] + a.values.size])
-    documents = Documents(
-        np.concatenate([a.values, b.values]),
-        offsets,
-        np.concatenate([a.row, b.row[same:]]),
-        pa.concat_arrays([a.source, b.source.slice(same)]),
-    )
-    return _Pieces(documents, np.concatenate([left.number, right.number[same:]]))
-
-
-def _split(pieces: _Pieces) -> tuple[Documents, _Pieces]:
-    """All documents except the last, and the last, which may be incomplete."""
-    d, n = pieces.documents, len(pieces.number) - 1
-    cut = int(d.offsets[n])
-    whole = Documents(d.values[:cut], d.offsets[: n + 1], d.row[:n], d.source.slice(0, n))
-    last = Documents(d.values[cut:], d.offsets[n:] - cut, d.row[n:], d.source.slice(n))
-    return whole, _Pieces(last, pieces.number[n:])

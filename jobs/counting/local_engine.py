@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.kernel import Targets
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
@@ -32,9 +28,6 @@ from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
 from plumbline.warehouse.text.progress import Update, progress
-
-if TYPE_CHECKING:
-    import duckdb
 
 #: Code of a helper; it imports from the parent's ``sys.path``, not from the working directory.
 _START = (
@@ -61,7 +54,7 @@ class LocalEngine:
         self._memory_bytes = memory_bytes
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards; the ledgers come in any order."""
+        """Count the shards; the ledgers come in any order. Any thread may call ``update``."""
         left = deque(shards)
         done: list[ShardLedger] = []
         errors: list[Exception] = []
@@ -104,7 +97,7 @@ class LocalEngine:
         return done
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word; returns how many words."""
+        """Write the occurrences of each word, each part sorted; returns how many words."""
         import duckdb
 
         with temporary_directory(self._work, "merge-") as directory:
@@ -117,8 +110,7 @@ class LocalEngine:
             }
             with (
                 duckdb.connect(config=settings) as connection,
-                progress(f"merge words of {output.constants['corpus']}", "%") as update,
-                _polled(connection, update),
+                progress(f"merge words of {output.constants['corpus']}"),
             ):
                 names = ", ".join(sql_text(str(file)) for file in partials)
                 connection.execute(f"CREATE VIEW partials AS FROM read_parquet([{names}])")
@@ -139,7 +131,11 @@ class LocalEngine:
         all_pairs: bool,
         pruned: bool,
     ) -> int:
-        """Write the co-occurrences of each word and target; see ``CountingEngine.merge_pairs``."""
+        """Write the co-occurrences of each word and target; returns how many pairs.
+
+        With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
+        staged ``word_count``. If ``pruned``, it lacks rare words, and their pairs are left out.
+        """
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
         )
@@ -149,33 +145,6 @@ class LocalEngine:
             what = f"merge pairs of {output.constants['corpus']}"
             with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
                 return output.write_part("part-00000", rows)
-
-
-@contextmanager
-def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[None]:
-    """Show the progress of the query that the block runs, in percent as DuckDB estimates it."""
-    import duckdb
-
-    ended = threading.Event()
-    with suppress(duckdb.InvalidInputException):  # in notebooks the bar needs ipywidgets
-        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
-            connection.execute(f"SET {setting}")
-
-    def poll() -> None:
-        n_done = 0
-        while not ended.wait(0.2):
-            n_done = max(n_done, int(connection.query_progress()))
-            update(n_done, 100)
-
-    update(0, 100)
-    thread = threading.Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    update(100, 100)
 
 
 def n_processes(shards: Sequence[str]) -> int:
@@ -201,7 +170,6 @@ class _Helper:
             [sys.executable, "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
             start_new_session=True,
         )
         self._job = job
@@ -211,17 +179,17 @@ class _Helper:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         try:
-            print(json.dumps({"job": asdict(self._job), "shard": shard}), file=stdin, flush=True)
-            reply = json.loads(stdout.readline())
-        except (OSError, ValueError) as e:
+            pickle.dump((self._job, shard), stdin)
+            stdin.flush()
+            reply = pickle.load(stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as e:
             problem = f"the process that counted it ended with status {self._process.wait()}"
             fix = "out of memory? Run the same command again to resume"
             raise Interrupted(f"shard {shard}", problem, fix) from e
-        if "os_error" in reply:
-            raise OSError(*reply["os_error"])
-        if "defect" in reply:
-            raise RuntimeError(reply["defect"])
-        return ShardLedger(**reply["ledger"])
+        if isinstance(reply, Exception):
+            raise reply
+        assert isinstance(reply, ShardLedger)
+        return reply
 
     def kill(self) -> None:
         """Kill the process, even in the middle of a shard."""
@@ -234,29 +202,26 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: requests on stdin, replies on stdout, one JSON object per line."""
-    requests: SimpleQueue[str] = SimpleQueue()
+    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout."""
+    requests: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     while True:
-        request = json.loads(requests.get())
-        print(json.dumps(_reply(request["job"], request["shard"])), flush=True)
+        pickle.dump(_reply(*requests.get()), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
-def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
+def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
     try:
-        targets = Targets(tuple(job["targets"]["words"]), job["targets"]["language"])
-        options = {"targets": targets, "options": CorpusOptions(**job["options"])}
-        return {"ledger": asdict(ShardJob(**job | options).count(shard))}
-    except OSError as e:
-        return {"os_error": [e.errno, e.strerror, e.filename]}
-    except MemoryError:
-        return {"os_error": [errno.ENOMEM, os.strerror(errno.ENOMEM), None]}
-    except Exception:
-        return {"defect": traceback.format_exc()}
+        return job.count(shard)
+    except (OSError, MemoryError) as e:
+        return e
+    except Exception:  # the parent shows where it comes from
+        return RuntimeError(traceback.format_exc())
 
 
-def _listen(requests: SimpleQueue[str]) -> None:
-    """Queue the lines of stdin; end this process at their end, which means the parent has ended."""
-    for line in sys.stdin:
-        requests.put(line)
+def _listen(requests: SimpleQueue[tuple[ShardJob, str]]) -> None:
+    """Queue requests; end this process with the parent, whose end closes stdin."""
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            requests.put(pickle.load(sys.stdin.buffer))
     os._exit(0)

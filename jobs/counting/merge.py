@@ -128,7 +128,7 @@ class PairSum(NamedTuple):
         limit = max(self.memory_bytes // _ROW_BYTES, 1)
         runs: list[Path] = []
         samples = [np.zeros(1, np.int64)]
-        with progress(f"{what}: sort", "MB") as update:
+        with progress(f"{what}: sort", "files") as update:
             for parts in self._parts(limit, update):
                 keys, counts = _sum(parts)
                 runs.append(self.work / f"run-{len(runs)}")
@@ -182,17 +182,15 @@ class PairSum(NamedTuple):
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
         """Yield the rows of all files; small files share a batch and so a look-up of words."""
-        n_all, n_read = sum(path.stat().st_size for path in self.files), 0
         waiting: list[pa.RecordBatch] = []
-        update(0, _megabytes(n_all))
-        for path in self.files:
+        update(0, len(self.files))
+        for n_read, path in enumerate(self.files, 1):
             file = pq.ParquetFile(path, read_dictionary=["word", "target"])
             for batch in file.iter_batches(n_rows):
                 if waiting and sum(map(len, waiting)) + len(batch) > n_rows:
                     yield _together(waiting)
                 waiting.append(batch)
-            n_read += path.stat().st_size
-            update(_megabytes(n_read), _megabytes(n_all))
+            update(n_read, len(self.files))
         if waiting:
             yield _together(waiting)
 
@@ -228,12 +226,3 @@ def _between(run: Path, start: int, end: int) -> _Columns:
     keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
     part = slice(*np.searchsorted(keys, [start, end]))
     return keys[part], counts[part]
-
-
-def _megabytes(n_bytes: int) -> int:
-    """Bytes of partial counts as progress shows them, rounded up.
-
-    >>> _megabytes(0), _megabytes(1), _megabytes(2_000_000)
-    (0, 1, 2)
-    """
-    return -(-n_bytes // 1_000_000)

@@ -14,8 +14,9 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ import pyarrow.parquet as pq
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel import Limits, Targets, limits_within, tokenizer_version
+from plumbline.jobs.kernel.language_tables import tokenizer_version
+from plumbline.jobs.kernel.memory import Limits, limits_within
+from plumbline.jobs.kernel.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
@@ -174,7 +177,8 @@ class ShardJob:
             if ledger.exists():
                 return _ledger(ledger, shard)
             writer = _Writer(out, mark)
-            claims.enter_context(writer.claimed())
+            with suppress(NoLocks, OSError):  # a disk without locks
+                claims.enter_context(claimed(writer.claim))
             limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
             count, place = (self._recount, path.parent) if self.is_recount else (self._count, path)
             outcome = count(place, mark, limits, writer)
@@ -197,18 +201,11 @@ class ShardJob:
         return ShardLedger("", mark, "counted", None, 0, **numbers)
 
     def _recount(self, directory: Path, mark: str, limits: Limits, writer: _Writer) -> ShardLedger:
-        """Count pairs of a shard's kept words; ``BadInput`` if totals differ from its ledger."""
-        ledger, _ = _read(directory / f"{mark}.json")
-
-        def write(table: pa.Table) -> None:
-            writer.write("pairs", table)
-
+        """Count the pairs of a shard's kept words."""
         tokens = token_files(directory, mark)
-        totals = recount_shard(tokens, self.targets, self.options, limits, write)
-        if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
-            fix = "count the corpus again with --replace"
-            raise BadInput(f"evidence of {ledger.shard}", "differs from its ledger", fix)
-        return ledger
+        write = partial(writer.write, "pairs")
+        recount_shard(tokens, self.targets.words, self.options, limits, write)
+        return _read(directory / f"{mark}.json")[0]
 
 
 def _ledger(path: Path, shard: str) -> ShardLedger:
@@ -246,6 +243,8 @@ class _Writer:
     def __init__(self, out: Path, mark: str) -> None:
         self._out, self._mark = out, mark
         self._attempt = uuid.uuid4().hex[:12]
+        #: File that is locked while this attempt runs.
+        self.claim = out / f"{mark}.{self._attempt}.claim"
         self._files: dict[str, str] = {}  # name -> kind
         self._tokens: pq.ParquetWriter | None = None
 
@@ -289,14 +288,6 @@ class _Writer:
             temporary.unlink(missing_ok=True)
         if not self._files.keys() <= _read(final)[1].keys():
             _remove([self._out / name for name in self._files])
-
-    @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Mark this attempt as running during the block, where the disk has locks."""
-        with ExitStack() as held:
-            with suppress(NoLocks, OSError):
-                held.enter_context(claimed(self._out / f"{self._mark}.{self._attempt}.claim"))
-            yield
 
 
 def remove_stopped(directory: Path) -> None:

@@ -14,14 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.kernel import (
-    SLACK,
-    Counter,
-    Limits,
-    ShardCounts,
-    Spill,
-    Targets,
-)
+from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill
+from plumbline.jobs.kernel.memory import SLACK, Limits
+from plumbline.jobs.kernel.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column

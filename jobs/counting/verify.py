@@ -14,7 +14,6 @@ from plumbline.jobs.corpus_options import options_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.options import words
-from plumbline.warehouse.storage.run_records import STEPS
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard for which the corpus is counted again; a failed one is repaired before.
@@ -94,38 +93,22 @@ def update_command(
     """The command that counts the corpus again, or None if all shards are as they were counted.
 
     It names ``patterns``, the shards as the user gave them. Without patterns it names the shards of
-    ``states`` that aren't gone. More than ``_NAMED`` become glob patterns if these match no others.
+    ``states`` that aren't gone, or SHARDS... if these are more than ``_NAMED``.
     """
     if all(s.state not in STALE for s in states):
         return None
     row = _counted_row(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
-    shards = shlex.join(patterns or _named(existing))
-    options = replace(options_of(row), **_as_given(store, row))
-    return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
-
-
-def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that the user gave to the corpus's run; the row of ``corpus`` lacks paths."""
+    is_few = 0 < len(existing) <= _NAMED
+    shards = shlex.join(patterns or existing) if patterns or is_few else "SHARDS..."
+    # The row of `corpus` lacks the paths that the user gave to the corpus's run.
     listed = store.read("run").select(["run_id", "config"])  # converting times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
-    config = _with_count(json.loads(runs[0]["config"]), row) if runs else row
-    language = str(config.get("language") or "en")
-    return {"targets": str(config.get("targets", row["targets"])), "language": language}
-
-
-def _with_count(config: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a run; in a run of `pipeline`, those of the step that counted the corpus."""
-    steps = (s for s in config.get(STEPS, []) if s.get("corpus", row["corpus"]) == row["corpus"])
-    return config | next((s for s in steps if "min_count" in s), {})
-
-
-def _named(shards: Sequence[str]) -> list[str]:
-    if len(shards) <= _NAMED:
-        return list(shards) or ["SHARDS..."]
-    patterns = {str(Path(s).parent / f"*{''.join(Path(s).suffixes[-2:])}") for s in shards}
-    matches = {str(f) for p in patterns for f in Path(p).parent.glob(Path(p).name)}
-    return sorted(patterns) if matches == {str(Path(s)) for s in shards} else list(shards)
+    config = json.loads(runs[0]["config"]) if runs else {}
+    given = {"targets": row["targets"], "language": row["language"] or "en"}
+    given |= {name: str(config[name]) for name in given if config.get(name)}
+    options = replace(options_of(row), **given)
+    return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.jobs.counting.co_occurrences import Ints, QueryOfAll, co_occurrences, find, summed
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence
-from plumbline.jobs.evidence.index import Ints, co_occurrences, find
-from plumbline.jobs.evidence.queries import Query
 
 #: Most clusters; document or source k is in cluster k modulo this. A variance over so many clusters
 #: has a relative error of sqrt(2 / 200), 10%, and the counts stay small.
@@ -47,34 +46,29 @@ def cluster_counts(
         targets: words, each once.
     """
     # Counts don't depend on the sides, so all targets go to one side.
-    words, window = tuple(vocabulary.to_pylist()), evidence.options.window
-    query = Query(words, tuple(targets), (), (), "pairs", window, vocabulary)
+    window = evidence.options.window
+    query = QueryOfAll((), tuple(targets), (), (), "pairs", window, vocabulary)
     sources = pa.array(sorted(evidence.sources, key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     shape = MOST_CLUSTERS, len(vocabulary), len(targets)
-    n_before = 0
-    pending = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    n_before, n_pending = 0, 0
+    cells, counts = list[Ints](), list[Ints]()
     for shard in evidence.shards:
         for documents in evidence.documents(shard, query.ids):
-            n_documents = len(documents.row)
-            cluster = np.arange(n_before, n_before + n_documents)
+            cluster = np.arange(n_before, n_before + len(documents.row))
+            n_before += len(documents.row)
             if by_source:
                 cluster = pc.index_in(documents.source, value_set=sources).to_numpy()
             document, word, target, n = co_occurrences(query, find(query, documents))
             cell = (cluster % MOST_CLUSTERS)[document], word, target
-            pending.append((np.ravel_multi_index(cell, shape), n))
-            if sum(len(n) for _, n in pending[1:]) > _MOST_PENDING:
-                pending = [_sum_by_cell(pending)]
-            n_before += n_documents
-    cells, counts = _sum_by_cell(pending)
+            cells.append(np.ravel_multi_index(cell, shape))
+            counts.append(n)
+            n_pending += n.size
+            if n_pending > _MOST_PENDING:
+                cells[:], counts[:] = ([x] for x in summed(cells, counts))
+                n_pending = 0
+    distinct, n = summed(cells, counts)
     n_clusters = min(len(sources) if by_source else n_before, MOST_CLUSTERS)
-    cluster, word, target = np.unravel_index(cells, shape)
     kind = "source" if by_source else "document"
-    return ClusterCounts(kind, n_clusters, cluster, word, target, counts)
-
-
-def _sum_by_cell(pending: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-    """The distinct cells, and the sum of the counts of each."""
-    cells, inverse = np.unique(np.concatenate([cells for cells, _ in pending]), return_inverse=True)
-    weights = np.concatenate([n for _, n in pending])
-    return cells, np.bincount(inverse, weights, cells.size).astype(np.int64)
+    cluster, word, target = np.unravel_index(distinct, shape)
+    return ClusterCounts(kind, n_clusters, cluster, word, target, n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -10,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.association.measures import adjusted
-from plumbline.jobs.evidence.index import Ints, Occurrences
-from plumbline.jobs.evidence.queries import Query
+from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query
 
 #: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.
 PRIOR_WORDS = 1000.0
@@ -61,16 +59,6 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
         parts.append((occurrence[inside][counted], other[counted].astype(np.int64)))
     occurrences, others = (np.concatenate(x) for x in zip(*parts, strict=True))
     return occurrences, others
-
-
-def summed(parts: Sequence[Contexts]) -> Contexts:
-    """Sums of the counts of all parts."""
-    none = np.empty(0, np.int64)
-    cells, inverse = np.unique(
-        np.concatenate([none, *(p.cell for p in parts)]), return_inverse=True
-    )
-    n = np.bincount(inverse, np.concatenate([none, *(p.n for p in parts)]), cells.size)
-    return Contexts(cells, n.astype(np.int64))
 
 
 def collocates(query: Query, counted: Contexts, word: int, n_word: Ints) -> pa.Table:

@@ -15,18 +15,19 @@ from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
+from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query, summed
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence, evidence_of
-from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, summed
-from plumbline.jobs.evidence.concordance import SIDES, Occurrence, OccurrenceSample, snippets
+from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts
+from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
 from plumbline.jobs.evidence.duplicates import (
     Signatures,
     first_copies,
     first_near_copies,
     signatures,
 )
-from plumbline.jobs.evidence.index import Hashes, Index, Ints, Occurrences, read_index
+from plumbline.jobs.evidence.index import Hashes, Index, read_index
 from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
-from plumbline.jobs.evidence.queries import Query, Row, of_phrase, parsed
+from plumbline.jobs.evidence.queries import Row, of_phrase, parsed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
@@ -90,19 +91,17 @@ def explain(
         MissingComponent: its kept documents are not on this machine.
         BadInput: its kept documents are damaged.
     """
-    inquiry, query = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
+    inquiry = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
     asked = list(dict.fromkeys(words))
     single = tuple(word for word in asked if " " not in word)
-    queries = [replace(query, words=single)] if single else []
+    queries = [replace(inquiry.query, words=single)] if single else []
     for text in asked:
         if " " in text:
             phrase, context = parsed(store, inquiry.evidence.corpus, text)
-            queries.append(of_phrase(query, corpus, phrase, context, text))
+            queries.append(of_phrase(inquiry.query, corpus, phrase, context, text))
     with recorded(store, "why", inquiry.config(words=asked)) as run_id:
-        rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-        for part in queries:
-            for table, some in _rows_by_table(inquiry, part, progress).items():
-                rows[table] += some
+        parts = [_rows_by_table(inquiry, query, progress) for query in queries]
+        rows = {table: [row for part in parts for row in part[table]] for table in ANSWERS}
         return _write(store, inquiry, rows, dict.fromkeys(ANSWERS, asked), run_id)
 
 
@@ -129,12 +128,11 @@ def explain_top(
 
     Raises the errors of ``explain``.
     """
-    inquiry, query = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
-    counts = pa.table({"n_word": inquiry.n_word, "word": query.vocabulary})
+    inquiry = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
+    counts = pa.table({"n_word": inquiry.n_word, "word": inquiry.query.vocabulary})
     keys = [("n_word", "descending"), ("word", "ascending")]
-    ids = pc.sort_indices(counts, keys).to_numpy()[:top]
-    n_chosen = len(ids) if n_with_sentences is None else n_with_sentences
-    return _explain_leans(store, inquiry, query, ids, n_chosen, progress)
+    words = counts.sort_by(keys)["word"][:top].to_pylist()
+    return _explain_leans(store, inquiry, words, words[:n_with_sentences], progress)
 
 
 @writes_corpus
@@ -145,19 +143,16 @@ def explain_candidates(
 
     As ``explain_top``, without sentences. Raises the errors of ``explain``.
     """
-    inquiry, query = _inquiry(store, corpus, contrast, Sampling(0), None)
+    inquiry = _inquiry(store, corpus, contrast, Sampling(0), None)
     key = {"corpus": corpus, "contrast": inquiry.contrast}
     words = [row["word"] for row in rows_of(store, _CANDIDATES, key)]
-    ids = pc.index_in(pa.array(words, pa.string()), query.vocabulary).to_numpy()
-    return _explain_leans(store, inquiry, query, ids, 0, progress)
+    return _explain_leans(store, inquiry, words, [], progress)
 
 
 def _explain_leans(
-    store: Store, inquiry: _Inquiry, query: Query, ids: Ints, n_chosen: int, progress: Progress
+    store: Store, inquiry: _Inquiry, words: list[str], chosen: list[str], progress: Progress
 ) -> TopAnswers:
-    """Write the leans of words, by their places in the vocabulary, and sentences of the first."""
-    words = query.vocabulary.take(pa.array(ids)).to_pylist()
-    chosen = words[:n_chosen]
+    """Write the leans of words, and sentences of those that are chosen."""
     same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
     answered = set(store.read("word_evidence", same, corpus=inquiry.corpus)["word"].to_pylist())
     quoted = _quoted(store, inquiry) if inquiry.sampling.n else set(chosen)
@@ -169,13 +164,12 @@ def _explain_leans(
     config = inquiry.config(n_words=len(words), n_with_sentences=len(chosen))
     with recorded(store, "why", config) as run_id:
         rows: dict[str, list[Row]] = {table: [] for table in asked}
-        is_asked = np.isin(words, [*new, *to_quote])
-        for of_pass in _passes(inquiry, query, ids[is_asked]):
-            in_pass = query.vocabulary.take(pa.array(of_pass)).to_pylist()
-            part = replace(query, words=tuple(in_pass))
-            some = _rows_by_table(inquiry, part, progress, set(to_quote), with_context=False)
+        some = {*new, *to_quote}
+        for in_pass in _passes(inquiry, [word for word in words if word in some]):
+            query = replace(inquiry.query, words=in_pass)
+            part = _rows_by_table(inquiry, query, progress, set(to_quote), with_context=False)
             for table in asked:
-                rows[table] += some[table]
+                rows[table] += part[table]
         _write(store, inquiry, rows, asked, run_id)
     return TopAnswers(len(new), len(to_quote), len(words) - len(new))
 
@@ -184,12 +178,13 @@ def _explain_leans(
 class _Inquiry:
     """A corpus, the contrast it is asked about, and how.
 
-    ``n_word``: occurrences of each word of the vocabulary.
+    ``query``: a query without words. ``n_word``: occurrences of each word of its vocabulary.
     """
 
     evidence: Evidence
     contrast: str
     pairs: tuple[WordPair, ...]
+    query: Query
     n_word: Ints
     sampling: Sampling
     clusters: str
@@ -207,8 +202,8 @@ class _Inquiry:
 
 def _inquiry(
     store: Store, corpus: str, contrast: str, sampling: Sampling, clusters: str | None
-) -> tuple[_Inquiry, Query]:
-    """The inquiry, and its query without words. Raises the errors of ``explain``."""
+) -> _Inquiry:
+    """The inquiry. Raises the errors of ``explain``."""
     evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
     pairs = _pairs(store, evidence, contrast)
@@ -231,18 +226,18 @@ def _inquiry(
     if clusters not in CLUSTERS:
         raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
     n_word = counts["n_word"].to_numpy()
-    return _Inquiry(evidence, contrast, pairs, n_word, sampling, clusters), query
+    return _Inquiry(evidence, contrast, pairs, query, n_word, sampling, clusters)
 
 
-def _passes(inquiry: _Inquiry, query: Query, ids: Ints) -> Iterator[Ints]:
-    """Parts of the words ``ids``, each for one pass that keeps no more than the limits."""
-    n_word = inquiry.n_word
-    is_target = query.target_table[:-1] >= 0
-    n_near = 2 * query.window * n_word[is_target].sum()
-    load = n_near * n_word[ids] / n_word.sum() / MOST_ROWS
+def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
+    """Parts of the words, each for one pass that keeps no more than the limits."""
+    query, n_word, texts = inquiry.query, inquiry.n_word, np.array(words, object)
+    n_near = 2 * query.window * n_word[query.target_table[:-1] >= 0].sum()
+    n_of_word = n_word[query.ids(pa.array(words, pa.string()))]
+    load = n_near * n_of_word / n_word.sum() / MOST_ROWS
     number = np.cumsum(load + len(inquiry.evidence.sources) / MOST_CELLS).astype(np.int64)
     for k in np.unique(number):
-        yield ids[number == k]
+        yield tuple(texts[number == k])
 
 
 def _rows_by_table(
@@ -259,7 +254,7 @@ def _rows_by_table(
         quoted: words that get sentences; all by default.
         with_context: whether ``word_copies`` and ``word_collocate`` get rows.
     """
-    evidence, sampling, n_shards = inquiry.evidence, inquiry.sampling, len(inquiry.evidence.shards)
+    evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling.n, sampling.seed, sampling.targets, quoted)
 
     def collect(
@@ -272,22 +267,19 @@ def _rows_by_table(
         signed = signatures(shard, found.documents, documents, query.keys)
         return signed, contexts(query, found)
 
-    index, collected = read_index(evidence, query, collect, lambda k, _: progress(k, 2 * n_shards))
+    index, collected = read_index(evidence, query, collect, lambda k, n: progress(k, 2 * n))
     rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
     rows |= lean_tables(index, inquiry.pairs, inquiry.clusters)
     if with_context:
         signed, around = zip(*filter(None, collected), strict=True)
         every_signature = Signatures(*map(np.concatenate, zip(*signed, strict=True)))
         rows["word_copies"] = [*_copies(inquiry, index, every_signature)]
-        rows["word_collocate"] = [*_collocates(inquiry, index, summed(around))]
-    drawn = snippet_rows(
-        evidence,
-        index,
-        sample.occurrences(),
-        sampling,
-        lambda k, _: progress(n_shards + k, 2 * n_shards),
+        every_context = Contexts(*summed(*zip(*around, strict=True)))
+        rows["word_collocate"] = [*_collocates(inquiry, index, every_context)]
+    drawn, seed = sample.occurrences(), sampling.seed
+    rows["word_snippet"] = snippet_rows(
+        evidence, index, drawn, seed, lambda k, n: progress(n + k, 2 * n)
     )
-    rows["word_snippet"] = [{"word": query.words[o.word], **row} for o, row in drawn]
     return rows
 
 
@@ -397,42 +389,3 @@ def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> No
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
         row["delta_nats_count_se"] = error.get(row["word"])
         row["side_a"], row["side_b"] = sides
-
-
-def snippet_rows(
-    evidence: Evidence,
-    index: Index,
-    sample: Sequence[Occurrence],
-    sampling: Sampling,
-    progress: Callable[[int, int], None] = lambda *_: None,
-) -> list[tuple[Occurrence, Row]]:
-    """Each occurrence with its row of ``word_snippet``, without the key."""
-    hashes, n_copies = np.unique(index.text_hash, return_counts=True)
-    copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
-    sampled = {(o.shard, o.row) for o in sample}
-    source = {
-        (shard, row): index.sources[k]
-        for shard, row, k in zip(
-            index.shard.tolist(), index.row.tolist(), index.source.tolist(), strict=True
-        )
-        if (shard, row) in sampled
-    }
-    rows, number = [], dict.fromkeys(((o.word, o.side) for o in sample), 0)
-    texts = snippets(evidence, index.query, sample, progress)
-    for occurrence, snippet, n in zip(sample, texts, copies.tolist(), strict=True):
-        number[occurrence.word, occurrence.side] += 1
-        file = snippet.pop("file")
-        row = {
-            "side": SIDES[occurrence.side],
-            "place": number[occurrence.word, occurrence.side],
-            "seed": sampling.seed,
-            **snippet,
-            "shard": evidence.shards[occurrence.shard].name,
-            "source_row": occurrence.row,
-            "source": source[occurrence.shard, occurrence.row],
-            "file": file,
-            "position": occurrence.position,
-            "n_copies": n,
-        }
-        rows.append((occurrence, row))
-    return rows

@@ -10,25 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.document_words import Documents, Evidence
-from plumbline.jobs.evidence.queries import Query
+from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query, co_occurrences, find
+from plumbline.jobs.counting.document_words import Evidence
+from plumbline.jobs.counting.kept_documents import Documents
 from plumbline.warehouse.cores import n_cores
 
-Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 T = TypeVar("T")
 #: Greatest number of sources with a row of their own; documents of others count under OTHER.
 MOST_SOURCES = 1000
 OTHER = "other"
+#: Columns of a batch before that of the documents of its co-occurrences.
+_DOCUMENT = 4
 #: Source name of documents that name none.
 UNNAMED = "(none)"
 
@@ -82,19 +85,16 @@ class CoOccurrences(NamedTuple):
     def each_source(self) -> Iterator[CoOccurrences]:
         """The co-occurrences in the units of each source, in the order of the sources."""
         order = np.argsort(self.source, kind="stable")
-        place = np.argsort(order)
-        row_source = self.source[self.unit]
-        rows = np.argsort(row_source, kind="stable")
-        sources = np.unique(self.source)
-        of_units, of_rows = (
-            np.searchsorted(x, np.append(sources, x.max(initial=0) + 1))
-            for x in (self.source[order], row_source[rows])
-        )
-        for k in range(sources.size):
-            units, own = order[of_units[k] : of_units[k + 1]], rows[of_rows[k] : of_rows[k + 1]]
-            unit = place[self.unit[own]] - of_units[k]
+        unit = np.argsort(order)[self.unit]
+        rows = np.argsort(unit, kind="stable")
+        sorted_unit = unit[rows]
+        _, first = np.unique(self.source[order], return_index=True)
+        for start, end in pairwise([*first.tolist(), order.size]):
+            own, units = rows[slice(*np.searchsorted(sorted_unit, [start, end]))], order[start:end]
             columns = self.word[own], self.target[own], self.n[own]
-            yield CoOccurrences(unit, *columns, self.n_target[units], self.source[units])
+            yield CoOccurrences(
+                unit[own] - start, *columns, self.n_target[units], self.source[units]
+            )
 
 
 @dataclass(frozen=True)
@@ -132,80 +132,6 @@ class Index:
         """Number of copies of each document, including itself."""
         _, inverse, n = np.unique(self.text_hash, return_inverse=True, return_counts=True)
         return n[inverse]
-
-
-@dataclass(frozen=True)
-class Occurrences:
-    """Occurrences of a query's words in some documents, and the targets near them.
-
-    Attributes:
-        documents: the documents, with ids as values.
-        at: index of each occurrence in ``documents.values``.
-        document, word: indices of each occurrence's document and word.
-        occurrence, target, target_at: for each occurrence and target less than a window apart:
-            indices of the occurrence and the target, and the target's place in the values.
-    """
-
-    documents: Documents
-    at: Ints
-    document: Ints
-    word: Ints
-    occurrence: Ints
-    target: Ints
-    target_at: Ints
-
-
-def find(query: Query, documents: Documents) -> Occurrences:
-    """Find the words of a query, and the targets near them."""
-    ids, offsets, document = documents.values, documents.offsets, documents.document
-    word, target = query.word_table[ids], query.target_table[ids]
-    at, target_at = np.flatnonzero(word >= 0), np.flatnonzero(target >= 0)
-    # From the fewer of the two to the others.
-    forward = at.size <= target_at.size
-    here, is_other = (at, target >= 0) if forward else (target_at, word >= 0)
-    first, end = offsets[document[here]], offsets[document[here] + 1]
-    found = []
-    for step in query.steps:
-        other = here + (step if forward else -step)
-        inside = np.flatnonzero((other >= first) & (other < end))
-        inside = inside[is_other[other[inside]]]
-        found.append((here[inside], other[inside]))
-    these, others = (np.concatenate(x) for x in zip(*found, strict=True))
-    word_at, target_at = (these, others) if forward else (others, these)
-    occurrence = np.cumsum(word >= 0)[word_at] - 1
-    columns = occurrence, target[target_at].astype(np.int64), target_at
-    return Occurrences(documents, at, document[at], word[at].astype(np.int64), *columns)
-
-
-def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
-    """Document, word and target, by index and in order, and how often they co-occur by the rule.
-
-    If a word is itself a target, two of its occurrences near each other are one co-occurrence under
-    ``pairs``.
-    """
-    n_words, n_targets = len(query.words), len(query.targets)
-    shape = len(found.documents.row), n_words, n_targets
-    word, document = found.word[found.occurrence], found.document[found.occurrence]
-    here, there, target = found.at[found.occurrence], found.target_at, found.target
-    if query.rule == "pairs":
-        values = found.documents.values
-        once = (values[here] != values[there]) | (there > here)
-        cells = np.ravel_multi_index((document[once], word[once], target[once]), shape)
-    else:
-        first, end = found.documents.offsets[document], found.documents.offsets[document + 1]
-        # A document shorter than a window is one window.
-        low = np.maximum(np.maximum(here, there) - query.window + 1, first)
-        high = np.minimum(np.minimum(here, there), np.maximum(end - query.window, first))
-        windows = [np.empty(0, np.int64)]  # start, word and target of each window that holds both
-        for start in (low + k for k in range(query.window)):
-            cell = (start * n_words + word) * n_targets + target
-            windows.append(cell[start <= high])
-        start, cell = np.divmod(np.unique(np.concatenate(windows)), n_words * n_targets)
-        document = np.searchsorted(found.documents.offsets, start, side="right") - 1
-        cells = document * n_words * n_targets + cell
-    distinct, n = np.unique(cells, return_counts=True)
-    document, word, target = np.unravel_index(distinct, shape)
-    return document, word, target, n
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
@@ -251,21 +177,6 @@ def _in_context(query: Query, documents: Documents, start: Ints) -> Bools:
     return found
 
 
-class _Batch(NamedTuple):
-    """Columns of ``Index`` and its ``CoOccurrences`` for some documents of a shard."""
-
-    shard: Ints
-    row: Ints
-    n_kept: Ints
-    text_hash: Hashes
-    document: Ints
-    word: Ints
-    target: Ints
-    n: Ints
-    n_target: Ints
-    source: Ints
-
-
 def read_index(
     evidence: Evidence,
     query: Query,
@@ -287,7 +198,8 @@ def read_index(
     names = (*named[:most], *([OTHER] if named[most:] else ()))
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
-    def read(shard: int, documents: Documents) -> tuple[_Batch, T]:
+    def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
+        """Columns of the index and of its co-occurrences for some documents of a shard."""
         n_kept, hashes = np.diff(documents.offsets), text_hashes(documents, query.keys)
         documents = with_phrase(query, documents)
         found = find(query, documents)
@@ -298,54 +210,30 @@ def read_index(
         cells, n = np.unique(cells, return_counts=True)
         with lock:
             n_word.reshape(-1)[cells] += n
-        batch = _Batch(
-            np.full(len(documents.row), shard),
-            documents.row,
-            n_kept,
-            hashes,
-            *co_occurrences(query, found),
-            _target_counts(query, documents),
-            source,
-        )
-        return batch, per_batch(shard, found, hashes)
+        of_document = np.full(len(documents.row), shard), documents.row, n_kept, hashes
+        counts = *co_occurrences(query, found), _target_counts(query, documents), source
+        return [*of_document, *counts], per_batch(shard, found, hashes)
 
-    results = read_shards(evidence, query, read, progress)
-    batches = [batch for batch, _ in results]
-    starts = np.cumsum([0, *(len(batch.row) for batch in batches)])
-    of_corpus = (
-        batch._replace(document=batch.document + start)
-        for batch, start in zip(batches, starts, strict=False)
-    )
-    whole = _Batch(*(np.concatenate(columns) for columns in zip(*of_corpus, strict=True)))
-    pairs = whole.document, whole.word, whole.target, whole.n
-    counted = CoOccurrences(*pairs, whole.n_target, whole.source)
-    documents = whole.shard, whole.row, whole.n_kept, whole.text_hash
-    return Index(query, names, *documents, n_word, counted), [result for _, result in results]
+    done, shards = 0, evidence.shards
 
-
-def read_shards(
-    evidence: Evidence,
-    query: Query,
-    read: Callable[[int, Documents], T],
-    progress: Callable[[int, int], None] = lambda *_: None,
-) -> list[T]:
-    """Results of ``read`` for batches of all documents, in order; shards are read in parallel.
-
-    ``read`` gets the shard's index and the batch.
-    """
-    done = 0
-
-    def read_shard(index: int) -> list[T]:
+    def read_shard(number: int) -> list[tuple[list[Any], T]]:
         nonlocal done
-        batches = evidence.documents(evidence.shards[index], query.ids)
-        results = [read(index, documents) for documents in batches]
-        done += 1
-        progress(done, len(evidence.shards))
+        results = [read(number, x) for x in evidence.documents(shards[number], query.ids)]
+        with lock:
+            done += 1
+            progress(done, len(shards))
         return results
 
     with ThreadPoolExecutor(n_cores()) as pool:
-        parts = pool.map(read_shard, range(len(evidence.shards)))
-        return [result for results in parts for result in results]
+        results = [x for results in pool.map(read_shard, range(len(shards))) for x in results]
+    n_before = 0
+    for columns, _ in results:
+        columns[_DOCUMENT] = columns[_DOCUMENT] + n_before
+        n_before += len(columns[0])
+    columns = [np.concatenate(x) for x in zip(*(columns for columns, _ in results), strict=True)]
+    shard, row, n_kept, text_hash, *of_pairs = columns
+    index = Index(query, names, shard, row, n_kept, text_hash, n_word, CoOccurrences(*of_pairs))
+    return index, [result for _, result in results]
 
 
 def mixed(x: Hashes) -> Hashes:

@@ -10,9 +10,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.association.measures import Bounds, lean_bounds
+from plumbline.jobs.counting.co_occurrences import Ints, Query
 from plumbline.jobs.evidence.duplicates import OFTEN
-from plumbline.jobs.evidence.index import CoOccurrences, Index, Ints
-from plumbline.jobs.evidence.queries import Query, Row
+from plumbline.jobs.evidence.index import CoOccurrences, Index
+from plumbline.jobs.evidence.queries import Row
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query, co_occurrences
 from plumbline.jobs.counting.document_words import evidence_of
-from plumbline.jobs.evidence.concordance import OccurrenceSample
-from plumbline.jobs.evidence.explanation import Sampling, snippet_rows, widest_clusters
-from plumbline.jobs.evidence.index import Hashes, Ints, Occurrences, co_occurrences, read_index
-from plumbline.jobs.evidence.queries import Query, Row, of_phrase, parsed
+from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
+from plumbline.jobs.evidence.explanation import Sampling, widest_clusters
+from plumbline.jobs.evidence.index import Hashes, read_index
+from plumbline.jobs.evidence.queries import Row, of_phrase, parsed
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
 
@@ -82,8 +83,8 @@ def occurrences(
         **(ratio("share_near", n, n_word, cluster, is_share=True) if context else {}),
         **({"n_pair": int(n_pair.sum())} if context else {}),
     }
-    lines = snippet_rows(evidence, index, sample.occurrences(), sampling)
-    return QueryResult(counts, [{"query": query, **line} for _, line in lines])
+    lines = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
+    return QueryResult(counts, [{"query": query, **line} for line in lines])
 
 
 def ratio(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from hashlib import blake2b
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_lists
+from plumbline.jobs.counting.co_occurrences import Query
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -21,77 +17,6 @@ Row = dict[str, Any]
 NEAR = "NEAR"
 #: Most words of a phrase.
 LONGEST_PHRASE = 5
-
-
-@dataclass(frozen=True)
-class Query:
-    """Words to find in a corpus, and the targets whose co-occurrences with them are counted.
-
-    Attributes:
-        words: distinct words to find.
-        female, male: the targets of each side; no word is on both.
-        listed: all targets of the corpus, which don't count as collocates.
-        rule, window: how co-occurrences were counted.
-        vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
-        phrase: the words of a phrase, which is then the only item of ``words``; each of its
-            occurrences counts as one word.
-        context: if given, an occurrence of the phrase counts only with one of these words less than
-            a window before its first or after its last word.
-    """
-
-    words: tuple[str, ...]
-    female: tuple[str, ...]
-    male: tuple[str, ...]
-    listed: tuple[str, ...]
-    rule: str
-    window: int
-    vocabulary: pa.StringArray
-    phrase: tuple[str, ...] = ()
-    context: tuple[str, ...] = ()
-
-    @cached_property
-    def targets(self) -> tuple[str, ...]:
-        """The targets of both sides, each once."""
-        return tuple(dict.fromkeys(self.female + self.male))
-
-    @property
-    def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The female and the male targets."""
-        return self.female, self.male
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Distances less than a window: negative to the left, positive to the right."""
-        return (*range(1 - self.window, 0), *range(1, self.window))
-
-    @cached_property
-    def keys(self) -> NDArray[np.uint64]:
-        """A hash of each word's letters, by id; the last hash is for words left out (id -1)."""
-        digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
-        return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
-
-    def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
-        """Ids of words, -1 for words that the corpus left out."""
-        indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
-        ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
-        return ids
-
-    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """Array from id to index in ``words``, -1 for other words; the last item is for id -1."""
-        table = np.full(len(self.vocabulary) + 1, -1, np.int32)
-        ids = self.ids(pa.array(words, pa.string()))
-        table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
-        return table
-
-    @cached_property
-    def word_table(self) -> NDArray[np.int32]:
-        """``table`` of the words."""
-        return self.table(self.words)
-
-    @cached_property
-    def target_table(self) -> NDArray[np.int32]:
-        """``table`` of the targets."""
-        return self.table(self.targets)
 
 
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:

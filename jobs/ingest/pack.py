@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from plumbline.jobs.ingest.text_encoding import guess_encoding, has_controls
+from charset_normalizer import from_bytes
+
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.paths import content
@@ -21,6 +22,10 @@ from plumbline.warehouse.text.escape import terminal
 FIX = "check them; if not UTF-8, name --encoding"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
+#: Control characters that texts have, and the share of others from which a file isn't text.
+_WHITE_SPACE, _MOST_CONTROLS = b"\t\n\v\f\r", 0.1
+#: Bytes from which an encoding is guessed, and characters that are shown of the text read so.
+_GUESSED_BYTES, _SHOWN_CHARACTERS = 1 << 16, 40
 #: Most bytes of a quoted path in the name of a table's folder; file systems allow 255.
 _LONGEST_SUBJECT = 200
 #: Most files in one folder for each to be a source; tables have a row per word and source.
@@ -189,7 +194,7 @@ def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
     Also ``_NotText``. ASCII text in UTF-16 is valid UTF-8 too, but with a NUL beside each letter.
     """
     is_like_ascii = not encoding or "a".encode(encoding) == b"a"
-    if is_like_ascii and has_controls(data):
+    if is_like_ascii and _has_controls(data):
         raise _NotText("not text: more than a tenth of its bytes are control characters")
     try:
         text = data.decode("utf-8-sig")
@@ -203,11 +208,24 @@ def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
     return text, False
 
 
+def _has_controls(data: bytes) -> bool:
+    """True if more than a tenth of the bytes are control characters, as in UTF-16.
+
+    >>> _has_controls("Tea.".encode("utf-16-le")), _has_controls(b"Tea.\\n"), _has_controls(b"")
+    (True, False, False)
+    """
+    others = data.translate(None, bytes({*range(32)} - {*_WHITE_SPACE}))
+    return len(data) - len(others) > _MOST_CONTROLS * len(data)
+
+
 def _not_decoded(error: UnicodeError, data: bytes, encoding: str) -> str:
-    """Where a file can't be decoded, or that it is not text, and a guess at its encoding."""
-    guess, problem = guess_encoding(data), f"invalid {encoding} {error}"
+    """Where a file can't be decoded, or that it isn't text, and a guess at its encoding."""
+    problem = f"invalid {encoding} {error}"
     if isinstance(error, UnicodeDecodeError):
         problem = f"invalid {encoding} at byte {error.start}: {error.reason}"
     elif isinstance(error, _NotText):
         problem = f"{error}"
-    return f"{problem}{f'; {guess}' if guess else ''}"
+    if guess := from_bytes(data[:_GUESSED_BYTES]).best():
+        start = " ".join(str(guess).split())[:_SHOWN_CHARACTERS]
+        problem += f"; as {guess.encoding} it would read: {terminal(start)}"
+    return problem

@@ -2,7 +2,8 @@
 
 import sys
 
-from plumbline.jobs.kernel import tokenize, warm_up
+from plumbline.jobs.kernel.counter import warm_up
+from plumbline.jobs.kernel.tokenizer import tokenize
 
 if sys.argv[1:] == ["tokenizer"]:
     tokenize("tea")

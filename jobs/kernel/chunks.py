@@ -33,15 +33,14 @@ from plumbline.jobs.kernel.memory import (
     set_bits,
     trailing_zeros,
 )
+from plumbline.jobs.kernel.splitting_rules import SplitState
 from plumbline.jobs.kernel.words import (
     MAX_CHUNK,
     IdState,
-    SplitState,
     Splitter,
     Words,
     WordState,
     add_word,
-    answered_words,
     find_word,
     prefetch_first_word,
     split_words,
@@ -313,26 +312,20 @@ def _new_chunk(
     if get8(s, 0) == _END_BYTE:
         put32(ids.ids, first, words.n_fixed - 1)
         ids.n += 1
-    elif c.is_asking:
-        at = s
+    else:
+        at, longest = s, MAX_ASKED if c.is_asking else MAX_CHUNK
         while at < e:
-            cut = _cut(at, e, MAX_ASKED)
-            answer = _noted(asked, at, cut)
-            answer = answer if answer < split.n_answered else -1
-            if answer < 0 and not c.unknown:
-                c.unknown, c.ids_before, c.tokens_before = s, first, ids.n_tokens
+            cut, answer = _cut(at, e, longest), -1
+            if c.is_asking:
+                answer = _noted(asked, at, cut)
+                if not 0 <= answer < split.n_answered and not c.unknown:
+                    c.unknown, c.ids_before, c.tokens_before = s, first, ids.n_tokens
             if not c.unknown:
-                n += answered_words(split, answer, words, ids, at, cut)
+                n += split_words(split, words, ids, at, cut, answer)
             at = cut
         if c.unknown:
             ids.n = first
             return 0
-    else:
-        at = s
-        while at < e:
-            cut = _cut(at, e, MAX_CHUNK)
-            n += split_words(split, words, ids, at, cut)
-            at = cut
     kept = ids.n - first
     if e - s > _MAX_CACHED or c.n >= c.room or c.n_kept + kept > c.kept_room:
         return n
@@ -593,12 +586,25 @@ class Tokenizer:
 
     def tokens(self, text: str) -> list[str]:
         """Kept tokens of a text in order."""
-        n = self.count(text)
-        return [self.words.text(word) for word in self._ids[:n].tolist()]
+        return self._texts_of(self._scanned(text.encode()))
 
-    def count(self, text: str) -> int:
-        """Number of kept tokens of a text."""
-        data = np.frombuffer(text.encode() + b"\n" + bytes(SLACK), np.uint8)
+    def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+        """Kept tokens of chunks in order, and their number up to the end of each chunk.
+
+        >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
+        >>> words, ends.tolist()
+        (['she', 'drinks'], [1, 1, 2])
+        """
+        ids = self._scanned(b"".join(chunk.encode() + END for chunk in chunks))
+        is_word = ids != self.words.state.n_fixed - 1
+        return self._texts_of(ids[is_word]), np.cumsum(is_word)[~is_word]
+
+    def _texts_of(self, ids: NDArray[np.int32]) -> list[str]:
+        return [self.words.text(word) for word in ids.tolist()]
+
+    def _scanned(self, text: bytes) -> NDArray[np.int32]:
+        """Ids of the kept tokens of a text in UTF-8."""
+        data = np.frombuffer(text + b"\n" + bytes(SLACK), np.uint8)
         end = address(data) + data.size - SLACK
         self.ids.n, at = 0, address(data)
         if data.size > self._ids.size:
@@ -608,4 +614,4 @@ class Tokenizer:
             if not self.need:
                 break
             self.words.grow(self.need)
-        return int(self.ids.n)
+        return self._ids[: int(self.ids.n)]

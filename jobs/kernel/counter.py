@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +92,8 @@ class DocumentLog:
         taken = rows[: n + is_open]
         numbers = np.arange(self._first, self._first + len(taken))
         self._waiting, self._first = [rows[n:]], self._first + n
-        names = [None if k == NO_SOURCE else _plain(name) for k, name in enumerate(self._names())]
+        known = self.sources.vocabulary().to_pylist()
+        names = [None if k == NO_SOURCE else _plain(name) for k, name in enumerate(known)]
         return numbers, taken[:, 0], pa.array(names, pa.string()).take(pa.array(taken[:, 1]))
 
     def clear(self) -> None:
@@ -104,9 +105,6 @@ class DocumentLog:
         """Take the documents that the reader noted, so it has room for more."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
-
-    def _names(self) -> list[str]:
-        return [str(name) for name in self.sources.vocabulary().to_pylist()]
 
     def _id(self, source: str) -> int:
         name = json.dumps(source, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
@@ -172,13 +170,8 @@ BATCH_BYTES = 1 << 18
 _MAX_REJECTS = 1 << 15
 
 
-@dataclass(frozen=True)
-class Reject:
-    """A document that was not counted: its line or row from 1, the reason, its start."""
-
-    row: int
-    reason: str
-    excerpt: str
+#: A document that was not counted: its line or row from 1, the reason, its start.
+_REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -271,7 +264,7 @@ class Counter:
         self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
         self._is_streamed = False  # True while the stream has ids that are not counted yet
-        self._rejects: list[Reject] = []
+        self._rejects: list[dict[str, Any]] = []
         self._n_blank = self._n_rejected = self._n_rows = 0
         self._n_drained = 0
 
@@ -325,8 +318,7 @@ class Counter:
         yield "words", self._words.table(vocabulary, with_ids=self._stream is not None)
         for table in self._pairs.take_tables(vocabulary):
             yield "pairs", table
-        yield "rejects", _reject_table(self._rejects)
-        self._rejects.clear()
+        yield "rejects", self._take_rejects()
         self._tokenizer.clear()
         if self._stream:
             self._stream.rename(self._tokenizer.pending(self._n_uncounted))
@@ -455,11 +447,16 @@ class Counter:
             self._append(verdict.text.encode() + END)
 
     def _reject(self, row: int, reason: str, data: bytes) -> None:
-        self._rejects.append(Reject(row, reason, excerpt(data)))
+        reject = {"source_row": row, "reason": reason, "excerpt": excerpt(data)}
+        self._rejects.append(reject)
         self._n_rejected += 1
         if self.spill and len(self._rejects) >= _MAX_REJECTS:
-            self.spill("rejects", _reject_table(self._rejects))
-            self._rejects.clear()
+            self.spill("rejects", self._take_rejects())
+
+    def _take_rejects(self) -> pa.Table:
+        table = pa.Table.from_pylist(self._rejects, _REJECT)
+        self._rejects.clear()
+        return table
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
@@ -479,26 +476,6 @@ def _is_utf8(text: bytes) -> bool:
         except UnicodeDecodeError:
             return False
     return True
-
-
-def _reject_table(rejects: Sequence[Reject]) -> pa.Table:
-    columns = {
-        "source_row": pa.array([r.row for r in rejects], pa.int64()),
-        "reason": pa.array([r.reason for r in rejects], pa.string()),
-        "excerpt": pa.array([r.excerpt for r in rejects], pa.string()),
-    }
-    return pa.table(columns)
-
-
-def count_texts(texts: Sequence[str], targets: Targets, options: CorpusOptions) -> ShardCounts:
-    """Count texts in memory, one document each.
-
-    Raises:
-        UnicodeEncodeError: a text holds a lone surrogate.
-    """
-    counter = Counter(targets, options)
-    counter.feed_texts(texts)
-    return counter.result()
 
 
 def warm_up(everything: bool = False) -> None:

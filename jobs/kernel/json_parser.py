@@ -26,6 +26,8 @@ from plumbline.jobs.kernel.words import WordState, add_word, find_word, put_utf8
 from plumbline.warehouse.input.shards import MISSING, field_value
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
+#: What may follow a backslash, besides u: quote, backslash, slash, b, f, n, r, t.
+_ESCAPED = (34, 92, 47, 98, 102, 110, 114, 116)
 _MAX_DEPTH = 60
 #: Longest number in bytes; Python decides on longer ones, and refuses integers of over 4,300
 #: digits.
@@ -162,16 +164,7 @@ def _string_end(i: int, b: int) -> int:
                 if point < 0:
                     return -1
                 i += 6 if point < 0x10000 else 12
-            elif (
-                e == 34
-                or e == 92
-                or e == 47
-                or e == 98
-                or e == 102
-                or e == 110
-                or e == 114
-                or e == 116
-            ):
+            elif e in _ESCAPED:
                 i += 2
             else:
                 return -1
@@ -241,11 +234,12 @@ def _is_plain(s: int, e: int) -> bool:
 
 
 @compiled
-def _is_field(r: ReaderState, s: int, e: int) -> bool:
-    if e - s != r.n_field:
+def _is_name(s: int, e: int, name: int, n: int) -> bool:
+    """True if the key s..e is the name of n bytes at an address."""
+    if e - s != n:
         return False
-    for k in range(e - s):
-        if get8(s, k) != get8(r.field, k):
+    for k in range(n):
+        if get8(s, k) != get8(name, k):
             return False
     return True
 
@@ -254,12 +248,7 @@ def _is_field(r: ReaderState, s: int, e: int) -> bool:
 def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
     """True if the key s..e is name number ``member`` of the path to the source."""
     start = get_int(r.path_ends, member)
-    if e - s != get_int(r.path_ends, member + 1) - start:
-        return False
-    for k in range(e - s):
-        if get8(s, k) != get8(r.path + start, k):
-            return False
-    return True
+    return _is_name(s, e, r.path + start, get_int(r.path_ends, member + 1) - start)
 
 
 @compiled
@@ -299,7 +288,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
             e = _string_end(i + 1, b)
             if e < 0 or (depth <= max(r.n_path, 1) and not _is_plain(i + 1, e)):
                 return False
-            is_text = depth == 1 and _is_field(r, i + 1, e)
+            is_text = depth == 1 and _is_name(i + 1, e, r.field, r.n_field)
             is_next = on_path == depth - 1 < r.n_path and _is_on_path(r, on_path, i + 1, e)
             if is_next:
                 r.source = 0

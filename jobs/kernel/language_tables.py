@@ -56,18 +56,31 @@ _LANGUAGE_FLAGS = {
 
 
 class Tables(NamedTuple):
-    """Constant tables of the tokenizer.
+    """Constant tables of the tokenizer, of 32-bit items.
 
     Attributes:
-        flags: uint32[0x110000], by code point: properties, the bits ALPHA to JOINER.
-        lower: int32[0x110000], simple lowercase. U+0130 maps to i; the kernel adds its dot.
-        lang: int32, the exceptions and units; lang[:9] are the starts of its parts, see
-            :func:`_lang`.
+        flags: by code point: properties, the bits ALPHA to JOINER.
+        lower: by code point: simple lowercase. U+0130 maps to i; the kernel adds its dot.
+        slots: a hash table of exceptions with open addressing; a slot has an exception's index + 1,
+            or 0. The number of slots is a power of 2.
+        starts, codes: offsets of the exceptions in ``codes``, and their code points.
+        cuts: by exception: bit k is set if a token ends after k characters.
+        parts: the same for the pieces into which the other rules split it; 0 if it is never
+            reassembled.
+        unit_starts, unit_codes: the same as ``starts`` and ``codes`` for units of measurement.
+        runs: a bit for each hash of a run, set if the run may not be a word of its own.
     """
 
     flags: NDArray[np.uint32]
     lower: NDArray[np.int32]
-    lang: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    starts: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    cuts: NDArray[np.int32]
+    parts: NDArray[np.int32]
+    unit_starts: NDArray[np.int32]
+    unit_codes: NDArray[np.int32]
+    runs: NDArray[np.int32]
 
 
 @lru_cache(maxsize=1)
@@ -165,46 +178,6 @@ def _concatenated(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32
     return start, codes("".join(words)).copy()
 
 
-# Indices in lang[:9]. SLOT_MASK holds the number of slots minus one.
-SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES, RUNS = range(9)
-
-
-def _lang(
-    specials: dict[str, list[str]],
-    parts: dict[str, list[str]],
-    units: list[str],
-    stops: Iterable[str],
-) -> NDArray[np.int32]:
-    """Exceptions and units as one int32 array.
-
-    SLOTS: a hash table with open addressing; a slot has an exception's index + 1, or 0. STARTS:
-    offsets of the exceptions in CODES. CUTS: bit k is set if a token of the exception ends after k
-    characters. PARTS: the same for the pieces into which the other rules split it; 0 if it is never
-    reassembled. UNIT_STARTS: the number of units, then their offsets in UNIT_CODES. RUNS: a bit for
-    each hash of a run, set if the run may not be a word of its own.
-    """
-    words = list(specials)
-    if max(map(len, words)) > MAX_SPECIAL:
-        raise ValueError("an exception is longer than MAX_SPECIAL")
-    slots = _special_slots(words)
-    start, points = _concatenated(words)
-    unit_start, unit_codes = _concatenated(units)
-    blocks = [
-        slots,
-        np.array([slots.size - 1], np.int32),
-        start,
-        points,
-        np.array([_cuts(specials[w]) for w in words], np.int32),
-        np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
-        np.concatenate([np.array([len(units)], np.int32), unit_start]).astype(np.int32),
-        unit_codes,
-        _split_runs(specials, stops),
-    ]
-    starts = 9 + np.cumsum([0] + [block.size for block in blocks[:-1]])
-    starts[SLOT_MASK] = slots.size - 1
-    return np.concatenate([starts.astype(np.int32), *blocks])
-
-
 def _special_slots(words: list[str]) -> NDArray[np.int32]:
     size = 1 << (2 * len(words)).bit_length()
     slots = np.zeros(size, np.int32)
@@ -217,7 +190,7 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """The table RUNS: bits of runs that an exception splits or a stop word with apostrophe has."""
+    """The table ``runs``: runs that an exception splits, or that are part of a stop word."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -248,5 +221,16 @@ def tables() -> Tables:
     for word in parts:
         flags[ord(word[0])] |= OPENER
         flags[ord(parts[word][1][0])] |= JOINER
-    lang = _lang(specials, parts, [*facts["units"], *facts["long_currency"]], stop_words())
-    return Tables(flags, _lowercase(), lang)
+    words = list(specials)
+    if max(map(len, words)) > MAX_SPECIAL:
+        raise ValueError("an exception is longer than MAX_SPECIAL")
+    return Tables(
+        flags,
+        _lowercase(),
+        _special_slots(words),
+        *_concatenated(words),
+        np.array([_cuts(specials[w]) for w in words], np.int32),
+        np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
+        *_concatenated([*facts["units"], *facts["long_currency"]]),
+        _split_runs(specials, stop_words()),
+    )

@@ -72,15 +72,3 @@ class Targets:
                 problem = "is not one lowercase token, so never occurs"
                 fix = "give one word in lowercase, as the tokenizer cuts it"
                 raise UsageProblem(f"target {word!r}", problem, fix)
-
-
-def words(text: str, language: str = "") -> list[str]:
-    """All word tokens of a text in order, before the stop filter.
-
-    Raises:
-        UnicodeEncodeError: when the text holds a lone surrogate.
-
-    >>> words("You can't pay $5.00 for 10km, can you?")
-    ['you', 'ca', "n't", 'pay', '5.00', 'for', '10', 'km', 'can', 'you']
-    """
-    return Tokenizer([], keep_stops=True, language=language).tokens(text)

@@ -14,13 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.language_tables import (
-    ALNUM,
-    CASED,
-    IGNORABLE,
-    MARK,
-    tables,
-)
+from plumbline.jobs.kernel.language_tables import ALNUM, CASED, IGNORABLE, MARK, tables
 from plumbline.jobs.kernel.memory import (
     SLACK,
     address,
@@ -40,7 +34,7 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.splitting_rules import may_split, split_chunk
+from plumbline.jobs.kernel.splitting_rules import SplitState, may_split, split_chunk
 
 #: The word that stands for the end of a document; no token holds a line feed.
 END_WORD = b"\n"
@@ -259,21 +253,6 @@ def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return grown
 
 
-class SplitState:
-    """Addresses of tables, most from ``language_tables.py``, and of scratch memory for a chunk."""
-
-    flags: int
-    lower: int
-    lang: int
-    cps: int  # code points of the chunk
-    ends: int  # where the chunk's pieces end
-    tail: int  # scratch of `split_chunk`
-    word: int  # a piece in lowercase
-    n_answered: int  # chunks that spaCy has split, see ``chunks.Answers``; 0 for English
-    answer_starts: int  # index in ``answers`` of each such chunk's first piece, 64-bit
-    answers: int  # where these chunks' pieces end, in characters, 64-bit
-
-
 class IdState:
     """Ids of kept words that are not counted yet, with the id of END_WORD after each document."""
 
@@ -286,47 +265,44 @@ class Splitter:
     """Tables and scratch memory for splitting chunks."""
 
     def __init__(self) -> None:
-        t = tables()
-        n = MAX_CHUNK + 8
-        self._arrays = (
-            *t,
-            np.empty(n, np.int32),
-            np.empty(2 * n, np.int64),
-            np.empty(2 * n, np.int64),
-            np.empty(4 * n + SLACK, np.uint8),
-        )
-        s = self.state = new_record(SplitState)
-        s.flags, s.lower, s.lang, s.cps, s.ends, s.tail, s.word = map(address, self._arrays)
+        constant, n = tables(), MAX_CHUNK + 8
+        scratch = {
+            "cps": np.empty(n, np.int32),
+            "ends": np.empty(2 * n, np.int64),
+            "tail": np.empty(2 * n, np.int64),
+            "word": np.empty(4 * n + SLACK, np.uint8),
+        }
+        self._arrays = constant._asdict() | scratch
+        self.state = new_record(SplitState)
+        for name, array in self._arrays.items():
+            setattr(self.state, name, address(array))
+        self.state.slot_mask = constant.slots.size - 1
+        self.state.n_units = constant.unit_starts.size - 1
 
 
 @compiled
-def answered_words(
-    split: SplitState, answer: int, words: WordState, ids: IdState, s: int, e: int
+def split_words(
+    split: SplitState, words: WordState, ids: IdState, s: int, e: int, answer: int
 ) -> int:
-    """:func:`split_words` with spaCy's pieces of the chunk: its answer number ``answer``."""
-    _decode(s, e, split.cps)
-    n = start = 0
-    for k in range(get_int(split.answer_starts, answer), get_int(split.answer_starts, answer + 1)):
-        end = get_int(split.answers, k)
-        n += _add_piece(split, words, ids, start, end)
-        start = end
-    return n
-
-
-@compiled
-def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
     """Append the ids of the chunk's kept words; returns its number of words with stop words.
 
-    The chunk is at the addresses s..e. ``ids`` must have room.
+    The chunk is at the addresses s..e. ``ids`` must have room. ``answer``: number of spaCy's answer
+    for the chunk, or -1 for the rules of English.
     """
-    n = _plain_words(split, words, ids, s, e)
-    if n >= 0:
-        return n
-    n_cps = _decode(s, e, split.cps)
-    n_pieces = split_chunk(split.flags, split.lang, split.cps, n_cps, split.ends, split.tail)
+    if answer >= 0:
+        _decode(s, e, split.cps)
+        first = get_int(split.answer_starts, answer)
+        ends = split.answers + 8 * first
+        n_pieces = get_int(split.answer_starts, answer + 1) - first
+    else:
+        n = _plain_words(split, words, ids, s, e)
+        if n >= 0:
+            return n
+        ends = split.ends
+        n_pieces = split_chunk(split, _decode(s, e, split.cps))
     n = start = 0
     for k in range(n_pieces):
-        end = get_int(split.ends, k)
+        end = get_int(ends, k)
         n += _add_piece(split, words, ids, start, end)
         start = end
     return n
@@ -367,7 +343,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
             if not (is_hyphens or (n_dash == 3 and (long_dashes >> np.uint64(end)) & one)):
                 return -1
         end = start + trailing_zeros(~(left >> np.uint64(start)))
-        if may_split(split.lang, s + start, end - start):
+        if may_split(split, s + start, end - start):
             return -1
         left &= _ONES << np.uint64(end)
     n_possessive = 0
@@ -375,7 +351,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
         n_possessive = 2 if get8(s, end - 2) == ord("'") else 4
         rest = end - n_possessive
         is_only = end == n and trailing_zeros(apostrophes) >= rest
-        if not is_only or may_split(split.lang, s + start, rest - start):
+        if not is_only or may_split(split, s + start, rest - start):
             return -1
         runs &= (one << np.uint64(rest)) - one
     n = 0

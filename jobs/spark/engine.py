@@ -14,7 +14,7 @@ import pyarrow as pa
 from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.spark.spark_session import one_line_losses, spark_session, stop_jobs
-from plumbline.jobs.spark.stage_progress import StageSteps, tasks_done, watched
+from plumbline.jobs.spark.stage_progress import running_tasks, watched
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
@@ -55,13 +55,9 @@ class SparkEngine:
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
-        n_done = 0
 
         def report() -> None:
-            # After the last task no stage runs, so `tasks_done` is 0: show the maximum so far.
-            nonlocal n_done
-            n_done = max(n_done, tasks_done(self._spark))
-            update(n_done, len(shards))
+            update(running_tasks(self._spark)[0], len(shards))
 
         with one_line_losses():
             cancel = partial(stop_jobs, self._spark)
@@ -92,10 +88,7 @@ class SparkEngine:
         all_pairs: bool,
         pruned: bool,
     ) -> int:
-        """Write the co-occurrences of each word and target; returns how many pairs.
-
-        ``all_pairs``, ``pruned`` and ``words``: see ``CountingEngine.merge_pairs``.
-        """
+        """Write the co-occurrences of each word and target; see ``LocalEngine.merge_pairs``."""
 
         def rows() -> DataFrame:
             self._read(partials).createOrReplaceTempView("partials")
@@ -122,10 +115,10 @@ class SparkEngine:
             name = f"part-{context.partitionId() if context else 0:05}"
             yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
-        with one_line_losses(), progress(what), StageSteps(self._spark, what) as stages:
+        with one_line_losses(), progress(what, "tasks of the stage") as update:
             parts = watched(
                 lambda: rows().mapInArrow(write, "n long").collect(),
-                report=stages.report,
+                report=lambda: update(*running_tasks(self._spark)),
                 cancel=partial(stop_jobs, self._spark),
             )
         return sum(row["n"] for row in parts)

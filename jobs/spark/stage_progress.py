@@ -5,75 +5,23 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from types import TracebackType
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from plumbline.warehouse.errors import Interrupted
-from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
-    from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
 
-def tasks_done(session: SparkSession) -> int:
-    """Completed tasks of the stages that are running."""
-    return sum(stage.numCompletedTasks for stage in _running(session))
+def running_tasks(session: SparkSession) -> tuple[int, int]:
+    """Completed tasks of the stages that are running, and all their tasks.
 
-
-class StageSteps:
-    """Shows each stage that Spark runs inside the block as a step of its own.
-
-    A stage's number of tasks, and whether another stage follows, is known only once it begins:
-    Spark plans each stage by the size of the last one's output.
+    How many stages follow is unknown: Spark plans each stage by the size of the last one's output.
     """
-
-    def __init__(self, session: SparkSession, what: str) -> None:
-        self._session, self._what = session, what
-        self._n_shown = 0
-        self._shown: SparkStageInfo | None = None
-        self._step = ExitStack()
-        self._update: Update
-
-    def __enter__(self) -> StageSteps:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
-    ) -> None:
-        self._end(completed=kind is None)
-
-    def report(self) -> None:
-        """Show the running stage; of several, the one shown before, else the first."""
-        running = _running(self._session)
-        stage = next((s for s in running if _id(s) == _id(self._shown)), None)
-        if stage is None and running:
-            stage = running[0]
-            self._end(completed=True)
-            self._n_shown += 1
-            # A stage's name is a call and its place: `count at x.py:3`.
-            what = f"{self._what}, Spark stage {self._n_shown} ({stage.name.split(' at ')[0]})"
-            self._update = self._step.enter_context(progress(what, "tasks"))
-        if stage is not None:
-            self._shown = stage
-            self._update(stage.numCompletedTasks, stage.numTasks)
-
-    def _end(self, *, completed: bool) -> None:
-        if self._shown and completed:
-            self._update(self._shown.numTasks, self._shown.numTasks)
-        self._shown = None
-        self._step.close()
-
-
-def _running(session: SparkSession) -> list[SparkStageInfo]:
     tracker = session.sparkContext.statusTracker()
-    stages = (tracker.getStageInfo(number) for number in sorted(tracker.getActiveStageIds()))
-    return [stage for stage in stages if stage is not None]
-
-
-def _id(stage: SparkStageInfo | None) -> tuple[int, int] | None:
-    return (stage.stageId, stage.currentAttemptId) if stage else None
+    stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
+    return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
 
 
 T = TypeVar("T")

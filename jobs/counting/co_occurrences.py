@@ -1,0 +1,193 @@
+"""Occurrences of words in kept documents, and how often targets co-occur with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plumbline.jobs.counting.kept_documents import Documents
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Query:
+    """Words to find in a corpus, and the targets whose co-occurrences with them are counted.
+
+    Attributes:
+        words: distinct words to find.
+        female, male: the targets of each side; no word is on both.
+        listed: all targets of the corpus, which don't count as collocates.
+        rule, window: how co-occurrences were counted.
+        vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
+        phrase: the words of a phrase, which is then the only item of ``words``; each of its
+            occurrences counts as one word.
+        context: if given, an occurrence of the phrase counts only with one of these words less than
+            a window before its first or after its last word.
+    """
+
+    words: tuple[str, ...]
+    female: tuple[str, ...]
+    male: tuple[str, ...]
+    listed: tuple[str, ...]
+    rule: str
+    window: int
+    vocabulary: pa.StringArray
+    phrase: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of both sides, each once."""
+        return tuple(dict.fromkeys(self.female + self.male))
+
+    @property
+    def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The female and the male targets."""
+        return self.female, self.male
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Distances less than a window: negative to the left, positive to the right."""
+        return (*range(1 - self.window, 0), *range(1, self.window))
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """A hash of each word's letters, by id; the last hash is for words left out (id -1)."""
+        digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
+        return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
+
+    def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
+        """Ids of words, -1 for words that the corpus left out."""
+        indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
+        ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
+        return ids
+
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """Array from id to index in ``words``, -1 for other words; the last item is for id -1."""
+        table = np.full(len(self.vocabulary) + 1, -1, np.int32)
+        ids = self.ids(pa.array(words, pa.string()))
+        table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
+        return table
+
+    @property
+    def n_words(self) -> int:
+        """Number of words to find."""
+        return len(self.words)
+
+    @cached_property
+    def word_table(self) -> NDArray[np.int32]:
+        """``table`` of the words."""
+        return self.table(self.words)
+
+    @cached_property
+    def target_table(self) -> NDArray[np.int32]:
+        """``table`` of the targets."""
+        return self.table(self.targets)
+
+
+class QueryOfAll(Query):
+    """A query of all words of the vocabulary; ``words`` is empty."""
+
+    @property
+    def n_words(self) -> int:
+        """Number of words in the vocabulary."""
+        return len(self.vocabulary)
+
+    @cached_property
+    def word_table(self) -> NDArray[np.int32]:
+        """Each id is the index of its word."""
+        return np.append(np.arange(self.n_words, dtype=np.int32), np.int32(-1))
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Occurrences of a query's words in some documents, and the targets near them.
+
+    Attributes:
+        documents: the documents, with ids as values.
+        at: index of each occurrence in ``documents.values``.
+        document, word: indices of each occurrence's document and word.
+        occurrence, target, target_at: for each occurrence and target less than a window apart:
+            indices of the occurrence and the target, and the target's place in the values.
+    """
+
+    documents: Documents
+    at: Ints
+    document: Ints
+    word: Ints
+    occurrence: Ints
+    target: Ints
+    target_at: Ints
+
+
+def find(query: Query, documents: Documents) -> Occurrences:
+    """Find the words of a query, and the targets near them."""
+    ids, offsets, document = documents.values, documents.offsets, documents.document
+    word, target = query.word_table[ids], query.target_table[ids]
+    at, target_at = np.flatnonzero(word >= 0), np.flatnonzero(target >= 0)
+    # From the fewer of the two to the others.
+    forward = at.size <= target_at.size
+    here, is_other = (at, target >= 0) if forward else (target_at, word >= 0)
+    first, end = offsets[document[here]], offsets[document[here] + 1]
+    found = []
+    for step in query.steps:
+        other = here + (step if forward else -step)
+        inside = np.flatnonzero((other >= first) & (other < end))
+        inside = inside[is_other[other[inside]]]
+        found.append((here[inside], other[inside]))
+    these, others = (np.concatenate(x) for x in zip(*found, strict=True))
+    word_at, target_at = (these, others) if forward else (others, these)
+    occurrence = np.cumsum(word >= 0)[word_at] - 1
+    columns = occurrence, target[target_at].astype(np.int64), target_at
+    return Occurrences(documents, at, document[at], word[at].astype(np.int64), *columns)
+
+
+def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
+    """Document, word and target, by index and in order, and how often they co-occur by the rule.
+
+    If a word is itself a target, two of its occurrences near each other are one co-occurrence under
+    ``pairs``.
+    """
+    n_words, n_targets = query.n_words, len(query.targets)
+    shape = len(found.documents.row), n_words, n_targets
+    word, document = found.word[found.occurrence], found.document[found.occurrence]
+    here, there, target = found.at[found.occurrence], found.target_at, found.target
+    if query.rule == "pairs":
+        values = found.documents.values
+        once = (values[here] != values[there]) | (there > here)
+        cells = np.ravel_multi_index((document[once], word[once], target[once]), shape)
+    else:
+        first, end = found.documents.offsets[document], found.documents.offsets[document + 1]
+        # A document shorter than a window is one window.
+        low = np.maximum(np.maximum(here, there) - query.window + 1, first)
+        high = np.minimum(np.minimum(here, there), np.maximum(end - query.window, first))
+        windows = [np.empty(0, np.int64)]  # start, word and target of each window that holds both
+        for start in (low + k for k in range(query.window)):
+            cell = (start * n_words + word) * n_targets + target
+            windows.append(cell[start <= high])
+        start, cell = np.divmod(np.unique(np.concatenate(windows)), n_words * n_targets)
+        document = np.searchsorted(found.documents.offsets, start, side="right") - 1
+        cells = document * n_words * n_targets + cell
+    distinct, n = np.unique(cells, return_counts=True)
+    document, word, target = np.unravel_index(distinct, shape)
+    return document, word, target, n
+
+
+def summed(cells: Sequence[Ints], n: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """The distinct cells of all arrays, sorted, and each cell's sum of ``n``.
+
+    >>> summed([np.array([3, 1]), np.array([3])], [np.array([1, 2]), np.array([5])])
+    (array([1, 3]), array([2, 6]))
+    """
+    none = np.empty(0, np.int64)
+    distinct, inverse = np.unique(np.concatenate([none, *cells]), return_inverse=True)
+    sums = np.bincount(inverse, np.concatenate([none, *n]), distinct.size)
+    return distinct, sums.astype(np.int64)

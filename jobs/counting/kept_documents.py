@@ -1,0 +1,124 @@
+"""The kept words of a shard's documents, read from the files that counting wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from plumbline.warehouse.errors import BadInput
+
+#: A function that gives a value for each word of an array.
+ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
+#: A shard's files of tokens in order, each with the file of the words that it refers to.
+Segments: TypeAlias = Sequence[tuple[Path, Path]]
+
+
+class Documents(NamedTuple):
+    """Whole documents of one shard, in order.
+
+    Attributes:
+        values: a value for each kept word, document after document.
+        offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
+        row: int64[n], line or row of each document in its shard, from 1.
+        source: text[n], name of each document's source; NULL where the record names none.
+        place: position of each value among its document's kept words, if words of a phrase were
+            joined; ``None`` if values are in their original positions.
+    """
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+    row: NDArray[np.int64]
+    source: pa.StringArray
+    place: NDArray[np.int64] | None = None
+
+    def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions, from 0, of the values at indices ``at`` among their documents' kept words."""
+        return at - self.offsets[document] if self.place is None else self.place[at]
+
+    def part(self, first: int, end: int) -> Documents:
+        """The documents from index ``first`` to before ``end``."""
+        start, stop = self.offsets[first], self.offsets[end]
+        offsets = self.offsets[first : end + 1] - start
+        source = self.source.slice(first, end - first)
+        return Documents(self.values[start:stop], offsets, self.row[first:end], source)
+
+    @property
+    def document(self) -> NDArray[np.int64]:
+        """Index of the document of each kept word."""
+        return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
+
+
+def read_documents(segments: Segments, value_of: ValueOf) -> Iterator[Documents]:
+    """Yield a shard's documents in batches, with a value for each kept word.
+
+    Args:
+        value_of: called with the words of a file, returns their values; always of one dtype.
+
+    Raises:
+        BadInput: a file is damaged.
+    """
+    pending: tuple[Documents, NDArray[np.int64]] | None = None
+    for tokens, words in segments:
+        with readable(tokens):
+            value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
+            file = pq.ParquetFile(tokens)
+            for group in range(file.num_row_groups):
+                rows = file.read_row_group(group)
+                documents, number = _pieces(rows, value), rows["document"].to_numpy()
+                if pending:
+                    documents, number = _joined(*pending, documents, number)
+                # The last document may continue in the next row.
+                n_whole = len(number) - 1
+                if n_whole:
+                    yield documents.part(0, n_whole)
+                pending = documents.part(n_whole, n_whole + 1), number[n_whole:]
+    if pending:
+        yield pending[0]
+
+
+@contextmanager
+def readable(tokens: Path) -> Iterator[None]:
+    """Raise ``BadInput`` if the block can't read a kept file."""
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid) as e:
+        fix = "count the corpus again with --replace"
+        raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
+
+
+def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
+    """The value of each word in a table of words, by word_id."""
+    ids = words["word_id"].to_numpy()
+    values = value_of(words["word"].combine_chunks())
+    by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
+    by_id[ids] = values
+    return by_id
+
+
+def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
+    """The rows of a file of tokens: documents, or parts of long ones."""
+    tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
+    offsets = tokens.offsets.to_numpy().astype(np.int64)
+    values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
+    return Documents(values, offsets - offsets[0], rows["source_row"].to_numpy(), source)
+
+
+def _joined(
+    a: Documents, a_number: NDArray[np.int64], b: Documents, b_number: NDArray[np.int64]
+) -> tuple[Documents, NDArray[np.int64]]:
+    """All documents, and their numbers in the shard; b's first may continue a's last."""
+    same = int(a_number[-1] == b_number[0])
+    documents = Documents(
+        np.concatenate([a.values, b.values]),
+        np.concatenate([a.offsets[: len(a.row)], b.offsets[same:] + a.values.size]),
+        np.concatenate([a.row, b.row[same:]]),
+        pa.concat_arrays([a.source, b.source.slice(same)]),
+    )
+    return documents, np.concatenate([a_number, b_number[same:]])
