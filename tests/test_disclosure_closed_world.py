@@ -31,7 +31,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     planted_words,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
-from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
+from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.disclosure import _seen, leads
 from plumbline.warehouse.errors import UsageProblem
@@ -124,7 +124,7 @@ def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> Non
     counts = {name: import_probe(store, name, None, "r") for name in SETS}
     assert [done.n_prompts for done in counts.values()] == [216, 216, 120, 72, 24]
     assert all(done.n_rejects == 0 for done in counts.values())
-    training = training_prompts(store, [TRAIN], None, "t")
+    training = tuning_prompts(store, [TRAIN], None)
     assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 4)
     for name, pair in SETS.items():
         words = load_words(store, pair_list(name))

@@ -14,7 +14,7 @@ is a part of P(her).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,18 +140,14 @@ def added_tokens(
     return added
 
 
-def usable_pairs(
-    pairs: Sequence[WordPair], by_word: Mapping[str, WordProbability]
-) -> list[WordPair]:
-    """Pairs whose words both have a probability: one side alone would bias the measures.
+def usable_pairs(pairs: Sequence[WordPair], unspelled: Container[str]) -> list[WordPair]:
+    """Pairs without an ``unspelled`` word: one side alone would bias the measures.
 
-    >>> good, bad = WordProbability(0.1, 2), WordProbability(math.nan, 0, "no letter")
     >>> pairs = [WordPair("she", "he"), WordPair("lass", "lad")]
-    >>> by_word = {"she": good, "he": good, "lass": good, "lad": bad}
-    >>> [pair.contrast for pair in usable_pairs(pairs, by_word)]
+    >>> [pair.contrast for pair in usable_pairs(pairs, {"lad": "no letter"})]
     ['she/he']
     """
-    return [p for p in pairs if not (by_word[p.a].problem or by_word[p.b].problem)]
+    return [pair for pair in pairs if pair.a not in unspelled and pair.b not in unspelled]
 
 
 def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:

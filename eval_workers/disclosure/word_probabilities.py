@@ -147,7 +147,7 @@ class ProbeStep(ModelStep[ProbedSet]):
             for word, problem in unspelled.items():
                 first, n = problems.get(word, (problem, 0))
                 problems[word] = first, n + 1
-            pairs = usable_pairs(self.words.pairs, by_word)
+            pairs = usable_pairs(self.words.pairs, unspelled)
             if not pairs:
                 word, problem = next(iter(unspelled.items()))
                 hopeless = f"{word!r}: {problem}"

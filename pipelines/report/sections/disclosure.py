@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
+from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.pipelines.report.charts import disclosure_charts as charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
