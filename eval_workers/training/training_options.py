@@ -52,7 +52,7 @@ class TrainOptions:
 FIVE_GRAM = "5gram"
 
 #: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole. Its heads are 32
-#: wide, the narrowest that vLLM runs on a CPU.
+#: wide, the narrowest that vLLM runs on a CPU. About 100 s of two cores.
 #: `small`: real text in about four minutes of one CPU core.
 #: `continue`: an existing model; rows have its context if that is shorter.
 PRESETS = {
@@ -158,27 +158,21 @@ class LearnerOptions:
         Field(gt=0, le=65_536, description="Train only a LoRA adapter of this rank for --base."),
     ] = None
 
-    def training(self, seed: int = 0) -> TrainOptions:
-        """Options of the training.
+    def training(self, seed: int = 0) -> TrainOptions | NgramOptions:
+        """Options of the training; the preset ``5gram`` takes no other option.
 
         >>> LearnerOptions().training().context, LearnerOptions(base="gpt2").training().context
         (128, 512)
-        """
-        name = self.preset or ("small" if self.base is None else "continue")
-        return preset(name, seed, self.max_tokens, self.learning_rate)
-
-    def any_training(self, seed: int) -> TrainOptions | NgramOptions:
-        """Options of the training, or those of ``5gram``, which takes no other option.
-
-        >>> LearnerOptions(preset="5gram").any_training(0).order
+        >>> LearnerOptions(preset="5gram").training().order
         5
         """
-        if self.preset != FIVE_GRAM:
-            return self.training(seed)
-        if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
-            problem = "counts all of the text, and nothing is drawn"
-            raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
-        return NgramOptions()
+        if self.preset == FIVE_GRAM:
+            if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
+                problem = "counts all of the text, and nothing is drawn"
+                raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
+            return NgramOptions()
+        name = self.preset or ("small" if self.base is None else "continue")
+        return preset(name, seed, self.max_tokens, self.learning_rate)
 
     def continued(self, how: ModelOptions) -> Base | None:
         """The model to continue, if any, with its loading options.

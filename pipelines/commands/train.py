@@ -60,7 +60,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
         """Options of the training, and the model that is continued, if any."""
         learner = part(LearnerOptions, self)
-        return learner.any_training(self.seed), learner.continued(part(ModelOptions, self))
+        return learner.training(self.seed), learner.continued(part(ModelOptions, self))
 
     def check(self) -> None:
         """Raise for contradicting options, names that are paths, and missing shards.
