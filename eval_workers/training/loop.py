@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -56,12 +56,13 @@ def fit(
     what: str,
     schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
     n_lanes: int = 1,
-) -> Iterator[Figures]:
+) -> Generator[Figures, None, None]:
     """Take one step per batch and yield its figures, with the ``gradient_norm`` before clipping.
 
     ``clip_norm`` may be infinite. ``n_lanes`` parts of a batch are computed at the same time, each
     on one core: small models are twice as fast as with all cores in each matrix product. Gradients
-    are added in the order of the parts, so the number of lanes doesn't change the weights.
+    are added in the order of the parts, so the number of lanes doesn't change the weights. Who
+    stops before the last step closes the generator, which gives torch its threads back.
 
     Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights are
     then those before the step.

@@ -16,6 +16,7 @@ import itertools
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -146,10 +147,11 @@ def _run(
     )
     losses: list[float] = []
     start = time.monotonic()
-    for step, figures in enumerate(steps, 1):
-        losses.append(figures["loss"])
-        if progress:
-            progress(step, n_steps, note=f"loss {losses[-1]:.3f}")
+    with closing(steps):
+        for step, figures in enumerate(steps, 1):
+            losses.append(figures["loss"])
+            if progress:
+                progress(step, n_steps, note=f"loss {losses[-1]:.3f}")
     return {
         "n_parameters": sum(p.numel() for p in model.parameters()),
         "n_steps": n_steps,
