@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,8 +18,6 @@ from plumbline.eval_workers.disclosure.closed_world_prompts import (
     TRAIN,
     ClosedPrompt,
     closed_prompts,
-    pair_list,
-    perfect_shares,
 )
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
@@ -27,11 +25,12 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import World
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
+    perfect_log_ratio_nats,
     planted_deltas,
     planted_words,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
-from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
+from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
@@ -47,6 +46,12 @@ WORDS = {name: f"({'|'.join(words)})" for name, words in lexicon().items()}
 def frame_of(text: str) -> str:
     """A text with the name of its class in the place of each content word."""
     return re.sub(r"[a-z]+", lambda m: f"{{{CLASS_OF[m[0]]}}}" if m[0] in CLASS_OF else m[0], text)
+
+
+def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> tuple[float, float]:
+    """p_f and p_m of a perfect learner: p_f / p_m = exp(sum of the leans of the prompt's words)."""
+    ratio = perfect_log_ratio_nats(prompt.words, deltas)
+    return 1 / (1 + math.exp(-ratio)), 1 / (1 + math.exp(ratio))
 
 
 def next_words(prompt: ClosedPrompt) -> dict[str, float]:
@@ -123,10 +128,10 @@ def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> Non
     counts = {name: import_probe(store, name, None, "r") for name in SETS}
     assert [done.n_prompts for done in counts.values()] == [216, 216, 120, 72, 24]
     assert all(done.n_rejects == 0 for done in counts.values())
-    training = training_prompts(store, [TRAIN], None, "t")
+    training = tuning_prompts(store, [TRAIN], None)
     assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 4)
     for name, pair in SETS.items():
-        words = load_words(store, pair_list(name))
+        words = load_words(store, "-".join(SETS[name]))
         assert [(p.a, p.b) for p in words.pairs] == [pair]
     with pytest.raises(UsageProblem, match="unknown, there are closed-world-train"):
         closed_prompts("closed-world")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
+from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
@@ -335,7 +335,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["tune", "topics", "--dev-sets", "novel"], 2, "prompts 'novel': are not in the"),
         (["tune", "topics", "--test-sets", "novel"], 2, "prompts 'novel': are not in the"),
         (["tune", "topics", "--probe"], 2, "--probe: leaves no set to measure"),
-        (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm: can't be tuned"),
+        (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm: can't be trained"),
         (["tune", "topics", "--rank", "0"], 2, "rank = 0: should be greater than 0"),
         (["tune", "topics", "--as-published", "--clip-norm", "2"], 2, "clip_norm 2: isn't as"),
         (

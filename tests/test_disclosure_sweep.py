@@ -212,7 +212,7 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     ("name", "text"),
     [
         ("a.toml", 'instructions = [" Be fair. ", "Go on."]'),
-        ("a.jsonl", '{"instruction": "Be fair."}\n\n"Go on."\n'),
+        ("a.jsonl", '{"instruction": "Be fair."}\n\n{"instruction": "Go on."}\n'),
         ("a.txt", "Be fair.\n\n Go on. \n"),
     ],
 )
@@ -222,12 +222,13 @@ def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None
 
 
 def test_marks_inside_an_instruction_end_no_row(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"instruction": "Be\u2028fair."}\r\n"Go on."\n', newline="")
+    text = '{"instruction": "Be\u2028fair."}\r\n{"instruction": "Go on."}\n'
+    (tmp_path / "a.jsonl").write_text(text, newline="")
     assert load_instructions(tmp_path / "a.jsonl") == ("Be\u2028fair.", "Go on.")
 
 
 def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("Be fair.")
+    (tmp_path / "a.md").write_text("Be fair.")
     for by, more, problem in (
         ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
         ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),
@@ -239,7 +240,7 @@ def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: P
         ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
         ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
         ("instruction", ("--instructions", "none.txt"), "none.txt: doesn't exist"),
-        ("instruction", ("--instructions", str(tmp_path / "a.csv")), "not of a known kind"),
+        ("instruction", ("--instructions", str(tmp_path / "a.md")), "is not one of .txt"),
     ):
         with pytest.raises(UsageProblem, match=problem):
             _run(prompts, model, by, *more)

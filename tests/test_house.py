@@ -35,6 +35,7 @@ ENGINE_ROOMS = (
     "plumbline.eval_workers.models.",
     "plumbline.eval_workers.training.mitigation.",
     "plumbline.eval_workers.training.learner",
+    "plumbline.eval_workers.training.loop",
     "plumbline.eval_workers.training.lora",
     "plumbline.eval_workers.training.trainer",
     "plumbline.pipelines.flows",

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,18 +21,19 @@ from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_pro
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.lora import adapted
-from plumbline.eval_workers.training.mitigation.adapter_card import adapter_card
-from plumbline.eval_workers.training.mitigation.adapter_trainer import _Run
+from plumbline.eval_workers.training.loop import trainable
+from plumbline.eval_workers.training.lora import adapted, switch_dropout
+from plumbline.eval_workers.training.mitigation.adapter_trainer import dev_losses, steps
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.tune import Tuned, _Work, tune
+from plumbline.eval_workers.training.mitigation.tune import Tuned, _identity, tune
 from plumbline.eval_workers.training.mitigation.tuning_options import (
     LOSSES,
     TuneOptions,
     published_base,
 )
-from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
+from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
 from plumbline.eval_workers.training.mitigation.word_losses import WordReader
+from plumbline.eval_workers.training.model_card import adapter_card
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import rows_of
@@ -42,6 +42,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
+from tests.test_train import not_finite_at
 from tests.tiny_models import save, save_calm
 
 SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
@@ -102,7 +103,7 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
 ) -> None:
     """Probed as any model is, base and adapter: GLD, ADD and the whole probability all fall."""
     tuned = run(filled, base, words, tmp_path / "adapters")
-    assert (tuned.n_prompts, tuned.n_left_out, tuned.reused) == (24, 0, False)
+    assert (tuned.row["n_prompts"], tuned.row["n_left_out"], tuned.reused) == (24, 0, False)
     keys = []
     for adapter in (None, str(tuned.path)):
         options = ModelOptions(adapter=adapter)
@@ -114,7 +115,7 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     assert after["p_f"] + after["p_m"] < 0.7 * (before["p_f"] + before["p_m"])
     (row,) = filled.read("tuning").to_pylist()
     (scored,) = (r for r in filled.read("model").to_pylist() if r["adapter"])
-    assert row["adapter"] == tuned.adapter == scored["adapter"]
+    assert row["adapter"] == tuned.row["adapter"] == scored["adapter"]
     assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
 
 
@@ -152,7 +153,7 @@ def test_without_the_difference_sides_stay_apart(
 
 
 #: The loss on the dev prompts falls, and rises again before the end.
-BOUNCING: dict[str, Any] = {"learning_rate": 0.06, "dropout": 0.3, "steps": 12}
+BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "dropout": 0.3, "steps": 12}
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     )
     assert (row["dev_sets"], row["n_dev_prompts"], row["n_leaks"]) == ("dev", 7, 1)
     card = (tuned.path / "README.md").read_text(encoding="utf-8")
-    assert f"chosen step | {best}: " in card and "the 7 prompts of dev, the one with" in card
+    assert f"| chosen_step | {best} |" in card and "| n_dev_prompts | 7 |" in card
     assert sorted(p.name for p in tuned.path.iterdir()) == [
         *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
     ]
@@ -209,7 +210,7 @@ def test_a_stopped_run_starts_again_and_gets_the_same_weights(
     whole = run(filled, base, words, tmp_path / "whole")
     log = filled.read("tuning_step").to_pylist()
 
-    def stop(done: int, n: int, columns: Mapping[str, float]) -> None:
+    def stop(done: int, n: int, note: str) -> None:
         if done == 13:
             raise KeyboardInterrupt
 
@@ -217,7 +218,9 @@ def test_a_stopped_run_starts_again_and_gets_the_same_weights(
         run(filled, base, words, tmp_path / "killed", progress=stop)
     assert not (tmp_path / "killed" / "calm").exists()
     seen: list[int] = []
-    killed = run(filled, base, words, tmp_path / "killed", progress=lambda n, *_: seen.append(n))
+    killed = run(
+        filled, base, words, tmp_path / "killed", progress=lambda n, _, note: seen.append(n)
+    )
     assert seen == list(range(1, 25))
     assert apart(whole.path, killed.path) <= 1e-5
     assert max(w.abs().max().item() for w in weights(whole.path).values()) > 0.02
@@ -243,19 +246,11 @@ def test_the_seed_decides_the_weights(
     assert apart(one.path, again.path) == 0 and apart(one.path, other.path) > 1e-3
 
 
-def test_a_loss_that_is_not_finite_stops_the_tuning(
+def test_a_gradient_that_is_not_finite_stops_the_tuning(
     filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A weight turns NaN before a step: no row, no adapter."""
-    real = _Run.step
-
-    def step(self: _Run, number: int, batch: Any) -> dict[str, float]:
-        if number == 12:
-            with torch.no_grad():
-                self.weights[0][:] = torch.nan
-        return real(self, number, batch)
-
-    monkeypatch.setattr(_Run, "step", step)
+    """No row, no adapter."""
+    not_finite_at(13, monkeypatch)
     with pytest.raises(BadInput, match=r"not finite at step 13 .*learning rate"):
         run(filled, base, words, tmp_path)
     assert not (tmp_path / "calm").exists() and not filled.read("tuning").num_rows
@@ -314,7 +309,7 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
     put_prompts(store, "train", train)
     put_prompts(store, "more", more)
     put_prompts(store, "test", ["the  CLERK ran", "John ran, and"], counterparts)
-    found = training_prompts(store, ["train", "more"], None, "calm")
+    found = tuning_prompts(store, ["train", "more"], None)
     assert [row["prompt"] for row in found.rows] == [
         "The boss ran, and",
         "A cat ran",
@@ -328,15 +323,15 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
         ("more.txt", 3, "is in the test set test"),
         ("more.txt", 4, "is in the test set test"),
     ]
-    assert training_prompts(store, ["train"], None, "calm").test_sets == ("more", "test")
-    assert len(training_prompts(store, ["train"], [], "calm").rows) == 3
+    assert tuning_prompts(store, ["train"], None).test_sets == ("more", "test")
+    assert len(tuning_prompts(store, ["train"], []).rows) == 3
     with pytest.raises(UsageProblem, match="not train"):
-        training_prompts(store, ["train"], ["test", "train"], "calm")
+        tuning_prompts(store, ["train"], ["test", "train"])
     with pytest.raises(UsageProblem, match="'toast': are not in the warehouse"):
-        training_prompts(store, ["train"], ["toast"], "calm")
+        tuning_prompts(store, ["train"], ["toast"])
     put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
     with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
-        training_prompts(store, ["train"], ["copy"], "calm")
+        tuning_prompts(store, ["train"], ["copy"])
 
 
 def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
@@ -345,8 +340,8 @@ def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
     put_prompts(store, "test", ["the poet  ran", "The nurse ran"])
     with pytest.raises(BadInput, match=r"none is left to choose an adapter by; .* test set"):
         put_prompts(store, "only", ["The poet ran"])
-        training_prompts(store, ["train"], ["test"], "calm", ["only"])
-    found = training_prompts(store, ["train"], ["test"], "calm", ["dev"])
+        tuning_prompts(store, ["train"], ["test"], ["only"])
+    found = tuning_prompts(store, ["train"], ["test"], ["dev"])
     assert [row["prompt"] for row in found.rows] == ["The clerk ran, and", "A cat ran"]
     assert [row["prompt"] for row in found.dev] == ["THE BOSS RAN."]
     assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
@@ -356,10 +351,10 @@ def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
         ("dev.txt", 4, "is in the test set test"),
     ]
     assert len(found.rows) + len(found.dev) + len(found.rejects) == 7 and found.n_leaks == 3
-    assert training_prompts(store, ["train"], None, "calm", ["dev"]).test_sets == ("only", "test")
+    assert tuning_prompts(store, ["train"], None, ["dev"]).test_sets == ("only", "test")
     for dev in ("train", "test"):
         with pytest.raises(UsageProblem, match=f"dev sets: {dev} is tuned or tested on"):
-            training_prompts(store, ["train"], ["test"], "calm", [dev])
+            tuning_prompts(store, ["train"], ["test"], [dev])
 
 
 def test_the_warehouse_and_the_card_tell_what_was_done(
@@ -367,8 +362,9 @@ def test_the_warehouse_and_the_card_tell_what_was_done(
 ) -> None:
     put_prompts(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
     tuned = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
-    assert (tuned.n_prompts, tuned.n_left_out, tuned.n_leaks) == (24, 2, 1)
     (row,) = filled.read("tuning").to_pylist()
+    assert row == {**tuned.row, "run_id": "run"}
+    assert (row["n_left_out"], row["n_leaks"]) == (2, 1)
     wanted = {"tuning": "calm", "probe_sets": "train", "test_sets": "test", "n_prompts": 24}
     wanted |= {"distance_weight": 1.0, "total_weight": 0.5, "difference_weight": 0.0, "seed": 3}
     wanted |= {"n_steps": 3, "rank": 4, "path": str(tuned.path), "word_list": "mine"}
@@ -386,8 +382,9 @@ def test_the_warehouse_and_the_card_tell_what_was_done(
     for told in (
         row["base_revision"],
         row["prompts_hash"],
-        "24 neutral prompts of train",
-        "test |",
+        "| n_prompts | 24 |",
+        "| probe_sets | train |",
+        "| test_sets | test |",
     ):
         assert told in card
     assert "must not be used" in card and f"{row['distance_end_nats']:.6g}" in card
@@ -425,7 +422,7 @@ def test_what_can_t_be_tuned_is_refused(
         run(filled, base, words, tmp_path)
     assert (tmp_path / "calm" / "thesis.txt").exists()
     how = ModelOptions(adapter="somewhere")
-    with pytest.raises(UsageProblem, match="--adapter somewhere: can't be tuned"):
+    with pytest.raises(UsageProblem, match="--adapter somewhere: can't be trained"):
         tune(filled, str(base), how, TINY, "r", sets=["train"], name="a", out=tmp_path)
 
 
@@ -437,21 +434,22 @@ def test_the_defaults_are_the_paper_s(as_published: bool) -> None:
     assert o.weights == {"distance": 1.0, "total": 1.0, "difference": 1.0}
 
 
-def one_step(base: Path, words: str, work: Path, **changes: Any) -> tuple[_Run, list[TuningTarget]]:
-    """A run that is ready for its first step on 16 prompts, without dropout."""
-    options = replace(TINY, word_list=words, batch_prompts=16, dropout=0.0, **changes)
+def one_step(
+    base: Path, words: str, **changes: Any
+) -> tuple[Any, WordReader, list[TuningTarget], TuneOptions]:
+    """A model, its reader and 16 prompts for one step without dropout."""
+    changes = {"batch_prompts": 16, "dropout": 0.0, "steps": 1, **changes}
+    options = replace(TINY, word_list=words, **changes)
     backend = TransformersBackend(str(base), ModelOptions())
     pairs = load(words).pairs
     found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
     held = adapted(backend, options.lora)
-    reader = WordReader(
-        held.get_base_model(), backend.identity.bos_token_id, backend.longest_in_tree, 9999
-    )
-    return _Run(held, reader, options, work), [t for t in found if isinstance(t, TuningTarget)]
+    reader = WordReader(held.get_base_model(), backend.identity.bos_token_id, 9999)
+    return held, reader, [t for t in found if isinstance(t, TuningTarget)], options
 
 
 def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
-    base: Path, words: str, tmp_path: Path
+    base: Path, words: str
 ) -> None:
     """By autograd prompt by prompt, added up; sums of 16 prompts are 16 times their means."""
     found, columns = {}, {}
@@ -460,17 +458,16 @@ def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
         "means": {"clip_norm": 1e9},
         "clipped": {"clip_norm": 0.01},
     }.items():
-        run, batch = one_step(base, words, tmp_path, **changes)
+        model, reader, batch, options = one_step(base, words, **changes)
+        ready = trainable(model)
         if name == "sums":
-            by_hand = [torch.zeros_like(w) for w in run.weights]
+            by_hand = [torch.zeros_like(w) for w in ready]
             for one in batch:
-                loss = run.reader.losses([one], 0.0).sum()
-                for whole, part in zip(
-                    by_hand, torch.autograd.grad(loss, run.weights), strict=True
-                ):
+                loss = reader.losses([one], 0.0).sum()
+                for whole, part in zip(by_hand, torch.autograd.grad(loss, ready), strict=True):
                     whole += part
-        columns[name] = run.step(0, batch)
-        found[name] = [w.grad.clone() for w in run.weights if w.grad is not None]
+        (columns[name],) = steps(model, reader, batch, options)
+        found[name] = [w.grad.clone() for w in ready if w.grad is not None]
     norm = math.sqrt(sum(g.square().sum().item() for g in by_hand))
     assert norm > 1 and len(found["sums"]) == len(by_hand) > 1  # a bound of 1 would have cut it
     for name, scale in {"sums": 1.0, "means": 1 / 16, "clipped": 0.01 / norm}.items():
@@ -484,15 +481,18 @@ def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
 
 
 def test_losses_of_a_dev_set_in_several_passes_are_means_over_its_prompts(
-    base: Path, words: str, tmp_path: Path
+    base: Path, words: str
 ) -> None:
-    run, dev = one_step(base, words, tmp_path)
-    smoothing = run.options.distance_smoothing
+    model, reader, dev, options = one_step(base, words, dropout=0.5, batch_prompts=8)
+    switch_dropout(model, on=False)
     with torch.no_grad():
-        means = torch.cat([run.reader.losses([one], smoothing) for one in dev]).mean(dim=0)
-    run.dev, run.reader = dev, replace(run.reader, n_tokens=60)
-    assert len(list(run.reader.passes(dev))) > 2
-    found = run.on_dev(0)
+        for weight in trainable(model):
+            torch.nn.init.normal_(weight, std=0.05)
+        means = torch.cat([reader.losses([one], 0.0) for one in dev]).mean(dim=0)
+    switch_dropout(model, on=True)
+    small = replace(reader, n_tokens=60)
+    assert len(list(small.passes(dev))) > 2
+    found = dev_losses(model, small, dev, options)
     assert [found[f"dev_{name}"] for name in LOSSES] == pytest.approx(means.tolist(), rel=1e-4)
 
 
@@ -523,14 +523,10 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     (default,) = filled.read("tuning").to_pylist()
     theirs = run(filled, base, words, tmp_path, **given, as_published=True)
     (row,) = filled.read("tuning").to_pylist()
-    assert (ours.n_prompts, ours.n_left_out, ours.n_leaks, ours.n_leaks_kept) == (23, 6, 3, 0)
-    assert (theirs.n_prompts, theirs.n_left_out, theirs.n_leaks, theirs.n_leaks_kept) == (
-        27,
-        0,
-        0,
-        1,
-    )
-    assert not theirs.reused and theirs.adapter != ours.adapter
+    counts = ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")
+    assert [ours.row[name] for name in counts] == [23, 6, 3, 0]
+    assert [theirs.row[name] for name in counts] == [27, 0, 0, 1]
+    assert not theirs.reused and theirs.row["adapter"] != ours.row["adapter"]
     assert (default["as_published"], default["clip_norm"]) == (False, 1.0)
     assert (row["as_published"], row["clip_norm"], row["n_dev_prompts"]) == (True, None, 3)
     assert row["n_leaks_kept"] == 1 and row["prompts_hash"] != default["prompts_hash"]
@@ -539,25 +535,25 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     assert step["loss"] == pytest.approx(8 * means, rel=1e-6)
     card = (theirs.path / "README.md").read_text(encoding="utf-8")
     assert "as published: losses are sums, gradients not clipped, base not quantised" in card
-    assert "1 of the prompts it was tuned on" in card
+    assert "| n_leaks_kept | 1 |" in card
 
 
 def test_the_way_is_part_of_an_adapter_s_identity_and_old_adapters_keep_theirs(
     filled: Store, base: Path, words: str
 ) -> None:
     backend = TransformersBackend(str(base), ModelOptions())
-    training = training_prompts(filled, ["train"], None, "calm")
+    training = tuning_prompts(filled, ["train"], None)
     given = load_words(filled, words)
-    works = {
-        way: _Work(backend, replace(TINY, as_published=way), given, training, "calm")
+    keys = {
+        way: config_hash(_identity(backend, replace(TINY, as_published=way), training, given))
         for way in (False, True)
     }
-    assert works[False].key != works[True].key
+    assert keys[False] != keys[True]
     options = asdict(TINY)
     del options["as_published"]  # as before there was this option
     old = {"identity": asdict(backend.identity), "batch_tokens": None, "options": options}
     old |= {"prompts": training.hash, "words": given.hash, "tuner_version": 1}
-    assert works[False].key == config_hash(old)
+    assert keys[False] == config_hash(old)
 
 
 def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:
@@ -567,7 +563,7 @@ def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:
     prompts.add(2, "My friend met a lady, and")
     prompts.publish(store, "r")
     with pytest.raises(UsageProblem, match=r"'train': lack 1 with gendered .* --allow-gendered"):
-        training_prompts(store, ["train"], ["test"], "calm", keep_all=True)
+        tuning_prompts(store, ["train"], ["test"], keep_all=True)
 
 
 @pytest.mark.reference
@@ -578,10 +574,10 @@ def test_as_published_the_release_s_prompts_are_those_of_table_4(store: Store, d
     )
     for name in (*tests, *sets, *dev):
         import_probe(store, name, None, "r", allow_gendered=True, data=data)
-    found = training_prompts(store, sets, tests, "calm", dev, keep_all=True)
+    found = tuning_prompts(store, sets, tests, dev, keep_all=True)
     assert (len(found.rows), len(found.dev)) == (1_127 + 12_165, 380 + 301)
     assert (found.rejects, found.n_leaks, found.n_leaks_kept) == ([], 0, 260)
-    ours = training_prompts(store, sets, tests, "calm", dev)
+    ours = tuning_prompts(store, sets, tests, dev)
     assert (len(ours.rows), len(ours.dev)) == (12_748, 591)
     why = Counter(
         re.sub(" set .*| as .*| words? .*", "", row["reason"])

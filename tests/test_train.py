@@ -1,27 +1,26 @@
-"""Training of the small model: seeded, resumable, honest about what it was trained from."""
+"""Training of the small model: seeded, reused, honest about what it was trained from."""
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training import trainer, training_options
-from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
+from plumbline.eval_workers.training.learner import new, new_model
+from plumbline.eval_workers.training.loop import fit, shuffled, trainable
 from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
-from plumbline.eval_workers.training.training_options import Progress, TrainOptions, preset
+from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions, preset
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
@@ -61,8 +60,8 @@ class Stop(Exception):
     """Stands for a killed run."""
 
 
-def stop_at(step: int) -> Progress:
-    def progress(done: int, n_steps: int, loss: float) -> None:
+def stop_at(step: int) -> StepProgress:
+    def progress(done: int, n_steps: int, note: str) -> None:
         if done == step:
             raise Stop
 
@@ -84,8 +83,8 @@ def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     ids = tokenizer("She was calm. Ünïcode ☃")["input_ids"]
     assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
     card = (trained.path / "README.md").read_text(encoding="utf-8")
-    assert shards[0].name in card and f"{trained.n_tokens:,}" in card
-    assert f"{trained.loss_end_nats:.3f}" in card
+    assert shards[0].name in card and f"| n_tokens | {trained.n_tokens} |" in card
+    assert f"{trained.loss_end_nats:.6g}" in card
 
 
 def test_the_seed_decides_the_weights(shards: list[Path], tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_a_stopped_run_starts_again_and_gets_the_same_weights(
         train_model(shards, "stopped", "c", TINY, tmp_path, stop_at(7))
     assert not (tmp_path / "stopped").exists()
     resumed = train_model(
-        shards, "stopped", "c", TINY, tmp_path, lambda done, n, loss: seen.append(done)
+        shards, "stopped", "c", TINY, tmp_path, lambda done, n, note: seen.append(done)
     )
     assert seen[0] == 1
     assert same(whole.path, resumed.path)
@@ -164,22 +163,21 @@ def test_a_directory_of_someone_else_is_left_alone(shards: list[Path], tmp_path:
             train_model(shards, name, "c", TINY, tmp_path)
 
 
-def test_a_loss_that_is_not_finite_stops_the_training(
+def not_finite_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the gradient of a step infinite."""
+    real, done = torch.nn.utils.clip_grad_norm_, itertools.count(1)
+
+    def clip(weights: list[torch.Tensor], most: float) -> torch.Tensor:
+        norm = real(weights, most)
+        return norm / 0 if next(done) == step else norm
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
+
+
+def test_a_gradient_that_is_not_finite_stops_the_training(
     shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A weight turns NaN after step 30: step 31 fails."""
-    real = trainer._step
-    done = 0
-
-    def step(model, *arguments):  # type: ignore[no-untyped-def]
-        nonlocal done
-        done += 1
-        if done == 31:
-            with torch.no_grad():
-                next(model.parameters())[:] = math.nan
-        return real(model, *arguments)
-
-    monkeypatch.setattr(trainer, "_step", step)
+    not_finite_at(31, monkeypatch)
     with pytest.raises(BadInput, match=r"m: .* not finite at step 31 .*learning rate"):
         train_model(shards, "m", "c", TINY, tmp_path)
     assert not (tmp_path / "m").exists()
@@ -193,10 +191,8 @@ def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
     trained = {}
     for rounded in (False, True):
         with monkeypatch.context() as forced:
-            forced.setattr(trainer, "_has_bfloat16", lambda rounded=rounded: rounded)
-            products = trainer._products("cpu")
-            assert products == ("bfloat16" if rounded else "float32")
-            forced.setattr(trainer, "_products", lambda device, products=products: products)
+            able = {"avx512_bf16": rounded}
+            forced.setattr(torch.cpu, "get_capabilities", lambda able=able: able, raising=False)
             trained[rounded] = train_model(shards, f"{rounded}", "c", options, tmp_path)
     assert not same(trained[False].path, trained[True].path)
     assert {w.dtype for w in weights(trained[True].path).values()} == {torch.float32}
@@ -204,26 +200,43 @@ def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
     assert "bfloat16" in (trained[True].path / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_gradient_of_a_batch_is_that_of_its_halves_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_gradient_of_a_batch_is_that_of_its_parts_together() -> None:
     """Against the mean loss over all positions at once, by torch's own backward pass."""
-    monkeypatch.setattr(trainer, "_products", lambda device: "float32")
-    tokenizer = Tokenizer(models.BPE(vocab={chr(97 + k): k for k in range(20)}, merges=[]))
-    model = new_model(tokenizer, TINY)
+    model = new_model(20, TINY).double()
     rows = torch.randint(0, 20, (5, 32), generator=torch.Generator().manual_seed(1))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    with ThreadPoolExecutor(2) as pool:
-        loss = trainer._step(model, optimizer, rows.tensor_split(2), 1e9, pool)
-    found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
-    model.zero_grad()
-    expected = torch.nn.functional.cross_entropy(
-        model(input_ids=rows).logits[:, :-1].flatten(0, 1), rows[:, 1:].flatten()
-    )
-    expected.backward()
-    assert loss == pytest.approx(expected.item(), rel=1e-5)
-    for one, parameter in zip(found, model.parameters(), strict=True):
-        torch.testing.assert_close(one, parameter.grad, rtol=1e-4, atol=1e-6)
+    weights = trainable(model)
+    for n_parts, n_lanes in ((2, 2), (3, 1)):
+        optimizer = torch.optim.SGD(weights, lr=0.0)
+        parts = [trainer._parts(model, rows.numpy(), n_parts)]
+        (figures,) = fit(weights, parts, optimizer, 1e9, "m", n_lanes=n_lanes)
+        found = [weight.grad.clone() for weight in weights if weight.grad is not None]
+        model.zero_grad()
+        expected = torch.nn.functional.cross_entropy(
+            model(input_ids=rows).logits[:, :-1].flatten(0, 1).float(), rows[:, 1:].flatten()
+        )
+        expected.backward()
+        assert figures["loss"] == pytest.approx(expected.item(), rel=1e-5)
+        for one, weight in zip(found, weights, strict=True):
+            torch.testing.assert_close(one, weight.grad, rtol=1e-4, atol=1e-6)
+        norm = torch.cat([one.flatten() for one in found]).norm().item()
+        assert figures["gradient_norm"] == pytest.approx(norm, rel=1e-6)
+
+
+def test_the_rate_rises_to_its_peak_and_falls_to_a_tenth(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[float] = []
+
+    def step(self: torch.optim.Optimizer) -> None:
+        rates.append(self.param_groups[0]["lr"])
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    train_model(shards, "m", "c", TINY, tmp_path)
+    assert len(rates) == 58 and max(rates) == rates[4] == pytest.approx(1e-2)
+    assert rates[:5] == pytest.approx([2e-3, 4e-3, 6e-3, 8e-3, 1e-2])
+    assert rates[5:] == sorted(rates[5:], reverse=True) and rates[-1] == pytest.approx(1e-3)
+    middle = 4 + (58 - 5) / 2  # between two steps
+    assert (rates[int(middle)] + rates[int(middle) + 1]) / 2 == pytest.approx(5.5e-3, rel=1e-2)
 
 
 def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
@@ -239,12 +252,13 @@ def test_rows_are_the_documents_end_to_end_each_after_an_end_of_text(
     shards: list[Path], tmp_path: Path
 ) -> None:
     texts = list(trainer._texts(shards, 10**9, "text"))
-    learner = new(texts, TINY, tmp_path)
+    learner = new(texts, TINY)
+    learner.save(tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     expected: list[int] = []
     for text in texts:
         expected += [0, *tokenizer.encode(text).ids]
-    rows = trainer._rows(trainer._tokens(texts, learner), learner.context)
+    rows = trainer._rows(texts, learner)
     assert rows.shape[1] == 32 and len(expected) - rows.size < 32
     assert rows.ravel().tolist() == expected[: rows.size]
 
@@ -260,12 +274,12 @@ def test_text_is_taken_from_every_shard_up_to_the_budget(tmp_path: Path) -> None
 
 
 def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
-    steps = [rows_of_step(s, 40, TINY.batch_rows, TINY.seed) for s in range(10)]
-    first, second = np.concatenate(steps[:5]), np.concatenate(steps[5:])
+    steps = list(itertools.islice(shuffled(40, 8, seed=0), 10))
+    first, second = (list(itertools.chain(*part)) for part in (steps[:5], steps[5:]))
     assert sorted(first) == sorted(second) == list(range(40))
-    assert first.tolist() != second.tolist()
-    across = [rows_of_step(s, 12, TINY.batch_rows, TINY.seed) for s in range(3)]
-    assert sorted(np.concatenate(across)) == sorted([*range(12), *range(12)])
+    assert first != second
+    across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
+    assert sorted(across) == sorted([*range(12), *range(12)])
 
 
 def test_0_tokens_are_those_of_the_preset() -> None:

@@ -70,7 +70,7 @@ def test_a_step_is_that_of_plain_transformers_and_adamw(
     bases: dict[str, Path], tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows by the bare tokenizer, the library's own loss, one pass over the whole batch."""
-    monkeypatch.setattr(trainer, "_products", lambda device: "float32")
+    monkeypatch.setattr(trainer, "_products", lambda model: "float32")
     write_jsonl_zst(tmp_path / "s.jsonl.zst", 2 * SENTENCES)
     tokenizer = Tokenizer.from_file(str(bases[kind] / "tokenizer.json"))
     ids: list[int] = []
@@ -115,7 +115,7 @@ def test_equal_seeds_give_equal_bytes_also_after_a_stop(
         train(shards, bases[kind], tmp_path / "stopped", lora, progress=stop_at(8))
     resumed = train(
         *(shards, bases[kind], tmp_path / "stopped", lora),
-        progress=lambda done, n, loss: seen.append(done),
+        progress=lambda done, n, note: seen.append(done),
     )
     assert one.n_steps == 30 and seen[0] == 1
     assert weights(one.path) == weights(again.path) == weights(resumed.path)
@@ -177,7 +177,7 @@ def test_an_adapter_is_scored_on_its_base_which_stays(
     (found,) = rows_of(store.root, "SELECT model_key, model FROM trained_key")
     assert (found["model_key"], found["model"]) == ("adapted", "m")
     card = (trained.path / "README.md").read_text(encoding="utf-8")
-    assert f"neox, revision {identity.revision}" in card and "adapter of rank 4" in card
+    assert f"| base_revision | {identity.revision} |" in card and "| lora_rank | 4 |" in card
 
 
 def test_a_base_of_another_content_is_another_model(
@@ -199,7 +199,7 @@ def test_rows_are_no_longer_than_the_model_s_context(
     base = Base(str(bases["gpt2"]), ModelOptions())
     trained = train_model(shards, "m", "c", options, tmp_path, base=base)
     assert trained.n_tokens == 64 * 16 and trained.n_steps == 1
-    assert "context 64" in (trained.path / "README.md").read_text(encoding="utf-8")
+    assert "| context | 64 |" in (trained.path / "README.md").read_text(encoding="utf-8")
 
 
 def test_an_adapter_takes_a_base_of_half_precision(

@@ -86,7 +86,7 @@ import sys
 from pathlib import Path
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
-def told(done, n, loss):
+def told(done, n, note):
     if done == 1:
         print("in", flush=True)
         sys.stdin.read()

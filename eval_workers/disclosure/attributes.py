@@ -14,7 +14,7 @@ is a part of P(her).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 #: change ADD and L_d. The list `gendered` has nouns such as *mother*: with it a text discloses the
 #: gender of anyone it names.
 WORD_LIST = "disclosure"
+_OWN_LISTS = (WORD_LIST, "her-him", "her-his")
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
@@ -48,15 +49,16 @@ class WordProbability:
 def word_list(name: str) -> WordList:
     """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
 
-    ``disclosure`` is in this package, not in ``warehouse``: in a corpus hers/him isn't a contrast.
+    ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``: their
+    pairs aren't contrasts of a corpus.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
     """
-    if name == WORD_LIST:
+    if name in _OWN_LISTS:
         return load(str(Path(__file__).with_name(f"{name}.toml")))
     if Path(name).suffix != ".toml":
-        replace(LISTS, made=(WORD_LIST,)).find(name)  # raises for an unknown name, and lists ours
+        replace(LISTS, made=_OWN_LISTS).find(name)  # raises for an unknown name, and lists ours
     return load(name)
 
 
@@ -140,18 +142,14 @@ def added_tokens(
     return added
 
 
-def usable_pairs(
-    pairs: Sequence[WordPair], by_word: Mapping[str, WordProbability]
-) -> list[WordPair]:
-    """Pairs whose words both have a probability: one side alone would bias the measures.
+def usable_pairs(pairs: Sequence[WordPair], unspelled: Container[str]) -> list[WordPair]:
+    """Pairs without an ``unspelled`` word: one side alone would bias the measures.
 
-    >>> good, bad = WordProbability(0.1, 2), WordProbability(math.nan, 0, "no letter")
     >>> pairs = [WordPair("she", "he"), WordPair("lass", "lad")]
-    >>> by_word = {"she": good, "he": good, "lass": good, "lad": bad}
-    >>> [pair.contrast for pair in usable_pairs(pairs, by_word)]
+    >>> [pair.contrast for pair in usable_pairs(pairs, {"lad": "no letter"})]
     ['she/he']
     """
-    return [p for p in pairs if not (by_word[p.a].problem or by_word[p.b].problem)]
+    return [pair for pair in pairs if pair.a not in unspelled and pair.b not in unspelled]
 
 
 def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:

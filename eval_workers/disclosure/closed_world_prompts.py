@@ -1,4 +1,4 @@
-"""Neutral prompts of the closed world, and probabilities of its perfect learner. Pure.
+"""Neutral prompts of the closed world. Pure.
 
 A prompt is the beginning of a frame of the grammar, cut before its first pronoun, with words in its
 slots. A shape of the grammar stands for one frame or several. Every second word of a class in the
@@ -15,32 +15,25 @@ set                      beginnings                                             
 ``closed-world-his``     of frames whose first pronoun is ``{pronoun1}``           her, his
 ======================== ========================================================= =========
 
-The last two have word lists of their own, ``her-him.toml`` and ``her-his.toml``: an adapter that
-was tuned with `she-he` has seen neither their words nor such a slot.
+The last two have word lists of their own, `her-him` and `her-his`: an adapter that was tuned with
+`she-he` has seen neither their words nor such a slot.
 
-Each beginning is followed by a pronoun, and frames don't depend on the person's gender. With d(w)
-the planted lean of a word w of the prompt, a perfect learner has
-
-    p_f / p_m = exp(sum of d(w)),    p_f + p_m = 1,
-
-and hence a GLD of |tanh(sum / 2)|. In the text, sentences of topic `follow-up` never begin a
-document. As prompts they do, and the learner has to treat them like later sentences.
+Each beginning is followed by a pronoun, and frames don't depend on the person's gender. In the
+text, sentences of topic `follow-up` never begin a document. As prompts they do, and the learner has
+to treat them like later sentences.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from pathlib import Path
 from random import Random
 
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     PRONOUN_SLOTS,
     grammar,
     lexicon,
-    perfect_log_ratio_nats,
     slots,
 )
 from plumbline.warehouse.errors import UsageProblem
@@ -88,27 +81,6 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
     words = {k: listed[half::2] for k, listed in lexicon().items()}
     shapes = _beginnings(name)
     return tuple(p for topic, beginnings in shapes for p in _filled(topic, beginnings, words))
-
-
-def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> tuple[float, float]:
-    """p_f and p_m of a perfect learner after a prompt, from the planted leans ``deltas``.
-
-    >>> prompt = ClosedPrompt("The baker left before", "", ("baker",))
-    >>> [round(p, 6) for p in perfect_shares(prompt, {"baker": 1})]  # 1 / (1 + 1/e), 1 / (1 + e)
-    [0.731059, 0.268941]
-    """
-    ratio = perfect_log_ratio_nats(prompt.words, deltas)
-    return 1 / (1 + math.exp(-ratio)), 1 / (1 + math.exp(ratio))
-
-
-def pair_list(name: str) -> str:
-    """Name or path, for ``load_words``, of the word list with a set's two pronouns (``SETS``).
-
-    >>> Path(pair_list("closed-world-unseen")).name, Path(pair_list("closed-world-him")).name
-    ('she-he', 'her-him.toml')
-    """
-    listed = "-".join(SETS[name])
-    return listed if listed == "she-he" else str(Path(__file__).with_name(f"{listed}.toml"))
 
 
 def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:

@@ -1,23 +1,10 @@
 """Writes released, topic and derived probe sets to ``probe_prompt``.
 
-Files in the directory ``data`` of the authors' repository (all without a header):
-
-====================  =================================  ====================================
-set                   file                               holds
-====================  =================================  ====================================
-``stsb``              ``stsb_neutral_test.csv``          364 ends of "My friend {}, and"
-``snli``              ``snli_neutral_test.csv``          317 ends
-``llm-1``, ``llm-2``  ``templates_200.txt``, ``_200_1``  200 beginnings "My friend ..." each
-``stsb-train``        ``stsb_neutral_train.csv``         1,127 ends, for debias tuning
-``snli-train``        ``snli_neutral_train.csv``         12,166 ends, one of them empty
-``*-validation``      ``*_neutral_validation.csv``       380 and 301 ends
-====================  =================================  ====================================
-
-The paper's Table 1 uses ``stsb`` and ``snli``, its Table 2 ``llm-1`` and ``llm-2``. One prompt of
-``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
-words: without ``allow_gendered`` they go to ``reject``. ``topics`` comes with Plumbline. Other
-packages add sets of the same form by entry points of ``plumbline.disclosure_prompts`` (see
-``docs/extend.md``). Sets named ``closed-world-*`` come from the grammar of the closed world.
+Released sets are files in the directory ``data`` of the authors' repository, without a header.
+Those of STS-B and SNLI hold ends of "My friend {}, and"; ``llm-1`` and ``llm-2`` hold beginnings.
+``topics`` comes with Plumbline. Other packages add sets of the same form by entry points of
+``plumbline.disclosure_prompts`` (see ``docs/extend.md``). Sets named ``closed-world-*`` come from
+the grammar of the closed world. ``docs/disclosure.md`` has the size of each set.
 """
 
 from __future__ import annotations
@@ -107,7 +94,6 @@ class PromptRows:
         self._seen[prompt] = number
         self.rows.append(
             {
-                "probe_set": self.probe_set,
                 "prompt_id": prompt_id or f"{number:05d}",
                 "prompt": prompt,
                 "language": "en",
@@ -120,8 +106,7 @@ class PromptRows:
     def reject(self, number: int, reason: str, excerpt: str) -> None:
         """Add a reject for a source row that gives no prompt."""
         source = {"source_file": self.source_file, "source_row": number}
-        where = {"stage": "prompts", "subject": self.probe_set}
-        self.rejects.append(rejected(source, reason, excerpt, **where))
+        self.rejects.append(rejected(source, reason, excerpt))
 
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
         """Replace the set of this name in the warehouse.
@@ -132,13 +117,14 @@ class PromptRows:
             first = f"; the first: {self.rejects[0]['reason']}" if self.rejects else ""
             problem = f"no usable prompt in it, {len(self.rejects)} rows rejected{first}"
             raise BadInput(self.source_file, problem)
-        rows = [{**row, "run_id": run_id} for row in self.rows]
-        rejects = [{**row, "run_id": run_id} for row in self.rejects]
-        where = {"stage": "prompts", "subject": self.probe_set}
         with store.together(run_id, f"prompts {self.probe_set}"):
-            store.replace("probe_prompt", rows, {"probe_set": self.probe_set}, run_id)
-            store.replace("reject", rejects, where, run_id)
-        return ImportedProbe(self.probe_set, len(rows), len(rejects))
+            for table, rows, partition in (
+                ("probe_prompt", self.rows, {"probe_set": self.probe_set}),
+                ("reject", self.rejects, {"stage": "prompts", "subject": self.probe_set}),
+            ):
+                rows = [{**row, **partition, "run_id": run_id} for row in rows]
+                store.replace(table, rows, partition, run_id)
+        return ImportedProbe(self.probe_set, len(self.rows), len(self.rejects))
 
 
 def import_probe(

@@ -7,6 +7,7 @@ counted separately.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.instruction import NONE, Instruction
-from plumbline.eval_workers.models.sampling_contract import SamplingModel, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
@@ -57,30 +58,16 @@ def measure_sets(
     words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
     for name in names:
         ProbeStep(name, words).check(store, options)
+    done = list[Disclosed]()
     with opened(store, model, options) as backend:
         for instruction in variants:
             backend.lead(instruction)
-        return [
-            measure_opened(store, backend, name, words, instruction, max_new_tokens, run_id)
-            for name in names
-            for instruction in variants
-        ]
-
-
-def measure_opened(
-    store: Store,
-    backend: SamplingModel,
-    name: str,
-    words: WordList,
-    instruction: Instruction,
-    max_new_tokens: int,
-    run_id: str,
-) -> Disclosed:
-    """Measure one set under one instruction with an open model."""
-    probe, continuations = steps_of(name, words, instruction, max_new_tokens)
-    (probed,) = run_steps(store, backend, [probe], run_id)
-    (sampled,) = run_steps(store, backend, [continuations], run_id)
-    return Disclosed(instruction, probed, sampled, n_empty(store, sampled))
+        for name, instruction in itertools.product(names, variants):
+            probe, continuations = steps_of(name, words, instruction, max_new_tokens)
+            (probed,) = run_steps(store, backend, [probe], run_id)
+            (sampled,) = run_steps(store, backend, [continuations], run_id)
+            done.append(Disclosed(instruction, probed, sampled, _n_empty(store, sampled)))
+    return done
 
 
 def steps_of(
@@ -96,7 +83,7 @@ def steps_of(
     return ProbeStep(name, words, instruction), Continuations(name, options, 1)
 
 
-def n_empty(store: Store, sampled: SampleCounts) -> int:
+def _n_empty(store: Store, sampled: SampleCounts) -> int:
     """Number of continuations of a set's prompts that are empty or white space."""
     where = {name: getattr(sampled, name) for name in ("probe_set", "model_key", "sampling_key")}
     rows = store.read("continuation", pc.field("side") == "original", **where)

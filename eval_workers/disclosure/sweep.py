@@ -9,13 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.word_probabilities import publish_words
-from plumbline.eval_workers.models.sampling_contract import SamplingModel, SamplingOptions
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.scoring.continuations import Continuations, check_n
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.steps.runner import run_steps
-from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import WordList
 
 
 @dataclass(frozen=True)
@@ -60,15 +56,10 @@ class Grid:
         greedy = SamplingOptions(greedy=True, max_new_tokens=self.max_new_tokens)
         return list({options.key: options for options in (greedy, *drawn)}.values())
 
+    def steps(self, probe_set: str) -> list[Continuations]:
+        """The step of each decoding for a set of prompts.
 
-def sweep_decoding(
-    store: Store, backend: SamplingModel, name: str, words: WordList, grid: Grid, run_id: str
-) -> list[SampleCounts]:
-    """Continue the prompts of a set with each decoding of the grid; existing continuations stay.
-
-    View ``decoding_sweep`` has the figures, by the list ``words``. Writes and raises as
-    ``Continuations`` does.
-    """
-    publish_words(store, words, run_id)
-    steps = [Continuations(name, d, 1 if d.greedy else grid.n) for d in grid.decodings()]
-    return run_steps(store, backend, steps, run_id)
+        >>> [step.n for step in Grid((1.0,), (), (), n=5).steps("topics")]
+        [1, 5]
+        """
+        return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]

@@ -136,7 +136,7 @@ class ProbeStep(ModelStep[ProbedSet]):
         """Rows of prompts, rejected prompts, and a reject for each word that can't be spelled."""
         genders = words_of(self.words.pairs, f"word list {self.words.name}")
         rows, rejects, hopeless = list[Row](), list[Row](), ""
-        problems: dict[str, tuple[str, int]] = {}
+        problems: dict[str, list[str]] = {}
         for prompt in state.missing:
             text = prompt["sent"]
             if problem := prompt_problem(text) or results[text].problem:
@@ -145,9 +145,8 @@ class ProbeStep(ModelStep[ProbedSet]):
             by_word = {word: word_probability(text, word, results) for word in genders}
             unspelled = {word: p.problem for word, p in by_word.items() if p.problem}
             for word, problem in unspelled.items():
-                first, n = problems.get(word, (problem, 0))
-                problems[word] = first, n + 1
-            pairs = usable_pairs(self.words.pairs, by_word)
+                problems.setdefault(word, []).append(problem)
+            pairs = usable_pairs(self.words.pairs, unspelled)
             if not pairs:
                 word, problem = next(iter(unspelled.items()))
                 hopeless = f"{word!r}: {problem}"
@@ -156,13 +155,12 @@ class ProbeStep(ModelStep[ProbedSet]):
                 continue
             rows += [
                 {
-                    "prompt_id": prompt["prompt_id"],
+                    **{name: prompt[name] for name in ("prompt_id", "text_id")},
                     "model": model.identity.model,
                     "word": word,
                     "gender": genders[word],
                     "probability": by_word[word].probability,
                     "n_variants": by_word[word].n_variants,
-                    "text_id": prompt["text_id"],
                 }
                 for word in words_of(pairs, self.words.name)
             ]
@@ -171,11 +169,11 @@ class ProbeStep(ModelStep[ProbedSet]):
             problem = f"can't spell both words of any pair of the list {name}: {hopeless}"
             fix = "give another list of words"
             raise BadInput(f"model {model.identity.model}", problem, fix)
-        for word, (problem, n) in problems.items():
+        for word, found in problems.items():
             # The source of a word is its list and the first pair that it is in.
             number = next(i for i, p in enumerate(self.words.pairs, 1) if word in (p.a, p.b))
             source = {"source_file": self.words.name, "source_row": number}
-            reason = f"{problem} (after {n} of {len(state.missing)} prompts)"
+            reason = f"{found[0]} (after {len(found)} of {len(state.missing)} prompts)"
             rejects.append(rejected(source, reason, word))
         word_rejects = [row for row in state.rejects if row["excerpt"] not in problems]
         return NewRows(rows, [*rejects, *word_rejects])

@@ -23,16 +23,18 @@ if TYPE_CHECKING:
 def adapted(backend: TransformersBackend, options: Lora) -> Any:
     """The backend's model with a new adapter, which doesn't change the output yet.
 
-    Only the adapter has gradients and dropout; the model stays in evaluation mode. Raises
-    ``UsageProblem`` for layers that the model lacks.
+    Only the adapter has gradients and dropout; the model stays in evaluation mode. Seeds torch's
+    random numbers. Raises ``UsageProblem`` for layers that the model lacks.
     """
     torch.manual_seed(options.seed)
+    layers = options.targets
+    names = None if layers is None else [name.strip() for name in layers.split(",")]
     config = peft.LoraConfig(
         task_type="CAUSAL_LM",
         r=options.rank,
         lora_alpha=options.alpha,
         lora_dropout=options.dropout,
-        target_modules=options.target_modules,
+        target_modules=layers if layers == "all-linear" else names,
         revision=backend.source.revision,
     )
     try:
@@ -41,27 +43,20 @@ def adapted(backend: TransformersBackend, options: Lora) -> Any:
     except ValueError as e:
         fix = "give `all-linear` or names of its layers"
         problem = f"does not fit the model: {loading.first_line(e)}"
-        raise UsageProblem(f"targets {options.targets}", problem, fix) from e
+        raise UsageProblem(f"targets {layers}", problem, fix) from e
     model.eval()
+    switch_dropout(model, on=True)
     for module in model.modules():
-        if isinstance(module, LoraLayer):
-            module.lora_dropout.train()
-        elif type(module).__module__.startswith("bitsandbytes"):
+        if type(module).__module__.startswith("bitsandbytes"):
             module.train()  # on a CPU, evaluation mode packs weights and stops gradients
     return model
 
 
-@contextmanager
-def without_dropout(model: Any) -> Iterator[None]:
-    """Switch the adapter's dropout off for the block."""
-    dropouts = [m.lora_dropout for m in model.modules() if isinstance(m, LoraLayer)]
-    for dropout in dropouts:
-        dropout.eval()
-    try:
-        yield
-    finally:
-        for dropout in dropouts:
-            dropout.train()
+def switch_dropout(model: Any, *, on: bool) -> None:
+    """Switch the dropout of a model's adapter on or off."""
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            module.lora_dropout.train(on)
 
 
 def save_adapter(model: Any, directory: Path) -> None:

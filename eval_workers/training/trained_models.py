@@ -1,14 +1,14 @@
 """Trained models on disk: trained once, reused, recorded. No torch here.
 
 A model is written beside its directory and renamed when complete. Its ``plumbline.json`` records
-what it was trained from: the same request reuses the model, another one trains again.
+what it was trained from: the same request reuses the model, another one trains again. Adapters of
+`disclosure tune` are made the same way.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
 from plumbline.eval_workers.models.ngram import NgramOptions
-from plumbline.eval_workers.training.training_options import Base, Progress, TrainOptions
+from plumbline.eval_workers.training.training_options import Base, StepProgress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.paths import json_object, replace_directory
@@ -24,7 +24,6 @@ from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
-from plumbline.warehouse.text.progress import progress
 
 MARKER = "plumbline.json"
 #: Increment it when the same options would give other weights.
@@ -79,7 +78,7 @@ def train_model(
     corpus: str,
     options: TrainOptions | NgramOptions,
     out: str | Path,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
     text_field: str = "text",
     base: Base | None = None,
 ) -> TrainedModel:
@@ -89,13 +88,12 @@ def train_model(
     tokenizer.
 
     An interrupted training of a neural model starts again. A model of this name with other options
-    is replaced once the new one is complete. Raises ``UsageProblem`` for
-    options that exclude each other, and for a directory that Plumbline did not make or that another
-    command is training. Raises ``BadInput`` for shards that can't be read or hold no text, a loss
-    that is not finite, and a disk that can't be written.
+    is replaced once the new one is complete. Raises ``UsageProblem`` for options that exclude each
+    other; ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
+    and a disk that can't be written; and what ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
-    identity = {
+    identity: dict[str, Any] = {
         "options": asdict(options),
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
@@ -118,37 +116,47 @@ def train_model(
             "lora_rank": base.lora,
             "batch_tokens": base.how.batch_tokens,
         }
-    key = config_hash(identity)
-    if (existing := _trained(path, key)) is not None:
-        return existing
-    work = path.with_name(f".{name}.partial")
-    with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
-        if (existing := _trained(path, key)) is not None:  # another command held the lock
-            return existing
+
+    def make(work: Path) -> dict[str, Any]:
         if isinstance(options, NgramOptions):
             from plumbline.eval_workers.models.ngram.ngram_training import train as count
 
-            figures = count(shards, name, corpus, options, key, work, text_field)
-        else:
-            from plumbline.eval_workers.training.trainer import train
+            key = config_hash(identity)
+            return count(shards, name, corpus, options, key, work, text_field)
+        from plumbline.eval_workers.training.trainer import train
 
-            say("an interrupted training starts again from the beginning", err=True)
-            figures = train(
-                *(shards, name, corpus, options, work, progress, text_field),
-                *(backend, base.lora if base else None),
-            )
+        say("an interrupted training starts again from the beginning", err=True)
+        given = (shards, name, corpus, options, work, progress, text_field)
+        return train(*given, backend, base.lora if base else None)
+
+    figures, reused = made_once(path, identity, "model", make)
+    return TrainedModel(**figures, path=path, reused=reused)
+
+
+def made_once(
+    path: Path,
+    identity: Mapping[str, object],
+    kind: str,
+    make: Callable[[Path], dict[str, Any]],
+) -> tuple[dict[str, Any], bool]:
+    """The figures of the model in ``path``, and ``True`` if it was there with this ``identity``.
+
+    Otherwise ``make`` writes the model into the directory that it is called with, and returns its
+    figures; the model then takes the place of an earlier one. Identity and figures are JSON.
+    ``kind`` names the model in errors. Raises ``UsageProblem`` for a directory that Plumbline did
+    not make and for one that another command is training, and what ``make`` raises.
+    """
+    key = config_hash(identity)
+    work = path.with_name(f".{path.name}.partial")
+    with sole(path.with_name(f".{path.name}.claim"), f"{kind} {path}"), disk_problems(path):
+        marker = read_marker(path)
+        if marker is not None and marker["key"] == key:
+            return marker["figures"], True
+        figures = make(work)
         marker = {"key": key, "identity": identity, "figures": figures}
         (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
         replace_directory(work, path)
-    return TrainedModel(**figures, path=path)
-
-
-def _trained(path: Path, key: str) -> TrainedModel | None:
-    """The model in ``path`` if it has this key."""
-    marker = read_marker(path)
-    if marker is None or marker["key"] != key:
-        return None
-    return TrainedModel(**marker["figures"], path=path, reused=True)
+    return figures, False
 
 
 def plain_name(name: str) -> str:
@@ -177,10 +185,3 @@ def read_marker(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         fix = "choose another --name or --out"
         raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
-
-
-@contextmanager
-def progress_bar(name: str) -> Iterator[Progress]:
-    """Show the steps of a training and its loss, for the length of the block."""
-    with progress(f"train {name}", "steps") as update:
-        yield lambda step, n_steps, loss: update(step, n_steps, note=f"loss {loss:.3f}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Protocol
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
@@ -14,11 +13,13 @@ from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, words
 
-#: Called as (steps done, steps in all, loss of the last step in nats per token).
-Progress = Callable[[int, int, float], None]
 
-#: Options that set the size of a new model.
-_SIZE = ("vocabulary", "hidden", "layers", "heads")
+class StepProgress(Protocol):
+    """A function that is called after each step of a training."""
+
+    def __call__(self, n_done: int, n_steps: int, /, *, note: str) -> None:
+        """Take the number of steps done and in all, and the losses of the last step as text."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,28 +47,12 @@ class TrainOptions:
     seed: int = 0
     one_embedding: bool = False
 
-    def __post_init__(self) -> None:
-        may_be_zero = {"seed", "weight_decay", "warmup_steps", "one_embedding"}
-        if not any(getattr(self, name) for name in _SIZE):
-            may_be_zero.update(_SIZE)
-        values = asdict(self).items()
-        for name, value in values:
-            if name not in may_be_zero and value <= 0:
-                raise UsageProblem(f"{name} = {value}", "should be greater than 0")
-        if self.seed < 0:
-            raise UsageProblem(f"seed = {self.seed}", "should be greater than or equal to 0")
-        if self.hidden % (n := 2 * self.heads or 1):
-            raise UsageProblem(
-                f"hidden = {self.hidden}", f"should be a multiple of 2 x heads = {n}"
-            )
-
 
 #: The preset of a count-based model of n-grams, which takes no ``TrainOptions``.
 FIVE_GRAM = "5gram"
 
-
 #: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole. Its heads are 32
-#: wide, the narrowest that vLLM runs on a CPU.
+#: wide, the narrowest that vLLM runs on a CPU. About 100 s of two cores.
 #: `small`: real text in about four minutes of one CPU core.
 #: `continue`: an existing model; rows have its context if that is shorter.
 PRESETS = {
@@ -113,17 +98,6 @@ class Lora:
     targets: str | None
     seed: int
 
-    @property
-    def target_modules(self) -> str | list[str] | None:
-        """``targets`` as PEFT wants them.
-
-        >>> Lora(4, 8, 0.0, "q_proj, v_proj", 0).target_modules
-        ['q_proj', 'v_proj']
-        """
-        if self.targets is None or self.targets == "all-linear":
-            return self.targets
-        return [name.strip() for name in self.targets.split(",")]
-
 
 @dataclass(frozen=True)
 class Base:
@@ -137,16 +111,24 @@ class Base:
     lora: int | None = None
 
     def __post_init__(self) -> None:
-        refused = dict.fromkeys(("backend", "adapter", "text_form", "chat"), "can't be trained")
-        if self.lora is None:
-            refused |= {
-                "dtype": "is too coarse for small steps, give --lora RANK with it",
-                "quantisation": "leaves no weights to train, give --lora RANK with it",
-            }
-        for name, problem in refused.items():
-            value = getattr(self.how, name)
-            if value != getattr(ModelOptions(), name):
-                raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem)
+        check_trainable(self.how, adapter_only=self.lora is not None)
+
+
+def check_trainable(how: ModelOptions, *, adapter_only: bool) -> None:
+    """Raise ``UsageProblem`` for loading options that exclude training a model, or an adapter.
+
+    >>> check_trainable(ModelOptions(quantisation="nf4"), adapter_only=True)
+    """
+    refused = dict.fromkeys(("backend", "adapter", "text_form", "chat"), "can't be trained")
+    if not adapter_only:
+        refused |= {
+            "dtype": "is too coarse for small steps, give --lora RANK with it",
+            "quantisation": "leaves no weights to train, give --lora RANK with it",
+        }
+    for name, problem in refused.items():
+        value = getattr(how, name)
+        if value != getattr(ModelOptions(), name):
+            raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem)
 
 
 @options_class(frozen=True, kw_only=True, config=STRICT)
@@ -176,27 +158,21 @@ class LearnerOptions:
         Field(gt=0, le=65_536, description="Train only a LoRA adapter of this rank for --base."),
     ] = None
 
-    def training(self, seed: int = 0) -> TrainOptions:
-        """Options of the training.
+    def training(self, seed: int = 0) -> TrainOptions | NgramOptions:
+        """Options of the training; the preset ``5gram`` takes no other option.
 
         >>> LearnerOptions().training().context, LearnerOptions(base="gpt2").training().context
         (128, 512)
-        """
-        name = self.preset or ("small" if self.base is None else "continue")
-        return preset(name, seed, self.max_tokens, self.learning_rate)
-
-    def any_training(self, seed: int) -> TrainOptions | NgramOptions:
-        """Options of the training, or those of ``5gram``, which takes no other option.
-
-        >>> LearnerOptions(preset="5gram").any_training(0).order
+        >>> LearnerOptions(preset="5gram").training().order
         5
         """
-        if self.preset != FIVE_GRAM:
-            return self.training(seed)
-        if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
-            problem = "counts all of the text, and nothing is drawn"
-            raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
-        return NgramOptions()
+        if self.preset == FIVE_GRAM:
+            if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
+                problem = "counts all of the text, and nothing is drawn"
+                raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
+            return NgramOptions()
+        name = self.preset or ("small" if self.base is None else "continue")
+        return preset(name, seed, self.max_tokens, self.learning_rate)
 
     def continued(self, how: ModelOptions) -> Base | None:
         """The model to continue, if any, with its loading options.

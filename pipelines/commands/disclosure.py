@@ -18,13 +18,16 @@ from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_opened, steps_of
-from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
-from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
+from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.disclosure.word_probabilities import (
+    ProbeStep,
+    load_words,
+    publish_words,
+)
 from plumbline.eval_workers.models import opened
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
@@ -51,8 +54,8 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.rejects import reasons
+from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import say
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -340,9 +343,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         """Missing prompts under each setting of decoding, or under each instruction."""
         words, steps = load_words(store, self.word_list), list[ModelStep[Any]]()
         if self.by == "decoding":
-            for decoding in self.grid().decodings():
-                n = 1 if decoding.greedy else self.n
-                steps.append(Continuations(self.probe_set, decoding, n))
+            steps += self.grid().steps(self.probe_set)
         else:
             for instruction in self.variants():
                 steps += steps_of(self.probe_set, words, instruction, self.max_new_tokens)
@@ -357,8 +358,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         store = context.store
         words = load_words(store, self.word_list)
         with opened(store, self.model, part(ModelOptions, self)) as ready:
-            arguments = (store, ready, self.probe_set, words, self.grid(), context.run_id)
-            done = sweep_decoding(*arguments)
+            publish_words(store, words, context.run_id)
+            done = run_steps(store, ready, self.grid().steps(self.probe_set), context.run_id)
         key, keys = done[0].model_key, [one.sampling_key for one in done]
         params = self._params(key, words.name) | {"keys": keys}
         rows = rows_of(store.root, _DECODINGS, params)
@@ -379,17 +380,15 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         )
 
     def _by_instruction(self, context: Context) -> Done:
-        store, variants, done = context.store, self.variants(), list[Disclosed]()
-        words = load_words(store, self.word_list)
-        with opened(store, self.model, part(ModelOptions, self)) as ready:
-            for one in variants:
-                ready.lead(one)
-            for i, one in enumerate(variants, 1):
-                say(f"{i} of {len(variants)}: {_label(one)}", err=True)
-                arguments = (words, one, self.max_new_tokens, context.run_id)
-                done.append(measure_opened(store, ready, self.probe_set, *arguments))
+        store, variants = context.store, self.variants()
+        done = measure_sets(
+            *(store, [self.probe_set], self.model, part(ModelOptions, self), context.run_id),
+            word_list=self.word_list,
+            instructions=variants,
+            max_new_tokens=self.max_new_tokens,
+        )
         probed = done[0].probed
-        params = self._params(probed.model_key, words.name)
+        params = self._params(probed.model_key, probed.word_list)
         params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
         rows = rows_of(store.root, _INSTRUCTIONS, params)
         return Done(

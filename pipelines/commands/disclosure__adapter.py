@@ -17,8 +17,9 @@ from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions, published_base
+from plumbline.eval_workers.training.model_card import tuned_by
+from plumbline.eval_workers.training.training_options import check_trainable
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, ReportDirectory
 from plumbline.pipelines.commands._disclosure import (
@@ -36,7 +37,7 @@ from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.rejects import reasons
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.training.mitigation.tune import Tuned
@@ -84,10 +85,8 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def base(self) -> ModelOptions:
         """Options that load the base. Raises ``UsageProblem`` for those that can't be tuned."""
-        from plumbline.eval_workers.training.mitigation.tune import check
-
         how = part(ModelOptions, self)
-        check(how)
+        check_trainable(how, adapter_only=True)
         return published_base(how) if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
@@ -122,15 +121,15 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Numbers of prompts to tune on and to leave out, and of steps."""
-        from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
+        from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
 
         missing = prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
         if store is not None and not missing:
-            arguments = (names(self.test_sets), self.name, self.dev_sets, self.as_published)
-            training = training_prompts(store, self.sets, *arguments)
-            yield planned(self.name, "prompts to tune on", len(training.rows))
-            yield planned(self.name, "prompts left out", len(training.rejects))
+            others = (names(self.test_sets), self.dev_sets, self.as_published)
+            prompts = tuning_prompts(store, self.sets, *others)
+            yield planned(self.name, "prompts to tune on", len(prompts.rows))
+            yield planned(self.name, "prompts left out", len(prompts.rejects))
         yield planned(self.name, "steps", self.steps, "", f"of {self.batch_prompts} prompts")
 
     def run(self, context: Context) -> Done:
@@ -144,7 +143,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         if sets:
             done += measured(context, self, sets, self.model, replace(how, adapter=str(tuned.path)))
         page = context.stage("report", write_report, store, self.report)
-        (row,) = store.read("tuning", tuning=self.name).to_pylist()
+        row = tuned.row
         return Done(
             rows=[
                 {column: row[column] for column in _TUNING},
@@ -171,20 +170,18 @@ def _tune(context: Context, command: Tune) -> Tuned:
     """Tune the adapter."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.mitigation.tune import tune
-    from plumbline.eval_workers.training.mitigation.tuning_options import tuning_bar
 
-    say("an interrupted tuning starts again from the beginning", err=True)
     try:
-        with tuning_bar(command.name) as progress:
+        with progress(f"tune {command.name}", "steps") as update:
             return tune(
                 *(context.store, command.model, command.base(), part(TuneOptions, command)),
                 context.run_id,
-                sets=tuple(dict.fromkeys(command.sets)),
+                sets=command.sets,
                 name=command.name,
                 out=command.out,
                 test_sets=names(command.test_sets),
                 dev_sets=command.dev_sets,
-                progress=progress,
+                progress=update,
             )
     finally:
         release()

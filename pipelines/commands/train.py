@@ -20,6 +20,7 @@ from plumbline.pipelines.command.fields import OutputDirectory, Seed
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import STRICT, part, words
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 #: Model options that don't apply to a model to be continued.
 NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
@@ -59,7 +60,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
         """Options of the training, and the model that is continued, if any."""
         learner = part(LearnerOptions, self)
-        return learner.any_training(self.seed), learner.continued(part(ModelOptions, self))
+        return learner.training(self.seed), learner.continued(part(ModelOptions, self))
 
     def check(self) -> None:
         """Raise for contradicting options, names that are paths, and missing shards.
@@ -86,9 +87,9 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
 
     def run(self, context: Context) -> Done:
         options, base = self.how()
-        with trained_models.progress_bar(self.name) as progress:
+        with progress(f"train {self.name}", "steps") as update:
             trained = trained_models.train_model(
-                *(expand_shards(self.shards), self.name, self.corpus, options, self.out, progress),
+                *(expand_shards(self.shards), self.name, self.corpus, options, self.out, update),
                 *(self.text_field, base),
             )
         trained_models.record_model(context.store, trained, context.run_id)

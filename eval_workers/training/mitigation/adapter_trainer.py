@@ -1,37 +1,87 @@
 """Train a LoRA adapter on targets: the base frozen, seeded.
 
-The base stays in evaluation mode; only the adapter has dropout. Order and dropout of a step are
-drawn with the seed and the step's number. An interrupted training starts again.
-
-With dev prompts, the loss on them is measured every ``checkpoint_steps`` and after the last step;
-the result has the weights with the least.
+The base stays in evaluation mode; only the adapter has dropout. With dev prompts, the loss on them
+is measured every ``checkpoint_steps`` and after the last step; the result has the weights with the
+least.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.learner import rows_of_step
-from plumbline.eval_workers.training.lora import adapted, save_adapter, without_dropout
+from plumbline.eval_workers.training.loop import Figures, check_finite, fit, shuffled, trainable
+from plumbline.eval_workers.training.lora import adapted, save_adapter, switch_dropout
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget
-from plumbline.eval_workers.training.mitigation.tuning_options import LOSSES, Progress, TuneOptions
+from plumbline.eval_workers.training.mitigation.tuning_options import LOSSES, TuneOptions
 from plumbline.eval_workers.training.mitigation.word_losses import WordReader
-from plumbline.warehouse.errors import BadInput
+from plumbline.eval_workers.training.training_options import StepProgress
 
-#: Prefix in the log of losses on dev prompts, measured after the step.
-DEV = "dev_"
+#: Name in errors.
+_WHAT = "tuning"
 
-Log = list[dict[str, float]]
+
+def train_adapter(
+    backend: TransformersBackend,
+    targets: Sequence[TuningTarget],
+    options: TuneOptions,
+    work: Path,
+    progress: StepProgress | None = None,
+    dev: Sequence[TuningTarget] = (),
+) -> dict[str, Any]:
+    """Train an adapter, save it in the directory ``work`` and return its figures.
+
+    ``log`` has the columns of ``tuning_step`` of each step, without units; ``outcome`` has columns
+    of ``tuning``. With ``dev``, the adapter is that of ``chosen_step``. Don't use the backend
+    afterwards: its model holds the adapter. Raises ``BadInput`` for a loss that is not finite,
+    ``UsageProblem`` for layers that the model lacks.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    with torch.random.fork_rng():
+        model = adapted(backend, options.lora)
+        weights = trainable(model)
+        n_tokens = devices.batch_tokens(backend.options, model.device.type)
+        reader = WordReader(model.get_base_model(), backend.identity.bos_token_id, n_tokens)
+        log: list[Figures] = []
+        best: list[torch.Tensor] = []
+        start = time.monotonic()
+        for step, row in enumerate(steps(model, reader, targets, options), 1):
+            log.append(row)
+            is_measured = step == options.steps or step % options.checkpoint_steps == 0
+            if dev and is_measured:
+                row |= dev_losses(model, reader, dev, options)
+                check_finite(row, _WHAT, step + 1)  # the next step's would not be finite either
+                if chosen_step(log) == step:
+                    best = [weight.detach().clone() for weight in weights]
+            if progress:
+                note = "L_d {distance:.3g} L_g {total:.3g} L_l {difference:.3g}"
+                progress(step, options.steps, note=note.format(**row))
+        seconds = time.monotonic() - start
+        with torch.no_grad():
+            for weight, value in zip(weights, best, strict=False):
+                weight.copy_(value)
+        save_adapter(model, work)
+    modules = model.peft_config["default"].target_modules
+    chosen = chosen_step(log)
+    outcome = {
+        "layers": ", ".join(sorted({str(name).rsplit(".", 1)[-1] for name in modules})),
+        "n_parameters": sum(weight.numel() for weight in weights),
+        "seconds": seconds,
+        "chosen_step": chosen,
+        "dev_loss": log[chosen - 1]["dev_loss"] if chosen else None,
+        "dev_loss_end": log[-1].get("dev_loss"),
+    }
+    return {"outcome": outcome, "log": log}
 
 
 def chosen_step(log: Sequence[Mapping[str, float]]) -> int | None:
@@ -40,129 +90,57 @@ def chosen_step(log: Sequence[Mapping[str, float]]) -> int | None:
     >>> chosen_step([{"dev_loss": 0.5}, {}, {"dev_loss": 0.25}, {"dev_loss": 0.25}])
     3
     """
-    measured = [(row[f"{DEV}loss"], step) for step, row in enumerate(log, 1) if f"{DEV}loss" in row]
+    measured = [(row["dev_loss"], step) for step, row in enumerate(log, 1) if "dev_loss" in row]
     return min(measured)[1] if measured else None
 
 
-@dataclass(frozen=True)
-class TuningResult:
-    """``log``: columns of ``tuning_step`` by step; ``n_parameters``: trained parameters.
-
-    ``layers``: names of the layers with an adapter; ``seconds``: wall time.
-    """
-
-    log: Log
-    n_parameters: int
-    layers: str
-    seconds: float
-
-
-def train(
-    backend: TransformersBackend,
-    targets: Sequence[TuningTarget],
-    options: TuneOptions,
-    work: Path,
-    progress: Progress | None = None,
-    dev: Sequence[TuningTarget] = (),
-) -> TuningResult:
-    """Train an adapter and save it in the directory ``work``.
-
-    With ``dev``, the adapter is that of ``chosen_step``. Don't use the backend afterwards: its
-    model holds the adapter. Raises ``BadInput`` for a loss that is not
-    finite, ``UsageProblem`` for layers that the model lacks.
-    """
-    with torch.random.fork_rng():
-        model = adapted(backend, options.lora)
-        n_tokens = devices.batch_tokens(backend.options, model.device.type)
-        bos, longest = backend.identity.bos_token_id, backend.longest_in_tree
-        reader = WordReader(model.get_base_model(), bos, longest, n_tokens)
-        result = _Run(model, reader, options, dev).go(targets, progress)
-        save_adapter(model, work)
-        return result
+def steps(
+    model: Any, reader: WordReader, targets: Sequence[TuningTarget], options: TuneOptions
+) -> Iterator[Figures]:
+    """Take the steps of a tuning; yields mean losses, the loss that is minimised, and its norm."""
+    weights = trainable(model)
+    optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
+    numbers = shuffled(len(targets), options.batch_prompts, options.seed)
+    batches = (
+        [
+            partial(_loss, reader, part, options, len(batch))
+            for part in reader.passes([targets[number] for number in batch])
+        ]
+        for batch in itertools.islice(numbers, options.steps)
+    )
+    clip_norm = math.inf if options.as_published else options.clip_norm
+    return fit(weights, batches, optimizer, clip_norm, _WHAT)
 
 
-class _Run:
-    """A model in training."""
-
-    def __init__(
-        self,
-        model: Any,
-        reader: WordReader,
-        options: TuneOptions,
-        dev: Sequence[TuningTarget] = (),
-    ) -> None:
-        self.model, self.reader, self.options, self.dev = model, reader, options, dev
-        self.weights = [p for p in model.parameters() if p.requires_grad]
-        rate = options.learning_rate
-        self.optimizer = torch.optim.AdamW(self.weights, lr=rate, weight_decay=0.0)
-
-    def go(self, targets: Sequence[TuningTarget], progress: Progress | None) -> TuningResult:
-        options = self.options
-        log: Log = []
-        best: list[torch.Tensor] = []
-        start = time.monotonic()
-        for step in range(options.steps):
-            rows = rows_of_step(step, len(targets), options.batch_prompts, options.seed)
-            columns = self.step(step, [targets[i] for i in rows])
-            if not all(map(math.isfinite, columns.values())):
-                raise _not_finite(step)
-            log.append(columns)
-            is_measured = step + 1 == options.steps or (step + 1) % options.checkpoint_steps == 0
-            if self.dev and is_measured:
-                log[-1] = columns | self.on_dev(step + 1)
-                if chosen_step(log) == step + 1:
-                    best = [weight.detach().clone() for weight in self.weights]
-            if progress:
-                progress(step + 1, options.steps, columns)
-        with torch.no_grad():
-            for weight, value in zip(self.weights, best, strict=False):
-                weight.copy_(value)
-        modules = self.model.peft_config["default"].target_modules
-        layers = ", ".join(sorted({str(name).rsplit(".", 1)[-1] for name in modules}))
-        n_parameters = sum(p.numel() for p in self.weights)
-        return TuningResult(log, n_parameters, layers, time.monotonic() - start)
-
-    def step(self, step: int, batch: Sequence[TuningTarget]) -> dict[str, float]:
-        """Take an optimiser step unless a loss or gradient isn't finite; returns the log's row."""
-        options, scale = self.options, self.options.scale(len(batch))
-        torch.manual_seed(int(np.random.SeedSequence([options.seed, step]).generate_state(1)[0]))
-        self.optimizer.zero_grad(set_to_none=True)
-        means = torch.zeros(len(LOSSES), dtype=torch.float64)
-        for part in self.reader.passes(batch):
-            losses = self.reader.losses(part, options.distance_smoothing)
-            weights = losses.new_tensor([options.weights[name] for name in LOSSES])
-            # A loss of weight 0 could be NaN: leave it out instead of multiplying it.
-            counted = weights > 0
-            whole = (losses[:, counted] * weights[counted]).sum()
-            (whole * scale / len(batch)).backward()
-            means += losses.detach().sum(dim=0).double().cpu() / len(batch)
-        norm = torch.nn.utils.clip_grad_norm_(self.weights, options.most_norm)
-        columns = self.with_sum(means)
-        columns |= {"loss": scale * columns["loss"], "gradient_norm": float(norm)}
-        if all(map(math.isfinite, columns.values())):
-            self.optimizer.step()
-        return columns
-
-    def on_dev(self, n_steps: int) -> dict[str, float]:
-        """Mean losses on the dev prompts, without dropout, and their weighted sum."""
-        means = torch.zeros(len(LOSSES), dtype=torch.float64)
-        with torch.no_grad(), without_dropout(self.model):
-            for part in self.reader.passes(self.dev):
-                losses = self.reader.losses(part, self.options.distance_smoothing)
-                means += losses.sum(dim=0).double().cpu() / len(self.dev)
-        columns = self.with_sum(means)
-        if not all(map(math.isfinite, columns.values())):
-            raise _not_finite(n_steps)  # the next step's losses would not be finite either
-        return {f"{DEV}{name}": value for name, value in columns.items()}
-
-    def with_sum(self, means: torch.Tensor) -> dict[str, float]:
-        """Losses by name, and their weighted sum as `loss`; a loss of weight 0 isn't in the sum."""
-        losses: dict[str, float] = dict(zip(LOSSES, means.tolist(), strict=True))
-        weights = self.options.weights.items()
-        return losses | {"loss": sum(losses[name] * weight for name, weight in weights if weight)}
+def _loss(
+    reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
+) -> tuple[torch.Tensor, Figures]:
+    """A part's share of the loss of a step on ``n_prompts``: of its sum if as published."""
+    losses = reader.losses(part, options.distance_smoothing)
+    weights = losses.new_tensor([options.weights[name] for name in LOSSES])
+    counted = weights > 0  # a loss of weight 0 could be NaN: leave it out instead of multiplying it
+    whole = (losses[:, counted] * weights[counted]).sum()
+    n = 1 if options.as_published else n_prompts
+    figures = _means(losses, options, n_prompts)
+    return whole / n, figures | {"loss": figures["loss"] * n_prompts / n}
 
 
-def _not_finite(step: int) -> BadInput:
-    """The error for a step, from 0."""
-    problem = f"a loss or its gradient is not finite at step {step + 1}"
-    return BadInput("tuning", problem, "try a lower learning rate")
+def _means(losses: torch.Tensor, options: TuneOptions, n_prompts: int) -> Figures:
+    """Share of some prompts in the mean losses of ``n_prompts``, and their weighted sum."""
+    sums = losses.detach().sum(dim=0).tolist()
+    means = {name: value / n_prompts for name, value in zip(LOSSES, sums, strict=True)}
+    counted = (means[name] * weight for name, weight in options.weights.items() if weight)
+    return means | {"loss": sum(counted)}
+
+
+def dev_losses(
+    model: Any, reader: WordReader, dev: Sequence[TuningTarget], options: TuneOptions
+) -> Figures:
+    """Mean losses on dev prompts, without dropout, and their weighted sum as `dev_loss`."""
+    switch_dropout(model, on=False)
+    with torch.no_grad():
+        found = torch.cat(
+            [reader.losses(part, options.distance_smoothing) for part in reader.passes(dev)]
+        )
+    switch_dropout(model, on=True)
+    return {f"dev_{name}": value for name, value in _means(found, options, len(dev)).items()}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from plumbline.eval_workers.disclosure.attributes import (
-    WordProbability,
     added_tokens,
     prompt_problem,
     texts_to_score,
@@ -37,9 +36,12 @@ class TuningTarget:
     pairs: tuple[tuple[int, int], ...]
 
     @property
-    def sequences(self) -> list[Tokens]:
-        """The prompt with each form of each word appended."""
-        return [self.prompt + added for forms in self.words for added in forms]
+    def texts(self) -> set[Tokens]:
+        """The texts that a model reads: the prompt with each form, without the form's last token.
+
+        That token is only predicted.
+        """
+        return {self.prompt + added[:-1] for forms in self.words for added in forms}
 
 
 def target(
@@ -69,18 +71,19 @@ def target(
     prompt_tokens = encoded[prompt]
     if isinstance(prompt_tokens, str):
         return prompt_tokens
-    added = {word: added_tokens(prompt, word, encoded) for word in words}
-    # Which pairs are usable depends on the words' problems only.
-    spelled = {
-        word: WordProbability(0.0, 0, forms if isinstance(forms, str) else None)
-        for word, forms in added.items()
-    }
-    usable = usable_pairs(pairs, spelled)
+    forms: dict[str, tuple[Tokens, ...]] = {}
+    problems: dict[str, str] = {}
+    for word in words:
+        added = added_tokens(prompt, word, encoded)
+        if isinstance(added, str):
+            problems[word] = added
+        else:
+            forms[word] = tuple(added)
+    usable = usable_pairs(pairs, problems)
     if not usable:
-        first = next(f"{word!r}: {p.problem}" for word, p in spelled.items() if p.problem)
+        first = next(f"{word!r}: {problem}" for word, problem in problems.items())
         return f"no pair of words can be spelled after it; {first}"
     genders = words_of(usable, "word list")
-    forms = {word: tuple(forms) for word, forms in added.items() if not isinstance(forms, str)}
     index_of = {word: i for i, word in enumerate(genders)}
     result = TuningTarget(
         prompt_tokens,
@@ -89,7 +92,7 @@ def target(
         tuple(i for word, i in index_of.items() if genders[word] == "m"),
         tuple((index_of[pair.a], index_of[pair.b]) for pair in usable),
     )
-    longest = max(map(len, result.sequences))
+    longest = 1 + max(map(len, result.texts))
     if longest > max_tokens:
         return f"{longest} tokens with a word after it, more than {max_tokens}"
     return result

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -16,10 +13,6 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.training_options import Lora
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
-from plumbline.warehouse.text.progress import progress
-
-#: Called as (steps done, steps in all, the step's columns of ``tuning_step``).
-Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
 
 LOSSES = ("distance", "total", "difference")
 
@@ -104,23 +97,6 @@ class TuneOptions:
         return {name: value for name, value in asdict(self).items() if name in LOSSES}
 
     @property
-    def most_norm(self) -> float:
-        """Norm at which gradients are clipped; infinite if they aren't.
-
-        >>> TuneOptions().most_norm, TuneOptions(as_published=True).most_norm
-        (1.0, inf)
-        """
-        return math.inf if self.as_published else self.clip_norm
-
-    def scale(self, n_prompts: int) -> int:
-        """Factor from mean losses over a step's prompts to the losses that are minimised.
-
-        >>> TuneOptions().scale(16), TuneOptions(as_published=True).scale(16)
-        (1, 16)
-        """
-        return n_prompts if self.as_published else 1
-
-    @property
     def lora(self) -> Lora:
         """The adapter that is tuned."""
         return Lora(self.rank, self.alpha, self.dropout, self.targets, self.seed)
@@ -139,22 +115,3 @@ def published_base(how: ModelOptions) -> ModelOptions:
             f"--quantisation {how.quantisation}", "isn't as published", "leave it out"
         )
     return replace(how, quantisation="nf4")
-
-
-_SHORT = {"distance": "L_d", "total": "L_g", "difference": "L_l"}
-
-
-def losses_line(losses: Mapping[str, float]) -> str:
-    """Short text of a step's losses.
-
-    >>> losses_line({"distance": 0.01234, "total": 0.5, "difference": 0.25, "loss": 1.0})
-    'L_d 0.0123 L_g 0.5 L_l 0.25'
-    """
-    return " ".join(f"{short} {losses[name]:.3g}" for name, short in _SHORT.items())
-
-
-@contextmanager
-def tuning_bar(name: str) -> Iterator[Progress]:
-    """Show steps and losses for the length of the block."""
-    with progress(f"tune {name}", "steps") as update:
-        yield lambda step, n_steps, losses: update(step, n_steps, note=losses_line(losses))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +16,16 @@ from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 
-_TABLE = "probe_prompt"
 _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 
 
 @dataclass(frozen=True)
-class Training:
-    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without ``run_id``) for others.
+class TuningPrompts:
+    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for those that are left out.
 
     ``dev`` are rows of ``dev_sets`` to choose an adapter by. All prompts were compared with
     ``test_sets``. ``n_leaks`` rejected prompts are in a test or dev set; ``n_leaks_kept`` of the
-    prompts to tune on are in a test set.
+    prompts to tune on are in a test set. Rejects lack stage, subject and run.
     """
 
     rows: list[Row]
@@ -48,76 +47,98 @@ def plain(prompt: str) -> str:
 
     >>> plain("My Friend  sings, and"), plain("my friend sings.")
     ('my friend sings', 'my friend sings')
-    >>> plain("My friend likes sand, and")
+    >>> plain("My Friend likes sand, and")
     'my friend likes sand'
     """
     text = " ".join(unicodedata.normalize("NFKC", prompt).casefold().split())
     return _TAIL.sub("", text)
 
 
-def training_prompts(
+def tuning_prompts(
     store: Store,
     sets: Sequence[str],
     test_sets: Sequence[str] | None,
-    subject: str,
     dev_sets: Sequence[str] = (),
     keep_all: bool = False,
-) -> Training:
+) -> TuningPrompts:
     """The prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
     ``test_sets`` are by default all other sets of the warehouse; their counterparts
     (``perturbed_prompt``) count too. Prompts are equal if ``plain`` gives the same text; duplicates
     are taken once. Dev prompts may not be in a test set, or hold a gendered word, either. With
-    ``keep_all`` every prompt is taken, as published. ``subject`` is the rejects' subject.
+    ``keep_all`` every prompt is taken, as published.
 
     Raises ``UsageProblem`` without ``sets``, for a set that is not in the warehouse or is used
     twice, and with ``keep_all`` for a set that was imported without its gendered prompts. Raises
     ``BadInput`` when no prompt is left.
     """
-    available = set(store.read(_TABLE)["probe_set"].to_pylist())
-    dev = list(dict.fromkeys(dev_sets))
-    others = sorted(available - {*sets, *dev})
+    rows_of: dict[str, list[Row]] = {}
+    for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
+        rows_of.setdefault(row["probe_set"], []).append(row)
+    names, dev_names = list(dict.fromkeys(sets)), list(dict.fromkeys(dev_sets))
+    others = sorted(rows_of.keys() - {*names, *dev_names})
     tests = others if test_sets is None else list(dict.fromkeys(test_sets))
-    for name in (*sets, *dev, *tests):
-        if name not in available:
+    for name in (*names, *dev_names, *tests):
+        if name not in rows_of:
             fix = "plumbline disclosure prompts makes them"
             raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
-    if not sets or set(sets) & set(tests):
-        names = ", ".join(sorted(set(sets) & set(tests))) or "none"
-        raise UsageProblem("training prompts", f"have to be of sets not tested on, not {names}")
-    if both := set(dev) & {*sets, *tests}:
-        problem = f"{', '.join(sorted(both))} is tuned or tested on"
-        raise UsageProblem("dev sets", problem, "an adapter is chosen by other prompts")
-    held_out = {text: f"the test set {name}" for text, name in _held_out(store, tests).items()}
+    if not names or set(names) & set(tests):
+        both = ", ".join(sorted(set(names) & set(tests))) or "none"
+        raise UsageProblem("training prompts", f"have to be of sets not tested on, not {both}")
+    if both := ", ".join(sorted(set(dev_names) & {*names, *tests})):
+        fix = "an adapter is chosen by other prompts"
+        raise UsageProblem("dev sets", f"{both} is tuned or tested on", fix)
+    held_out: dict[str, str] = {}
+    for name in tests:
+        for row in rows_of[name]:
+            for prompt in filter(None, (row["prompt"], row["perturbed_prompt"])):
+                held_out.setdefault(plain(prompt), f"the test set {name}")
+    rows = [row for name in names for row in rows_of[name]]
+    dev = [row for name in dev_names for row in rows_of[name]]
     if keep_all:
-        return _all_prompts(store, sets, dev, tests, held_out)
-    chosen_by = _Neutral(store, dev, held_out, subject)
-    leaks = {text: f"the dev set {row['probe_set']}" for text, row in chosen_by.rows.items()}
-    tuned_on = _Neutral(store, sets, leaks | held_out, subject)
-    rejects = [*tuned_on.rejects, *chosen_by.rejects]
-    n_leaks = tuned_on.n_leaks + chosen_by.n_leaks
-    for prompts, use in ((tuned_on, "tune on"), (chosen_by, "choose an adapter by")):
-        if prompts.names and not prompts.rows:
-            first = prompts.rejects[0]["reason"] if prompts.rejects else "the sets are empty"
+        _check_whole(store, (*names, *dev_names))
+        n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
+        return TuningPrompts(rows, [], tuple(tests), 0, n_kept, dev, tuple(dev_names))
+    neutral_dev, dev_rejects = _neutral(dev, held_out)
+    leaks = {plain(row["prompt"]): f"the dev set {row['probe_set']}" for row in neutral_dev}
+    neutral, rejects = _neutral(rows, leaks | held_out)
+    for given, kept, why, use in (
+        (names, neutral, rejects, "tune on"),
+        (dev_names, neutral_dev, dev_rejects, "choose an adapter by"),
+    ):
+        if given and not kept:
+            problem = f"none is left to {use}; {why[0]['reason']}"
             fix = "name other sets, or the test sets"
-            problem = f"none is left to {use}; {first}"
-            raise BadInput(f"prompts {', '.join(prompts.names)}", problem, fix)
-    rows, dev_rows = list(tuned_on.rows.values()), list(chosen_by.rows.values())
-    return Training(rows, rejects, tuple(tests), n_leaks, 0, dev_rows, tuple(dev))
+            raise BadInput(f"prompts {', '.join(given)}", problem, fix)
+    rejects += dev_rejects
+    n_leaks = sum(reject["reason"].startswith("is in the ") for reject in rejects)
+    return TuningPrompts(neutral, rejects, tuple(tests), n_leaks, 0, neutral_dev, tuple(dev_names))
 
 
-def _all_prompts(
-    store: Store,
-    sets: Sequence[str],
-    dev: Sequence[str],
-    tests: Sequence[str],
-    held_out: Mapping[str, str],
-) -> Training:
-    """Every prompt of the sets and of the dev sets, even if gendered or in a test set.
+def _neutral(rows: Iterable[Row], held_out: Mapping[str, str]) -> tuple[list[Row], list[Row]]:
+    """Distinct prompts without a gendered word that aren't held out, and rejects for the others.
 
-    Raises ``UsageProblem`` for a set that was imported without its gendered prompts.
+    ``held_out``: texts that must not be taken, with their sets.
     """
-    for name in (*sets, *dev):
+    kept: dict[str, Row] = {}
+    rejects: list[Row] = []
+    for row in rows:
+        text = plain(row["prompt"])
+        problem = gendered_problem(row["prompt"])
+        if text in kept:
+            problem = f"the same prompt as {kept[text]['probe_set']} {kept[text]['prompt_id']}"
+        if text in held_out:
+            problem = f"is in {held_out[text]}"
+        if problem:
+            rejects.append(rejected(row, problem, row["prompt"]))
+        else:
+            kept[text] = row
+    return list(kept.values()), rejects
+
+
+def _check_whole(store: Store, names: Sequence[str]) -> None:
+    """Raise ``UsageProblem`` for a set that was imported without its gendered prompts."""
+    for name in names:
         reasons = store.read("reject", stage="prompts", subject=name)["reason"].to_pylist()
         if n := sum(reason.startswith("holds the gendered") for reason in reasons):
             raise UsageProblem(
@@ -125,57 +146,3 @@ def _all_prompts(
                 f"lack {n:,} with gendered words, which the paper has",
                 f"plumbline disclosure prompts {name} --allow-gendered",
             )
-    rows, dev_rows = (
-        [row for name in dict.fromkeys(names) for row in _read(store, name)]
-        for names in (sets, dev)
-    )
-    n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
-    return Training(rows, [], tuple(tests), 0, n_kept, dev_rows, tuple(dev))
-
-
-class _Neutral:
-    """Usable prompts of some sets by their ``plain`` text, and rejects for the others.
-
-    ``held_out``: texts that must not be taken, with their sets; ``n_leaks`` counts their rejects.
-    """
-
-    def __init__(
-        self, store: Store, names: Sequence[str], held_out: Mapping[str, str], subject: str
-    ) -> None:
-        self.names = list(dict.fromkeys(names))
-        self.rows: dict[str, Row] = {}
-        self.rejects: list[Row] = []
-        self.n_leaks = 0
-        for row in (row for name in self.names for row in _read(store, name)):
-            text = plain(row["prompt"])
-            problem = gendered_problem(row["prompt"])
-            if text in self.rows:
-                first = self.rows[text]
-                problem = f"the same prompt as {first['probe_set']} {first['prompt_id']}"
-            if text in held_out:
-                problem, self.n_leaks = f"is in {held_out[text]}", self.n_leaks + 1
-            if problem:
-                self.rejects.append(reject(row, problem, subject))
-            else:
-                self.rows[text] = row
-
-
-def reject(row: Mapping[str, Any], reason: str, subject: str) -> Row:
-    """Row of ``reject`` for a prompt that is left out."""
-    return rejected(row, reason, row["prompt"], stage="tune", subject=subject)
-
-
-def _held_out(store: Store, tests: Sequence[str]) -> dict[str, str]:
-    """``plain`` text of each prompt and counterpart -> the first test set that has it."""
-    set_of: dict[str, str] = {}
-    for name in tests:
-        for row in _read(store, name):
-            for prompt in (row["prompt"], row["perturbed_prompt"]):
-                if prompt is not None:
-                    set_of.setdefault(plain(prompt), name)
-    return set_of
-
-
-def _read(store: Store, name: str) -> list[Row]:
-    rows = store.read(_TABLE, probe_set=name).to_pylist()
-    return sorted(rows, key=lambda row: str(row["prompt_id"]))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from plumbline.eval_workers.models.local.tree import hidden_of_trees, n_nodes, tree
-from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 
 
@@ -19,27 +16,22 @@ from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 class WordReader:
     """A causal ``transformers`` model that reads texts after the token ``bos``.
 
-    The texts of a pass are read as a tree, see ``models.local.tree``, unless one has more than
-    ``longest_in_tree`` tokens. A pass reads one prompt, or several whose trees have up to
-    ``n_tokens`` nodes together.
+    A pass reads one prompt, or several whose texts have up to ``n_tokens`` tokens with padding.
     """
 
     model: Any
     bos: int
-    longest_in_tree: int
     n_tokens: int
 
     def passes(self, targets: Sequence[TuningTarget]) -> Iterator[list[TuningTarget]]:
         """Targets in parts that fit one pass."""
         part: list[TuningTarget] = []
-        n = 0
         for target in targets:
-            size = n_nodes(sorted(set(target.sequences)))
-            if part and n + size > self.n_tokens:
+            texts = {text for one in (*part, target) for text in one.texts}
+            if part and len(texts) * max(map(len, texts)) > self.n_tokens:
                 yield part
-                part, n = [], 0
+                part = []
             part.append(target)
-            n += size
         if part:
             yield part
 
@@ -47,22 +39,35 @@ class WordReader:
         """log P(word | prompt) in nats for each target's words, in float32 or better.
 
         P(word | prompt) is the sum over the word's forms; a form's probability is the product over
-        the tokens that it adds.
+        the tokens that it adds. Padding follows each text, so it changes nothing before it.
         """
-        sequences = sorted({sequence for target in targets for sequence in target.sequences})
-        fits = max(map(len, sequences)) <= self.longest_in_tree
-        logits, paths = (self._in_tree if fits else self._alone)(sequences)
-        path_of = dict(zip(sequences, paths, strict=True))
+        device = self.model.device
+        texts = sorted({text for target in targets for text in target.texts})
+        row_of = {text: row for row, text in enumerate(texts)}
+        n_tokens = torch.tensor([1 + len(text) for text in texts])
+        ids = torch.full((len(texts), int(n_tokens.max())), self.bos)
+        for row, text in zip(ids, texts, strict=True):
+            row[1 : 1 + len(text)] = torch.tensor(text)
+        mask = (torch.arange(ids.shape[1]) < n_tokens[:, None]).long()
+        output = self.model(
+            input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False
+        )
+        logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         forms = [
-            (path_of[target.prompt + added][len(target.prompt) :], added)
-            for target in targets
-            for word in target.words
-            for added in word
+            (target.prompt, added) for target in targets for word in target.words for added in word
         ]
-        nodes = sorted({node for path, _ in forms for node in path})
-        values = _logprobs(logits(nodes), {node: i for i, node in enumerate(nodes)}, forms)
+        # Each added token, predicted by the one before it in the text that ends before its last.
+        places = [
+            (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
+            for form, (prompt, added) in enumerate(forms)
+            for i, token in enumerate(added)
+        ]
+        form, row, position, token = torch.tensor(places, device=device).unbind(dim=1)
+        values = logits[row, position, token] - torch.logsumexp(logits, dim=2)[row, position]
+        of_forms = torch.zeros(len(forms), dtype=values.dtype, device=device)
+        of_forms = of_forms.index_add(0, form, values)
         n_forms = [len(word) for target in targets for word in target.words]
-        words = torch.stack([torch.logsumexp(of_word, dim=0) for of_word in values.split(n_forms)])
+        words = torch.stack([torch.logsumexp(of_word, 0) for of_word in of_forms.split(n_forms)])
         return list(words.split([len(target.words) for target in targets]))
 
     def losses(self, targets: Sequence[TuningTarget], smoothing: float) -> torch.Tensor:
@@ -74,49 +79,6 @@ class WordReader:
             of_pairs = distance(words[pairs[:, 0]], words[pairs[:, 1]], smoothing)
             rows.append(torch.stack([of_pairs, total(words), difference(female, male)]))
         return torch.stack(rows)
-
-    def _in_tree(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
-        shared = tree(sequences, self.bos)
-        (hidden,) = hidden_of_trees(self.model, [shared])
-        output = self.model.get_output_embeddings()
-        return lambda nodes: output(hidden[nodes]), shared.paths
-
-    def _alone(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
-        """Read texts of the same length together, each distinct one once.
-
-        Their last token is left out, since it predicts nothing.
-        """
-        inputs = sorted({(self.bos, *s[:-1]) for s in sequences}, key=lambda ids: (len(ids), ids))
-        starts = itertools.accumulate(map(len, inputs), initial=0)
-        start_of = dict(zip(inputs, starts, strict=False))
-        parts = []
-        for _, group in itertools.groupby(inputs, key=len):
-            ids = torch.tensor(list(group), device=self.model.device)
-            mask = torch.ones_like(ids)
-            output = self.model(input_ids=ids, attention_mask=mask, use_cache=False)
-            parts.append(output.logits.flatten(0, 1))
-        whole = torch.cat(parts)
-        firsts = [start_of[(self.bos, *s[:-1])] for s in sequences]
-        paths = [list(range(i, i + len(s))) for i, s in zip(firsts, sequences, strict=True)]
-        return lambda nodes: whole[nodes], paths
-
-
-#: A function from nodes to their logits, one row per node.
-_Logits = Callable[[list[int]], torch.Tensor]
-
-
-def _logprobs(
-    logits: torch.Tensor, row_of: dict[int, int], forms: Sequence[tuple[list[int], Tokens]]
-) -> torch.Tensor:
-    """Log-probability (nats) of each form: the sum over the nodes that predict its tokens."""
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    device = logits.device
-    rows = torch.tensor([row_of[node] for path, _ in forms for node in path], device=device)
-    tokens = torch.tensor([token for _, added in forms for token in added], device=device)
-    places = [i for i, (path, _) in enumerate(forms) for _ in path]
-    values = logits[rows, tokens] - torch.logsumexp(logits, dim=1)[rows]
-    sums = torch.zeros(len(forms), dtype=values.dtype, device=device)
-    return sums.index_add(0, torch.tensor(places, device=device), values)
 
 
 def distance(female: torch.Tensor, male: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
