@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import jinja2
 import pytest
 
 from tests.conftest import REPOSITORY
@@ -49,6 +50,8 @@ def test_every_fault_has_its_text_once_and_is_no_error_of_syntax() -> None:
         assert faulty != texts[path], mutant.id
         if path.suffix == ".py":
             ast.parse(faulty)
+        elif path.suffix == ".jinja":
+            jinja2.Environment().parse(faulty)
         else:
             duckdb.extract_statements(faulty)
 
