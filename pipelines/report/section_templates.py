@@ -25,6 +25,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.runtime import Macro
 
+from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.eval_workers.writing import offline
 from plumbline.pipelines.report import metric_tables, model, ngrams, rows, word_answers
 from plumbline.pipelines.report.facts import Facts
@@ -45,7 +46,13 @@ _GLOBALS: dict[str, Any] = {
     for module in _MODULES
     for name, value in vars(module).items()
     if name[0] != "_" and (name.isupper() or getattr(value, "__module__", "") == module.__name__)
-} | {"recorded_versions": recorded_versions, "any": any, "zip": zip, "exp": math.exp}
+} | {
+    "recorded_versions": recorded_versions,
+    "tuned_by": tuned_by,
+    "any": any,
+    "zip": zip,
+    "exp": math.exp,
+}
 
 
 def sections_from(
