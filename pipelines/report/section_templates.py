@@ -50,6 +50,7 @@ _GLOBALS: dict[str, Any] = {
     "recorded_versions": recorded_versions,
     "tuned_by": tuned_by,
     "any": any,
+    "tuple": tuple,
     "zip": zip,
     "exp": math.exp,
 }

@@ -92,7 +92,8 @@ def front(facts: Facts, appendix: Page) -> Front:
 
 def answered(facts: Facts, head: Headline | None, others: Sequence[Section]) -> list[Section]:
     """The answer, and the parts on the models, the text, and other benchmarks and texts."""
-    values = {"head": head, "others": others, "headline_pd": headline_pd, "per_nat": per_nat}
+    questions = [section for section in others if "?" in section.title]
+    values = {"head": head, "others": questions, "headline_pd": headline_pd, "per_nat": per_nat}
     made = sections_from('{% include "_front" %}', facts, **values)
     return [part for part in made if isinstance(part, Section)]
 
