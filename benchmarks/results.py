@@ -1,7 +1,6 @@
 """The commands between released scores and a page, with their seconds and memory.
 
-Each is typed as a user would, in a process of its own; `measure` and `report` then once more, by
-stage.
+Each is typed as a user would, in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.command_stages import STAGES
 from benchmarks.scoring import BENCHMARKS
 
 _COMMANDS = (
@@ -46,7 +44,7 @@ class Cost:
 
 
 def run(data: Path, directory: Path) -> Iterator[Cost]:
-    """28 models by five benchmarks: each command, then the stages of ``STAGES``.
+    """28 models by five benchmarks: each command in turn.
 
     Raises ``SystemExit`` for a command that fails.
     """
@@ -63,10 +61,3 @@ def run(data: Path, directory: Path) -> Iterator[Cost]:
             raise SystemExit(f"{' '.join(line)} failed")
         shown = " ".join(words).format(results="RESULTS", out="DIRECTORY")
         yield Cost(shown, time.perf_counter() - start, cpu_seconds, peak_kb << 10)
-    stages = directory / "stages.json"
-    for words in (words for words in _COMMANDS if words[0] in STAGES):
-        line = [sys.executable, "-m", "benchmarks.command_stages", str(stages)]
-        line += [word.format(**places) for word in words]
-        subprocess.run(line, env=environment, capture_output=True, check=True)
-        for stage, (seconds, cpu_seconds, peak) in json.loads(stages.read_text()).items():
-            yield Cost(f"{words[0]}: {stage}", seconds, cpu_seconds, int(peak))

@@ -210,9 +210,9 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     kept = "base's continuations hold a gendered word"
     few, more = _gas(ran.store, base, "test"), _gas(ran.store, base, "mine")
     two_topics = f"{few['gas']:.1f}% (no interval)"
-    assert f"test: after 5 prompts {two_topics} of {kept}" in page.text
+    assert f"test: after 5 prompts, {two_topics} of {kept}" in page.text
     ends = f"{more['gas']:.1f}% (95% interval {more['gas_low']:.1f} to {more['gas_high']:.1f})"
-    assert f"mine: after 6 prompts {ends} of {kept}" in page.text
+    assert f"mine: after 6 prompts, {ends} of {kept}" in page.text
     (effects,) = [rows for caption, rows in page.tables.items() if caption.startswith(EFFECTS)]
     rows = {(c[1][0], c[4][0]): c for c in effects[1:]}
     assert {cells[3][0] for cells in rows.values()} == {"words"}
