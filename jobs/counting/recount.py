@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.co_occurrences import Ints, QueryOfAll, co_occurrences, find, summed
-from plumbline.jobs.counting.kept_documents import Segments, read_documents, readable
+from plumbline.jobs.counting.co_occurrences import (
+    Ints,
+    Occurrences,
+    QueryOfAll,
+    co_occurrences,
+    find,
+    summed,
+)
+from plumbline.jobs.counting.kept_documents import (
+    Documents,
+    Segments,
+    ValueOf,
+    pieces,
+    readable,
+    values_of,
+)
 from plumbline.jobs.kernel.memory import Limits
 
 #: Bytes of memory per count while counts are summed.
@@ -46,8 +61,11 @@ def recount_shard(
         cells.clear()
         counts.clear()
 
-    for documents in read_documents(segments, query.ids):
-        _, word, target, n = co_occurrences(query, find(query, documents))
+    for documents, n_shared in _pieces(segments, query.ids, window - 1):
+        found = find(query, documents)
+        if rule == "pairs" and n_shared:
+            found = _beyond(found, n_shared)
+        _, word, target, n = co_occurrences(query, found)
         cells.append(np.ravel_multi_index((word, target), shape))
         counts.append(n)
         if sum(map(len, counts)) * _COUNT_BYTES > limits.n_bytes:
@@ -56,3 +74,38 @@ def recount_shard(
                 hand_over()
     cells[:], counts[:] = ([x] for x in summed(cells, counts))
     hand_over()
+
+
+def _pieces(
+    segments: Segments, value_of: ValueOf, n_shared: int
+) -> Iterator[tuple[Documents, int]]:
+    """Yield documents, and parts of those that are longer than a row of the file.
+
+    A part that continues a document begins with the last ``n_shared`` words of the part before it.
+    The number beside it says how many: 0 if it continues none. So every window of ``n_shared`` + 1
+    words lies in exactly one part.
+    """
+    last, tail = -1, np.empty(0, np.int32)
+    for tokens, words in segments:
+        with readable(tokens):
+            value = values_of(pq.read_table(words, columns=["word", "word_id"]), value_of)
+            file = pq.ParquetFile(tokens)
+            for group in range(file.num_row_groups):
+                rows = file.read_row_group(group)
+                documents, number = pieces(rows, value), rows["document"].to_numpy()
+                n = len(tail) if number[0] == last else 0
+                if n:
+                    offsets = documents.offsets + n
+                    offsets[0] = 0
+                    values = np.concatenate([tail, documents.values])
+                    documents = documents._replace(values=values, offsets=offsets)
+                yield documents, n
+                last, start = number[-1], documents.offsets[-2]
+                tail = documents.values[max(start, len(documents.values) - n_shared) :]
+
+
+def _beyond(found: Occurrences, n: int) -> Occurrences:
+    """The pairs of words that don't both lie among the first ``n`` words."""
+    is_new = np.maximum(found.at[found.occurrence], found.target_at) >= n
+    columns = {name: getattr(found, name)[is_new] for name in ("occurrence", "target", "target_at")}
+    return replace(found, **columns)
