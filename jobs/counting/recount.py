@@ -28,6 +28,8 @@ from plumbline.jobs.counting.kept_documents import (
 )
 from plumbline.jobs.kernel.memory import Limits
 
+#: Bytes of memory per kept word while co-occurrences are found.
+_TOKEN_BYTES = 1024
 #: Bytes of memory per count while counts are summed.
 _COUNT_BYTES = 64
 
@@ -61,7 +63,8 @@ def recount_shard(
         cells.clear()
         counts.clear()
 
-    for documents, n_shared in _pieces(segments, query.ids, window - 1):
+    most = max(limits.n_bytes // _TOKEN_BYTES, 100 * window)
+    for documents, n_shared in _pieces(segments, query.ids, window - 1, most):
         found = find(query, documents)
         if rule == "pairs" and n_shared:
             found = _beyond(found, n_shared)
@@ -77,9 +80,9 @@ def recount_shard(
 
 
 def _pieces(
-    segments: Segments, value_of: ValueOf, n_shared: int
+    segments: Segments, value_of: ValueOf, n_shared: int, most: int
 ) -> Iterator[tuple[Documents, int]]:
-    """Yield documents, and parts of those that are longer than a row of the file.
+    """Yield documents, or parts of long ones, with at most ``most`` words together.
 
     A part that continues a document begins with the last ``n_shared`` words of the part before it.
     The number beside it says how many: 0 if it continues none. So every window of ``n_shared`` + 1
@@ -99,9 +102,28 @@ def _pieces(
                     offsets[0] = 0
                     values = np.concatenate([tail, documents.values])
                     documents = documents._replace(values=values, offsets=offsets)
-                yield documents, n
+                yield from _cut(documents, n, n_shared, most)
                 last, start = number[-1], documents.offsets[-2]
                 tail = documents.values[max(start, len(documents.values) - n_shared) :]
+
+
+def _cut(documents: Documents, n: int, n_shared: int, most: int) -> Iterator[tuple[Documents, int]]:
+    """Yield documents in parts of at most ``most`` words; the first shares ``n`` with the last."""
+    values, offsets = documents.values, documents.offsets
+    start = 0
+    while start < len(values):
+        end = min(start + most, len(values))
+        begin = offsets[np.searchsorted(offsets, end, side="right") - 1]
+        if end < len(values) and start < begin and end - begin <= n_shared:
+            end = int(begin)  # a part shorter than a window would count as one
+        first = int(np.searchsorted(offsets, start, side="right")) - 1
+        low = max(int(offsets[first]), start - n_shared) if start else 0
+        inner = offsets[(offsets > low) & (offsets < end)]
+        cut = np.concatenate([[low], inner, [end]]) - low
+        rows = slice(first, first + len(cut) - 1)
+        part = Documents(values[low:end], cut, documents.row[rows], documents.source[rows])
+        yield part, start - low if start else n
+        start = end
 
 
 def _beyond(found: Occurrences, n: int) -> Occurrences:
