@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +20,7 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import count_corpus
-from plumbline.jobs.counting import partials, recount
-from plumbline.jobs.counting.co_occurrences import QueryOfAll, co_occurrences, find
-from plumbline.jobs.counting.kept_documents import Documents
-from plumbline.jobs.counting.recount import _beyond, _cut
+from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.kernel import counter
@@ -118,7 +114,6 @@ def test_equals_a_fresh_count(
         shards = (*shards, write(tmp_path / "long.jsonl", [long, "tea", long]))
         monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 12)
         monkeypatch.setattr(counter, "_TABLE", 500)
-        monkeypatch.setattr(recount, "_COUNT_BYTES", 1 << 13)
         monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 19, 1 << 10))
     added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
     all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))
@@ -392,28 +387,3 @@ def test_a_killed_one_resumes(store: Store, shards: tuple[Path, ...], tmp_path: 
     assert len(list(store.root.glob("_work/recount/*/*.json"))) >= 2
     associate(store, "c", added)
     assert_equal(store, "c", "fresh")
-
-
-@pytest.mark.parametrize("rule", ["pairs", "windows"])
-def test_documents_cut_into_parts_count_the_same(rule: str) -> None:
-    rng = np.random.default_rng(0)
-    vocabulary = pa.array([chr(97 + k) for k in range(8)])
-    for _ in range(100):
-        sizes = rng.integers(0, 40, rng.integers(1, 8))
-        ids = rng.integers(0, 8, sizes.sum()).astype(np.int32)
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        source = pa.array(["s"] * len(sizes))
-        whole = Documents(ids, offsets, np.arange(len(sizes)), source)
-        window = int(rng.integers(2, 6))
-        query = QueryOfAll((), ("a", "b"), (), (), rule, window, vocabulary)
-        totals = []
-        for parts in ([(whole, 0)], _cut(whole, 0, window - 1, int(rng.integers(2 * window, 30)))):
-            counts = Counter[tuple[int, int]]()
-            for documents, n_shared in parts:
-                found = find(query, documents)
-                found = _beyond(found, n_shared) if rule == "pairs" else found
-                _, word, target, n = co_occurrences(query, found)
-                for key in zip(word, target, n, strict=True):
-                    counts[key[:2]] += key[2]
-            totals.append(counts)
-        assert totals[0] == totals[1]

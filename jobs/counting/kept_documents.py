@@ -67,11 +67,11 @@ def read_documents(segments: Segments, value_of: ValueOf) -> Iterator[Documents]
     pending: tuple[Documents, NDArray[np.int64]] | None = None
     for tokens, words in segments:
         with readable(tokens):
-            value = values_of(pq.read_table(words, columns=["word", "word_id"]), value_of)
+            value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
             file = pq.ParquetFile(tokens)
             for group in range(file.num_row_groups):
                 rows = file.read_row_group(group)
-                documents, number = pieces(rows, value), rows["document"].to_numpy()
+                documents, number = _pieces(rows, value), rows["document"].to_numpy()
                 if pending:
                     documents, number = _joined(*pending, documents, number)
                 # The last document may continue in the next row.
@@ -93,7 +93,7 @@ def readable(tokens: Path) -> Iterator[None]:
         raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
 
 
-def values_of(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
+def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
     """The value of each word in a table of words, by word_id."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
@@ -102,7 +102,7 @@ def values_of(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
     return by_id
 
 
-def pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
+def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
     """The rows of a file of tokens: documents, or parts of long ones."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)

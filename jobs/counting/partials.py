@@ -201,11 +201,15 @@ class ShardJob:
         return ShardLedger("", mark, "counted", None, 0, **numbers)
 
     def _recount(self, directory: Path, mark: str, limits: Limits, writer: _Writer) -> ShardLedger:
-        """Count the pairs of a shard's kept words."""
-        tokens = token_files(directory, mark)
+        """Count pairs of a shard's kept words; ``BadInput`` if totals differ from its ledger."""
+        ledger, _ = _read(directory / f"{mark}.json")
         write = partial(writer.write, "pairs")
-        recount_shard(tokens, self.targets.words, self.options, limits, write)
-        return _read(directory / f"{mark}.json")[0]
+        tokens = token_files(directory, mark)
+        totals = recount_shard(tokens, self.targets, self.options, limits, write)
+        if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
+            fix = "count the corpus again with --replace"
+            raise BadInput(f"evidence of {ledger.shard}", "differs from its ledger", fix)
+        return ledger
 
 
 def _ledger(path: Path, shard: str) -> ShardLedger:
