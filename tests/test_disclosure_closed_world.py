@@ -266,7 +266,7 @@ def test_of_a_tuned_list_without_words_here_nothing_is_claimed(
     claims = [c for c in section(store, "disclosure").intro if c.startswith("calm: ")]
     for probe_set, seen in (("test", "perhaps words"), ("train", "prompts and perhaps words")):
         of_set = [claim for claim in claims if f"of {probe_set}, words" in claim]
-        assert of_set and all(claim.endswith(f"Tuning saw {seen}.") for claim in of_set)
+        assert of_set and all(claim.endswith(f", tuning saw {seen}.") for claim in of_set)
 
 
 def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:
