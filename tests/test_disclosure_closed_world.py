@@ -264,9 +264,10 @@ def test_of_a_tuned_list_without_words_here_nothing_is_claimed(
     rows = effects(store, "tuning = 'calm' AND measure = 'gld'")
     assert {row["on_training_list"] for row in rows} == {None}
     claims = [c for c in section(store, "disclosure").intro if c.startswith("calm: ")]
-    for probe_set, seen in (("test", "perhaps words"), ("train", "prompts and perhaps words")):
-        of_set = [claim for claim in claims if f"of {probe_set}, words" in claim]
-        assert of_set and all(claim.endswith(f", tuning saw {seen}.") for claim in of_set)
+    assert claims and all(
+        "of test, words" in claim and claim.endswith(", tuning saw perhaps words.")
+        for claim in claims
+    )
 
 
 def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:
