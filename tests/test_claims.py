@@ -53,23 +53,6 @@ def test_of_many_one_holds_a_claim(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_each_gets_its_turn(tmp_path: Path) -> None:
-    path, order = tmp_path / "a.claim", []
-
-    def work(number: int) -> None:
-        with claimed(path, wait=True):
-            order.append(number)
-            time.sleep(0.01)
-            order.append(number)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert order[::2] == order[1::2] and sorted(order[::2]) == [0, 1, 2, 3]
-
-
 _HOLDER = """
 import sys
 from pathlib import Path
@@ -118,13 +101,6 @@ def test_a_live_process_keeps_its_lock_whatever_its_file_says(tmp_path: Path) ->
             pass
 
 
-def test_a_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
-    path = tmp_path / "a.claim"
-    path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-    with claimed(path) as mine:
-        assert mine
-
-
 def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.claim"
     with claimed(path):
@@ -168,18 +144,6 @@ def test_a_file_system_without_locks_is_one_line(
         with temporary_directory(tmp_path, "merge-") as made:
             assert made.is_dir()
     assert not list(tmp_path.iterdir())
-
-
-def test_a_full_disk_does_not_keep_a_lock_from_being_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    path = tmp_path / "a.claim"
-    monkeypatch.setattr(Path, "write_text", refused)
-    with claimed(path) as mine, claimed(path) as second:
-        assert mine and not second
 
 
 def test_chunks_that_were_published_are_not_computed_again(
