@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, score
 

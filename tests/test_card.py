@@ -17,7 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.chat.chat_session import Build
-from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
 from plumbline.eval_workers.pairs.sharing.card import statistics
 from plumbline.eval_workers.pairs.sharing.export import export
@@ -174,7 +174,7 @@ def test_the_folder_holds_the_pairs_a_card_and_a_task(store: Store, tmp_path: Pa
 def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path: Path) -> None:
     (tmp_path / "ages.toml").write_text(RECIPE)
     (tmp_path / "ages.csv").write_text("sentence_a,sentence_b\nAn old man.,A young man.\n")
-    how = How(recipe=str(tmp_path / "ages.toml"))
+    how = ImportOptions(recipe=str(tmp_path / "ages.toml"))
     import_benchmark(store, "ages", tmp_path / "ages.csv", "r1", how)
     first = export(store, "ages", tmp_path / "first")
     other = Store.open(tmp_path / "other")

@@ -18,8 +18,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.choices.choice_questions import load as load_wordings
 from plumbline.eval_workers.scoring.choices.pair_choices import Ask, Chosen, choose, ledger_name
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem

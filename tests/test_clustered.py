@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     clustered_variance,
@@ -257,13 +257,15 @@ def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path
         "She met him.,He met her.,nurse,clerk\nShe left.,He left.,clerk,nurse\n"
     )
     columns = ("cluster=job_1", "cluster=job_2")
-    import_benchmark(store, "mine", source, "r", How(columns=columns))
+    import_benchmark(store, "mine", source, "r", ImportOptions(columns=columns))
     assert set(clusters(store).values()) == {
         ("job: nurse", "job: clerk"),
         ("job: clerk", "job: nurse"),
     }
     with pytest.raises(UsageProblem, match="at most two"):
-        import_benchmark(store, "mine", source, "r", How(columns=(*columns, "cluster=job_1")))
+        import_benchmark(
+            store, "mine", source, "r", ImportOptions(columns=(*columns, "cluster=job_1"))
+        )
 
 
 def test_a_pair_without_a_second_cluster_is_one_by_itself(store: Store) -> None:

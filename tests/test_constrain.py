@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import shared_template
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import shared_template
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.fairpair.figures.significance import interval_over_prompts, t_test
 from plumbline.eval_workers.models import model_lists, model_texts
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.jobs.evidence.occurrences import ratio
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict

@@ -17,8 +17,7 @@ import yaml
 from plumbline.eval_workers.pairs.harness.samples import import_samples
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits

@@ -13,7 +13,7 @@ from scipy import stats
 
 from plumbline.eval_workers.models import model_texts
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section, shown
 from plumbline.warehouse.query.connection import connect, rows_of

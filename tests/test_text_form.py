@@ -16,8 +16,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released.score_import import import_scores
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import connect, model_labels, rows_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.released.gather import Places, finite, gather
+from plumbline.eval_workers.pairs.released.gather import finite, gather
 from plumbline.eval_workers.pairs.released.released_files import (
     ReleasedFile,
     grouped,
@@ -49,21 +49,21 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
     done = []
     for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
         subject = f"{corpus}/{benchmark}"
-        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
         reject = {"subject": subject, "run_id": run_id}
-        by_pair, rejects = gather(parts, places, _COLUMNS, _figures, reject)
+        by_pair, rejects = gather(parts, pairs, _COLUMNS, _figures, reject)
         if not by_pair:
             first = f"; the first: {rejects[0]['reason']}" if rejects else ""
             raise BadInput(f"{parts[0].path}", f"no usable row, {len(rejects)} rejected{first}")
         common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
         rows = [
-            {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
-            for pair_id, line in sorted(by_pair.items())
+            {**common, "pair_id": pair_id, "max_pmi_nats": max_pmi_nats}
+            for pair_id, (max_pmi_nats,) in sorted(by_pair.items())
         ]
         with store.together(run_id, f"MaxPMI of {subject}"):
             store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
             store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-        counts = (len(places), len(by_pair), len(rejects), len(places) - len(by_pair))
+        counts = (len(pairs), len(by_pair), len(rejects), len(pairs) - len(by_pair))
         done.append(ImportedMaxPmi(benchmark, *counts))
     return done
 
