@@ -100,15 +100,6 @@ def test_one_kind_of_clusters(seed: int) -> None:
     assert row["t"] == pytest.approx(stats.t.ppf(0.975, row["df"]), rel=1e-4)
 
 
-def test_clusters_of_equal_size_have_students_interval_of_their_means() -> None:
-    rng = np.random.default_rng(5)
-    x = rng.normal(0, 1, 60) + np.repeat(rng.normal(0, 1, 12), 5)
-    row = estimate(x, np.ones(60), [f"w{k // 5}" for k in range(60)])
-    means = x.reshape(12, 5).mean(axis=1)
-    assert row["se"] == pytest.approx(stats.sem(means) * np.sqrt(12 / 11), rel=1e-6)
-    assert row["df"] == pytest.approx(11)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("is_dyadic", [False, True])
 def test_two_kinds_of_clusters_and_strata(seed: int, is_dyadic: bool) -> None:
@@ -203,27 +194,6 @@ def test_python_and_sql_ask_for_as_many_clusters() -> None:
         return estimate(np.arange(n) / n, np.ones(n), [f"{k}" for k in range(n)])["t"] is not None
 
     assert has_t(LEAST_CLUSTERS) and not has_t(LEAST_CLUSTERS - 1)
-
-
-def test_few_clusters_have_their_values_instead_of_an_interval() -> None:
-    row = estimate(np.array([1.0, 0, 1, 1]), np.ones(4), ["a", "a", "b", "c"])
-    assert row["t"] is None and row["value"] == 0.75
-    assert '"cluster":"a","value":0.5,"n":2' in row["cluster_values"]
-    (none, one) = (
-        estimate(np.array([x]), np.array([w]), ["a"]) for x, w in ((0.0, 0.0), (1.0, 1.0))
-    )
-    assert none["value"] is None and none["n"] == none["n_clusters"] == 0
-    assert (one["value"], one["se"], one["n_clusters"]) == (1, None, 1)
-
-
-def test_rare_exceptions_count_as_if_clusters_were_all_alike() -> None:
-    """One of 20 words of five pairs differs: at most 20 independent rows."""
-    x = np.zeros(100)
-    x[:5] = 1
-    row = estimate(x, np.ones(100), [f"w{k // 5}" for k in range(100)])
-    assert row["n_star"] <= 20 and row["n_most"] == pytest.approx(20)
-    same = estimate(np.ones(100), np.ones(100), [f"w{k // 5}" for k in range(100)])
-    assert same["n_star"] == pytest.approx(20)
 
 
 def clusters(store: Store) -> dict[str, tuple[str, str | None]]:

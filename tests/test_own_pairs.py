@@ -6,8 +6,6 @@ import csv
 import gzip
 import io
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,18 +19,13 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.eval_workers.pairs.benchmarks import Imported, ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import DIFFERS, shared_template
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.model import Section
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.hub_server import environment, hub
 from tests.metric_rows import fill, score
-from tests.report_sections import made
-
-_ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 
 ROWS: list[dict[str, Any]] = [
     {"sentence_a": "Old men sing.", "sentence_b": "Young men sing.", "category": "age"},
@@ -429,8 +422,8 @@ def test_a_recipe_that_is_fine_says_what_it_would_import(
     [
         ('about = "Pairs about age"', "", "about"),
         ("licence", "license", "unknown key license"),
-        ('"cc-by-4.0"', '"CC BY"', "licence: 'CC BY'"),
-        ('"en"', '"English"', "language: 'English'"),
+        ('"cc-by-4.0"', '"CC BY"', "licence does not fit (expected an identifier"),
+        ('"en"', '"English"', "language does not fit (expected the code"),
         ('["old", "young"]', '["old"]', "groups: ['old']"),
         ('["old", "young"]', '"old"', "groups does not fit"),
         ("@misc{me2026ages,", "Me,", "citation"),
@@ -452,21 +445,12 @@ def test_every_problem_of_a_recipe_names_its_field(
 
 
 def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -> None:
-    """In the card and in the report; gone with pairs that came otherwise."""
+    """Gone with pairs that came otherwise."""
     recipe, rows = ages(tmp_path)
-    where = ["--warehouse", str(store.root)]
     taken(store, rows, recipe=str(recipe))
-    assert main(["benchmark", "export", "mine", "--out", str(tmp_path / "card"), *where]) == 0
-    card = (tmp_path / "card" / "README.md").read_text()
-    assert '\nlicense: "cc-by-4.0"\nlanguage: ["en"]\n' in card and "Pairs about age." in card
-    assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card
-    assert "## Citation\n\n```bibtex\n@misc{me2026ages," in card
-    shown = {s.anchor: s for s in made(store, "provenance") if isinstance(s, Section)}
-    (line,) = shown["benchmarks"].tables[0].rows
-    assert [cell.text for cell in line] == [
-        *("mine", "Me, ages.csv at commit 0123abc", "cc-by-4.0", "en")
-    ]
-    assert store.read("benchmark_fact", benchmark="mine").num_rows == 5
+    facts = store.read("benchmark_fact", benchmark="mine").to_pylist()
+    assert {row["fact"]: row["said"] for row in facts} == load(str(recipe)).facts()
+    assert len(facts) == 5
     taken(store, as_csv(tmp_path / "p.csv", ROWS))
     assert store.read("benchmark_fact", benchmark="mine").num_rows == 0
 
@@ -501,24 +485,6 @@ def test_crows_pairs_as_released(store: Store, data: Path, monkeypatch: pytest.M
     }
     extra = Counter(json.loads(p["extra"])["stereo_antistereo"] for p in pairs)
     assert extra == {"stereo": 1290, "antistereo": 218}
-
-
-def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
-    """All files of its directory, here two, named by where they are."""
-    data = tmp_path / "data"
-    data.mkdir()
-    as_csv(data / "one.csv", ROWS)
-    as_jsonl(data / "two.jsonl", [{**ROWS[0], "sentence_a": "Rich men sing."}])
-    with hub({}, {"org/pairs": data}) as server:
-        command = [sys.executable, "-c", _ENTRY, "benchmark", "import", "mine"]
-        command += ["--source", "hf://datasets/org/pairs", "--warehouse", str(tmp_path / "w")]
-        variables = environment(server, tmp_path / "home")
-        done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    text = "SELECT pair_id, source_file FROM benchmark_pair WHERE benchmark = 'mine' ORDER BY ALL"
-    rows = rows_of(tmp_path / "w", text)
-    assert [r["source_file"] for r in rows] == ["one.csv", "one.csv", "two.jsonl"]
-    assert rows[2]["pair_id"] == "two.jsonl:00001"
 
 
 def _follows_rfc_4180(line: str) -> bool:

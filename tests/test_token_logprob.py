@@ -13,7 +13,6 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.warehouse.query.connection import connect
@@ -88,23 +87,6 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, model: Path) -> N
         assert total == pytest.approx(_pair_scores(store)[pair_id, side], abs=1e-9)
         whole = text.encode().isascii()
         assert ("".join(r["token"] for r in rows) == text) or not whole
-
-
-def test_pieces_keep_their_space(tmp_path: Path) -> None:
-    """Together they are the text, also where the decoder drops the first word's space."""
-    text = "The cook said she drank tea."
-    for kind in KINDS:
-        backend = TransformersBackend(str(save(kind, tmp_path / kind)), ModelOptions())
-        ids = backend.score([text])[0].token_ids
-        pieces = backend.pieces(set(ids))
-        joined = "".join(pieces[i] for i in ids)
-        starts = " " if joined.startswith(" ") else ""
-        if kind == "gpt2-wordpiece":  # it does not say where a space was
-            joined, text_then = joined.replace(" ", ""), text.replace(" ", "").lower()
-            assert joined.lower().replace("##", "") == text_then
-            continue
-        assert joined == starts + text
-        assert (kind == "llama-adds-bos") == (starts == " ")
 
 
 def test_asked_for_later_they_come(store: Store, model: Path) -> None:
