@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.eval_workers.pairs.benchmarks import Imported, ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import DIFFERS, shared_template
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
