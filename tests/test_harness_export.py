@@ -17,7 +17,7 @@ import yaml
 from plumbline.eval_workers.pairs.harness.samples import import_samples
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
@@ -192,6 +192,6 @@ def test_a_log_that_cannot_be_read_is_refused(
         fill(store, "benchmark_pair", [pair("b", "0")])
     _log(tmp_path / "logs", [_sample("0")])
     spoil(tmp_path / "logs")
-    with pytest.raises(BadInput, match=named):
+    with pytest.raises((BadInput, UsageProblem), match=named):
         import_samples(store, tmp_path / "logs", "r")
     assert not store.read("pair_score").num_rows

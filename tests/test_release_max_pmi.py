@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.released.max_pmi_import import import_max_pmi
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import PAIRS, as_csv, import_pairs
 
@@ -94,7 +94,7 @@ def test_files_that_can_not_be_used_leave_one_line(store: Store, sets: Path) -> 
             import_max_pmi(store, sets, "pile", "r")
     write(sets, rows())
     (sets / "winogender-no-maxpmi-constraint.csv").write_text("template,max_gender_pmi\n")
-    with pytest.raises(BadInput, match="plumbline benchmark import winogender"):
+    with pytest.raises(UsageProblem, match="plumbline benchmark import winogender"):
         import_max_pmi(store, sets, "pile", "r")
     assert not leans(store)
 

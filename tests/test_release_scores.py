@@ -172,7 +172,7 @@ def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None
     with pytest.raises(UsageProblem, match="is not a directory"):
         import_scores(store, results, "r")
     path = write_scores(results, score_rows())
-    with pytest.raises(BadInput, match="plumbline benchmark import use-5"):
+    with pytest.raises(UsageProblem, match="plumbline benchmark import use-5"):
         import_scores(store, results, "r")
     path.rename(results / path.name)
     with pytest.raises(BadInput, match=path.name):

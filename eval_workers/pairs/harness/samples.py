@@ -14,9 +14,9 @@ from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
 from plumbline.eval_workers.pairs.released.gather import finite
-from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
+from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
-from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.rejects import rejected
@@ -47,12 +47,11 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes
     ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject`` (`import`).
 
-    Raises ``BadInput`` without any log, for a log without its results, if two logs hold the same
-    task of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if
-    the directory doesn't exist.
+    Raises ``BadInput`` without any log, for a log without its results, and if two logs hold the
+    same task of the same model; ``UsageProblem`` without the directory, and as ``check_imported``.
     """
     groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
-    require_benchmarks(store, [name for name, _ in groups])
+    check_imported(store, [name for name, _ in groups])
     return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
 
 

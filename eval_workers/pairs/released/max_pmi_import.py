@@ -10,8 +10,8 @@ from plumbline.eval_workers.pairs.released.released_files import (
     ReleasedFile,
     grouped,
     max_pmi_files,
-    require_benchmarks,
 )
+from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.csv_rows import Record, truth
 from plumbline.warehouse.storage.store import Store
@@ -41,11 +41,11 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
 
     Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
     ``reject`` (stage `import`). Columns that the files lack are NULL: the word that decides, sums
-    and counts of words. Raises as ``max_pmi_files`` and ``gather``, and ``BadInput`` if a benchmark
-    is not in the warehouse or has no usable row.
+    and counts of words. Raises as ``max_pmi_files``, ``check_imported`` and ``gather``, and
+    ``BadInput`` for a benchmark without a usable row.
     """
     files = max_pmi_files(directory)
-    require_benchmarks(store, [file.benchmark for file in files])
+    check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
         subject = f"{corpus}/{benchmark}"

@@ -19,10 +19,9 @@ from plumbline.eval_workers.pairs.released.released_files import (
     ReleasedFile,
     grouped,
     model_id,
-    require_benchmarks,
     score_files,
 )
-from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.csv_rows import Record
 from plumbline.warehouse.storage.store import Store
@@ -61,11 +60,11 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
     after an error, benchmarks that were already imported stay.
 
-    Raises as ``score_files``, and ``BadInput`` if a benchmark is not in the warehouse, or if a file
-    can't be read to its end, lacks a column or names another model than its file name.
+    Raises as ``score_files`` and ``check_imported``, and ``BadInput`` for a file that can't be read
+    to its end, lacks a column or names another model than its file name.
     """
     files = score_files(directory)
-    require_benchmarks(store, [file.benchmark for file in files])
+    check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
         pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
