@@ -110,15 +110,15 @@ def sides(pair: Row) -> tuple[str, ...]:
 class PairScores(ModelStep[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
-    ``beside``: a sentence is scored given its pair's other sentence, see ``PairScorer``. A pair
-    whose sentences changed is scored again and its old row is removed. A pair with a sentence that
-    can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it again. A
-    baseline that can't be scored is NULL.
+    ``given_other``: a sentence is scored given its pair's other sentence, see ``PairScorer``. If a
+    pair's sentences changed, it is scored again and its old row is removed. A pair with a sentence
+    that can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it
+    again. A baseline that can't be scored is NULL.
     """
 
     benchmark: str
     per_token: bool = False
-    beside: bool = False
+    given_other: bool = False
 
     table = "pair_score"
     order = ("pair_id",)
@@ -138,8 +138,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
         return self.benchmark
 
     def item(self, pair: Row, side: str) -> Item:
-        """A sentence of a pair; with ``beside``, the sentence and the pair's other one."""
-        if not self.beside:
+        """A sentence of a pair; with ``given_other``, the sentence and the pair's other one."""
+        if not self.given_other:
             return str(pair[side])
         (other,) = (pair[n] for n in (SIDES if side in SIDES else BASELINE) if n != side)
         return str(pair[side]), str(other)
@@ -185,7 +185,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
         """A score for each item; ``model`` is a ``Backend`` or ``PairScorer``."""
-        scores: list[TextScore] = model.score_beside(items) if self.beside else model.score(items)
+        score = model.score_beside if self.given_other else model.score
+        scores: list[TextScore] = score(items)
         return scores
 
     def new_rows(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> NewRows:
@@ -216,8 +217,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
 
     def _told_apart(self, model: Backend, a: TextScore, b: TextScore) -> TextScore:
         """The first sentence's score; with a problem if both have the same tokens."""
-        # With ``beside`` both sentences are scored on the same tokens, see ``score_beside``.
-        same = not self.beside and a.token_ids and a.token_ids == b.token_ids
+        # With ``given_other`` both sentences are scored on the same tokens, see ``score_beside``.
+        same = not self.given_other and a.token_ids and a.token_ids == b.token_ids
         same = same and getattr(model, "knows_all_words", True)
         return replace(a, problem=SAME_TOKENS) if same and not (a.problem or b.problem) else a
 

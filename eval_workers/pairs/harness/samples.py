@@ -43,7 +43,7 @@ class _Log:
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
-    The ``results_*.json`` beside a log names the model. The row of ``model`` has the backend
+    The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
     `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes
     ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject`` (`import`).
 
@@ -78,7 +78,7 @@ def _logs(directory: Path) -> list[_Log]:
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
     """Benchmark of a task, and ``model`` row of a run, from the run's results file."""
-    fix = "the harness writes it beside its sample logs, keep both"
+    fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)
     except (OSError, ValueError) as e:

@@ -53,7 +53,7 @@ def fill(template: str, gender: Gender) -> str:
     """The template with its placeholders filled with female (``f``) or male (``m``) pronouns.
 
     A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
-    a full stop, question or exclamation mark; opening quotes and brackets may stand between. An
+    a full stop, question or exclamation mark; opening quotes and brackets may come between. An
     abbreviation's full stop counts as the end of a sentence. Only the placeholders change. Raises
     ``BadInput`` with the reason of ``template_problem``.
 

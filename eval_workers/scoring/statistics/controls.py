@@ -6,7 +6,7 @@ jackknife (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.
 take Student's t; its degrees of freedom are the number of words less one. The explained variance is
 measured on each word's pairs with the fit to the other words.
 
-If many words stand in the same sentences, an effect of these sentences would be taken for an effect
+If many words occur in the same sentences, an effect of these sentences would be taken for an effect
 of n-grams or length. So such pairs are compared within their sentence frame.
 """
 
@@ -47,7 +47,7 @@ Estimate = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a predictor beside the others; ``correlation`` is that of the predictor alone.
+    """The effect of a predictor, given the others; ``correlation`` is that of the predictor alone.
 
     ``r2`` is the variance that all predictors explain together, ``gain`` what it loses without this
     one. Figures are ``None`` below ``LEAST_WORDS``, if predictors are collinear, and for a
