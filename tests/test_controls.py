@@ -63,7 +63,7 @@ def test_each_figure_is_that_of_fits_without_each_word() -> None:
             "correlation": np.tanh(
                 jackknifed(lambda a, b, k=k: np.arctanh(stats.pearsonr(a[:, k], b)[0]), x, y, w)
             ),
-            "partial": np.tanh(jackknifed(partial, x, y, w)),
+            "partial_correlation": np.tanh(jackknifed(partial, x, y, w)),
         }
         for name, values in expected.items():
             assert getattr(effect, name) == pytest.approx(values, rel=1e-9), name

@@ -224,18 +224,6 @@ def test_what_cannot_be_used_is_kept_with_its_reason(store: Store, tmp_path: Pat
     assert ["Funny: no name" in row["reason"] for row in one.rejects] == [True] * 3
 
 
-def test_hostile_cells_are_kept_short_and_printable(store: Store, tmp_path: Path) -> None:
-    benchmark(store)
-    path, long = tmp_path / "bad.csv", "y" * 100_000
-    lines = [b"benchmark,pair_id,natural,neutral,\xff\x1b", f"b,00,yes,{long},\x1b[2J".encode()]
-    path.write_bytes(b"\n".join([*lines, b"b," + b"\xe4" * 9_999 + b",yes,no,\xfc"]))
-    [one] = import_answers(store, [path], "run")
-    kept = store.read("reject", stage="ratings").to_pylist()
-    assert (len(one.rows), len(kept)) == (1, 5)
-    assert max(len(row["reason"]) + len(row["excerpt"]) for row in kept) < 2_000
-    assert all(f"{row['reason']}{row['excerpt']}".isprintable() for row in kept)
-
-
 def test_files_that_hold_no_answers_change_nothing(store: Store, tmp_path: Path) -> None:
     benchmark(store)
     good = answered(store, tmp_path, "ana", yes)

@@ -16,7 +16,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released.score_import import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.warehouse.query.connection import connect, model_labels, rows_of
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
 
@@ -108,22 +108,6 @@ def test_ours_minus_released_pair_by_pair(filled: Store, model: Path, tmp_path: 
     theirs = {r["pair_id"]: r["text_id"] for r in _rows(filled, imported["model_key"])}
     assert {r["pair_id"]: r["text_id"] for r in _rows(filled, released)} == theirs
     assert {r["pair_id"]: r["text_id"] for r in _rows(filled, written)} != theirs
-
-
-def test_other_settings_are_named_too(store: Store) -> None:
-    plain = {"model": "m", "backend": "transformers", "text_form": "written", "run_id": "r"}
-    given: dict[str, dict[str, str | None]] = {
-        "m": {"text_form": None},
-        "m (adapter tuned, nf4)": {"adapter": "tuned@1f", "quantisation": "bitsandbytes nf4 0.50"},
-        "m (gptq)": {"quantisation": "gptq"},
-        "m (released text form)": {"text_form": "released"},
-    }
-    for i, columns in enumerate(given.values()):
-        row = plain | {"model_key": str(i)} | columns
-        store.publish("model", [row], unit=str(i), run_id="r")
-    assert model_labels(connect(store.root, "model_label")) == {
-        str(i): name for i, name in enumerate(given)
-    }
 
 
 @pytest.mark.reference

@@ -119,18 +119,6 @@ def test_tokens_go_with_their_pair_and_text(store: Store, model: Path) -> None:
     assert set(_tokens(store)) == {("0", "a"), ("0", "b")}
 
 
-def test_the_question_of_the_deciding_tokens(store: Store, model: Path) -> None:
-    """What a token makes of a pair's log ratio sums to that log ratio."""
-    _pairs(store, TEMPLATES)
-    _score(store, model)
-    connection = connect(store.root)
-    query = "SELECT pair_id, sum(difference_nats) AS difference FROM token_difference GROUP BY ALL"
-    found = dict(connection.execute(query).fetchall())
-    scores = _pair_scores(store)
-    expected = {i: scores[i, "a"] - scores[i, "b"] for i in found}
-    assert set(found) == {"0", "1", "2"} and found == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
 def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
     """Tokens are placed by the tokenizer's own offsets, and summed: no text of tokens is read.
