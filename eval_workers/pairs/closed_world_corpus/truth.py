@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -103,12 +104,9 @@ def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
     """
-    phrase = _PHRASE.search(shape)
-    if not phrase:
-        return [shape]
-    before, after = shape[: phrase.start()], shape[phrase.end() :]
-    rests = written_out(after, phrases)
-    return [before + choice + rest for choice in phrases[phrase.group(1)] for rest in rests]
+    parts = _PHRASE.split(shape)  # the phrases are every second part
+    choices = (phrases[part] if k % 2 else [part] for k, part in enumerate(parts))
+    return ["".join(chosen) for chosen in product(*choices)]
 
 
 def slots(frame: str) -> tuple[str, ...]:
