@@ -13,11 +13,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, scored_by
+from tests.test_score import _pairs
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = (
@@ -25,14 +25,6 @@ TEMPLATES = (
     "{pronoun} drank tea, naïvely.",
     "The boss saw {pronoun2}self.",
 )
-
-
-def _pairs(store: Store, templates: Sequence[str]) -> None:
-    parsed = Parsed("demo")
-    for i, template in enumerate(templates):
-        parsed.add(pair_id=str(i), template=template, source_file="demo.csv", source_row=i + 1)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.replace("benchmark_pair", rows, {"benchmark": "demo"}, "run")
 
 
 def _score(store: Store, model: Path, *, per_token: bool = True) -> ScoredBenchmark:
@@ -109,14 +101,14 @@ def test_tokens_go_with_their_pair_and_text(store: Store, model: Path) -> None:
     _pairs(store, [TEMPLATES[0], "{pronoun} drank coffee.", TEMPLATES[2]])
     assert _score(store, model, per_token=False).n_new == 1
     # the changed pair has a score and no tokens, the others keep theirs
-    assert _tokens(store) == {k: rows for k, rows in before.items() if k[0] != "1"}
+    assert _tokens(store) == {k: rows for k, rows in before.items() if k[0] != "001"}
     assert _score(store, model).n_new == 1
     after = _tokens(store)
-    assert "".join(r["token"] for r in after["1", "b"]) == "He drank coffee."
-    assert {k for k in after if after[k] != before.get(k)} == {("1", "a"), ("1", "b")}
+    assert "".join(r["token"] for r in after["001", "b"]) == "He drank coffee."
+    assert {k for k in after if after[k] != before.get(k)} == {("001", "a"), ("001", "b")}
     _pairs(store, TEMPLATES[:1])
     _score(store, model)
-    assert set(_tokens(store)) == {("0", "a"), ("0", "b")}
+    assert set(_tokens(store)) == {("000", "a"), ("000", "b")}
 
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
