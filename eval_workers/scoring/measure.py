@@ -142,7 +142,7 @@ def measure(
         name: cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
         for name, made in others.items()
     }
-    with store.together(run_id, "measure"):
+    with store.transaction(run_id, "measure"):
         for name, table in tables.items():
             for benchmark in sorted(table["benchmark"].unique().to_pylist()):
                 of_benchmark = table.filter(pc.equal(table["benchmark"], benchmark))
