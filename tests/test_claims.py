@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import multiprocessing
 import os
 import signal
@@ -17,13 +16,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.steps import claimed_chunks as chunks
 from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
-from plumbline.warehouse.storage.locks import claimed, holder, sole, temporary_directory
+from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
 
 
@@ -51,6 +49,23 @@ def test_of_many_one_holds_a_claim(tmp_path: Path) -> None:
         thread.join()
     assert wins and most[0] == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_each_gets_its_turn(tmp_path: Path) -> None:
+    path, order = tmp_path / "a.claim", []
+
+    def work(number: int) -> None:
+        with claimed(path, wait=True):
+            order.append(number)
+            time.sleep(0.01)
+            order.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert order[::2] == order[1::2] and sorted(order[::2]) == [0, 1, 2, 3]
 
 
 _HOLDER = """
@@ -101,6 +116,13 @@ def test_a_live_process_keeps_its_lock_whatever_its_file_says(tmp_path: Path) ->
             pass
 
 
+def test_a_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "a.claim"
+    path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+    with claimed(path) as mine:
+        assert mine
+
+
 def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.claim"
     with claimed(path):
@@ -115,35 +137,16 @@ def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:
     started.wait()
 
 
-def test_a_file_removed_by_another_machine_is_made_again(
+def test_a_full_disk_does_not_keep_a_lock_from_being_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acquire, errors = FileLock.acquire, [OSError(errno.ESTALE, "Stale file handle")]
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    def stale_once(self: FileLock, **options: bool) -> object:
-        if errors:
-            raise errors.pop()
-        return acquire(self, **options)
-
-    monkeypatch.setattr(FileLock, "acquire", stale_once)
-    with claimed(tmp_path / "a.claim") as mine:
-        assert mine and not errors
-
-
-def test_a_file_system_without_locks_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unsupported(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", unsupported)
-    with pytest.raises(BadInput, match=r"no file locks .*flock"), claimed(tmp_path / "a.claim"):
-        pass
-    (tmp_path / "merge-killed.claim").touch()
-    for _ in range(2):
-        with temporary_directory(tmp_path, "merge-") as made:
-            assert made.is_dir()
-    assert not list(tmp_path.iterdir())
+    path = tmp_path / "a.claim"
+    monkeypatch.setattr(Path, "write_text", refused)
+    with claimed(path) as mine, claimed(path) as second:
+        assert mine and not second
 
 
 def test_chunks_that_were_published_are_not_computed_again(

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
-from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover
+from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
-from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, NothingKept
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -147,7 +146,7 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
         fix = f"see table reject, subject {name}/write and {name}/pair"
         raise BadInput(f"benchmark {name}", "no sentence became a pair", fix)
     rows = [{"benchmark": name, **pair} for pair in pairs]
-    with disk_problems(store.root), store.together(run_id, f"benchmark {name}"):
+    with disk_problems(store.root), store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, rows, run_id)
         for step in set(_STEPS) - set(steps):
             publish_rejects(build, step, [])
