@@ -100,7 +100,7 @@ def test_a_report_shows_what_patterns_name(
     if "corpus" in given:
         assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
     shown = Page(write_report(store, tmp_path / "report", about=given))
-    said = re.sub(r"Other questions.*?(?=PD \\(preference)", "", shown.text, flags=re.DOTALL)
+    said = re.sub(r"Other questions.*?(?=PD \(preference)", "", shown.text, flags=re.DOTALL)
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
