@@ -31,9 +31,9 @@ from benchmarks import (
     storage,
 )
 from benchmarks.shards import grown, joined, rotated
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.text.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
 

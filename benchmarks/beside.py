@@ -26,7 +26,7 @@ _COUNTER = """
 import inspect, sys, time
 from pathlib import Path
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 
 options = CorpusOptions(evidence=False)
 more = {"read_ahead": sys.argv[2] == "2"}

@@ -77,9 +77,9 @@ class Outcome:
 
 def run(shard: Path, shards: Sequence[Path], directory: Path, rounds: int = 7) -> Outcome:
     """Time all ways on one shard, and the whole command on a corpus of several."""
-    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
-    from plumbline.jobs.kernel.tokenizer import Targets
+    from plumbline.jobs.kernel.text.tokenizer import Targets
     from plumbline.warehouse import wordlists
 
     own, added = (wordlists.load(name).targets for name in ("gendered", ADDED))
@@ -168,7 +168,7 @@ def _count_words(texts: Sequence[str]) -> int:
 
 def _tokens(texts: Sequence[str], targets: Sequence[str], directory: Path) -> Path:
     """Our kept tokens, a document per line."""
-    from plumbline.jobs.kernel.tokenizer import tokenize_all
+    from plumbline.jobs.kernel.text.tokenizer import tokenize_all
 
     path = directory / "tokens.txt"
     path.write_text("\n".join(map(" ".join, tokenize_all(texts, targets))), encoding="utf-8")
@@ -214,8 +214,8 @@ def _merge(pairs: list[Path], kept: Path, mark: str, directory: Path) -> tuple[i
 def _associate(shards: Sequence[Path], directory: Path, rounds: int = 3) -> float:
     """Median seconds of adding a list to a corpus that lacks it, nothing counted for it before."""
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.corpus_options import CorpusOptions
-    from plumbline.jobs.count_corpus import count_corpus
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
+    from plumbline.jobs.ingest.count_corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
     store, seconds = Store.open(directory / "warehouse"), []

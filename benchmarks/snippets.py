@@ -92,11 +92,11 @@ def _collect(
 def run(shards: Sequence[Path], directory: Path, rounds: int = 5) -> Outcome:
     """Time all three on the shards."""
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.corpus_options import CorpusOptions
-    from plumbline.jobs.count_corpus import count_corpus
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.document_words import evidence_of
     from plumbline.jobs.counting.shard import count_shard
     from plumbline.jobs.evidence.explanation import Sampling, explain
+    from plumbline.jobs.ingest.count_corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
     store = Store.open(directory / "warehouse")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.counting import Timing, median_seconds
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.shard import line_blocks
 from plumbline.jobs.kernel.counter import Counter
 from plumbline.jobs.kernel.memory import SLACK
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.text.tokenizer import Targets
 
 
 def stages(shard: Path, targets: Targets, rounds: int = 9) -> list[Timing]:

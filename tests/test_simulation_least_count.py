@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from plumbline.jobs.corpus_options import LEAST_COUNT
+from plumbline.jobs.counting.corpus_options import LEAST_COUNT
 from tools.simulations import least_count as simulation
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ from plumbline.eval_workers.training.learner import new, new_model
 from plumbline.eval_workers.training.loop import fit, shuffled, trainable
 from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions, preset
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from plumbline.jobs.corpus_lookup import corpus_language, corpus_list, corpus_row
-from plumbline.jobs.corpus_options import CorpusOptions, options_of
+from plumbline.jobs.counting.corpus_lookup import corpus_language, corpus_list, corpus_row
+from plumbline.jobs.counting.corpus_options import CorpusOptions, options_of
 from plumbline.jobs.counting.kept_documents import Documents, ValueOf, read_documents, readable
 from plumbline.jobs.counting.partials import partials_directory, token_files
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.text.tokenizer import Targets
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from plumbline.jobs.kernel.pair_runs import Ints, Run, between, summed
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -33,10 +33,6 @@ _BATCH_ROWS = 1 << 20
 _SAMPLES = 1024
 #: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"
-
-_Ints = NDArray[np.int64]
-#: Keys and counts of the same rows.
-_Columns = tuple[_Ints, _Ints]
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ class PairSum(NamedTuple):
         samples = [np.zeros(1, np.int64)]
         with progress(f"{what}: sort", "files") as update:
             for parts in self._parts(limit, update):
-                keys, counts = _sum(parts)
+                keys, counts = summed(parts)
                 runs.append(self.work / f"run-{len(runs)}")
                 with runs[-1].open("wb") as out:
                     keys.tofile(out)
@@ -142,9 +138,9 @@ class PairSum(NamedTuple):
         with progress(f"{what}: sum", "rows") as update:
             for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
                 update(n_done, n_all)
-                columns = [_between(run, start, end) for run in runs]
+                columns = [between(run, start, end) for run in map(_mapped, runs)]
                 n_done += sum(len(keys) for keys, _ in columns)
-                keys, counts = _sum(columns)
+                keys, counts = summed(columns)
                 for at in range(0, len(keys), batch_rows):
                     key = keys[at : at + batch_rows]
                     yield pa.record_batch(
@@ -156,9 +152,9 @@ class PairSum(NamedTuple):
                     )
             update(n_done, n_all)
 
-    def _parts(self, limit: int, update: Update) -> Iterator[list[_Columns]]:
+    def _parts(self, limit: int, update: Update) -> Iterator[list[Run]]:
         """The rows in lists of at least ``limit`` rows, except the last list."""
-        parts: list[_Columns] = []
+        parts: list[Run] = []
         for rows in self._rows(limit, update):
             parts.append(rows)
             if sum(len(keys) for keys, _ in parts) >= limit:
@@ -167,7 +163,7 @@ class PairSum(NamedTuple):
         if parts:
             yield parts
 
-    def _rows(self, limit: int, update: Update) -> Iterator[_Columns]:
+    def _rows(self, limit: int, update: Update) -> Iterator[Run]:
         for batch in self._batches(min(limit, _BATCH_ROWS), update):
             word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
             counts = batch["n_pair"].to_numpy()
@@ -194,12 +190,12 @@ class PairSum(NamedTuple):
         if waiting:
             yield _together(waiting)
 
-    def _ranks(self, column: pa.ChunkedArray) -> _Ints:
+    def _ranks(self, column: pa.ChunkedArray) -> Ints:
         """Rank of each word, -1 for a word that is not in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
-        of_row: _Ints = ranks.astype(np.int64)[chunk.indices.to_numpy()]
+        of_row: Ints = ranks.astype(np.int64)[chunk.indices.to_numpy()]
         return of_row
 
 
@@ -210,19 +206,7 @@ def _together(batches: list[pa.RecordBatch]) -> pa.Table:
     return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
 
 
-def _sum(parts: list[_Columns]) -> _Columns:
-    """The distinct keys of all parts, sorted, and each key's sum of counts; empties ``parts``."""
-    keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    parts.clear()
-    order = np.argsort(keys)
-    keys, counts = keys[order], counts[order]
-    del order
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[first], np.add.reduceat(counts, first) if len(first) else counts
-
-
-def _between(run: Path, start: int, end: int) -> _Columns:
-    """The part of a run with keys from ``start`` to before ``end``."""
+def _mapped(run: Path) -> Run:
+    """The keys and counts of a run, read as they are used."""
     keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
-    part = slice(*np.searchsorted(keys, [start, end]))
-    return keys[part], counts[part]
+    return keys, counts

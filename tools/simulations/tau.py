@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.evidence.cluster_counts import ClusterCounts
+from plumbline.jobs.counting.cluster_counts import ClusterCounts
 from plumbline.pipelines.reproduce.tau_interval import kendall, tau_errors, tau_interval
 
 ABOUT = (

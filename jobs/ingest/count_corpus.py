@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import pyarrow.parquet as pq
 
-from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.local_engine import LocalEngine
+from plumbline.jobs.counting.corpus_lookup import corpus_lists, sole_writer
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
     TOTALS,
     ShardJob,
     ShardLedger,
+    check_failed,
     partial_files,
     partials_directory,
     remove_stopped,
 )
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.jobs.spark.engine_choice import Engine, engine_of
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 
-if TYPE_CHECKING:
-    from plumbline.jobs.spark.engine import SparkEngine
-
-#: Counts and merges shards; both engines give the same rows. Their methods are described in
-#: ``LocalEngine``.
-Engine: TypeAlias = "LocalEngine | SparkEngine"
 #: Columns of ``corpus`` that may change without ``replace``.
 _CHANGEABLE = ("source_field", "language_file", "min_count")
 _DEFAULTS = CorpusOptions()
@@ -99,37 +93,6 @@ def count_corpus(
     return counted
 
 
-def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
-    """The engine of Spark if :func:`on_spark`, else the engine of this machine.
-
-    ``memory_bytes`` is the memory limit of each process on this machine.
-    """
-    if not on_spark(master):
-        return LocalEngine(store.work_directory("merge"), memory_bytes)
-    from plumbline.jobs.spark.engine import SparkEngine
-
-    return SparkEngine(master)
-
-
-def on_spark(master: str | None) -> bool:
-    """True if there is a master, Spark's settings are given, or spark-submit runs this process."""
-    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
-    return bool(master or any(map(os.environ.get, variables)))
-
-
-def check_failed(
-    ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
-) -> None:
-    """If a shard has failed, raise an error with the first failed shard and the ``effect``.
-
-    ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
-    """
-    if failed := [x for x in ledgers if x.status == "failed"]:
-        more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
-        kind = Interrupted if any(x.away for x in failed) else BadInput
-        raise kind(f"{failed[0].error}{more}", "", effect)
-
-
 def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> None:
     """Raise ``UsageProblem`` if the corpus exists with other settings and is not replaced."""
     rows = store.read("corpus", corpus=corpus).to_pylist()
@@ -138,7 +101,7 @@ def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> 
     settings = {**options.columns(), "source": "counted"}
     names = [name for name in settings if name not in _CHANGEABLE]
     if differ := [f"{name} {rows[0][name]}" for name in names if rows[0][name] != settings[name]]:
-        fix = "give another --corpus, or --replace to count it anew"
+        fix = "give another --corpus, or --replace to count it again"
         raise UsageProblem(f"corpus {corpus!r}", f"exists with {', '.join(differ)}", fix)
 
 
@@ -221,8 +184,8 @@ class _Merge:
 
     def _partials(self, kind: str) -> list[Path]:
         """Files of one kind, shard by shard; shards of equal content list the same files again."""
-        marks = (x.fingerprint for x in self.ledgers if x.status == "counted")
-        return [file for mark in marks for file in partial_files(self.where, mark, kind)]
+        digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
+        return [file for digest in digests for file in partial_files(self.where, digest, kind)]
 
     def _rejects(self) -> list[dict[str, Any]]:
         key = {"stage": "count", "subject": self.corpus, "run_id": self.run_id}
