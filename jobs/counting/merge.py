@@ -1,4 +1,4 @@
-"""Summing partial counts into a corpus's tables, and pruning rare words.
+"""Summing partial counts into a corpus's tables, without rare words.
 
 On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
 pair becomes one 64-bit key: the rank of its word among the sorted words in the upper half, the rank
@@ -39,51 +39,36 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 class Output:
     """A partition to write sums to. Picklable: Spark's tasks write its parts.
 
-    ``constants``: columns with one value for all rows, and that value.
+    Attributes:
+        constants: columns with one value for all rows, and that value.
+        min_count: words counted fewer times are left out of ``word_count``. Only the counts of the
+            whole corpus show which words are rare.
+        targets: words that stay even if they are rare: PMI needs their counts, and standard errors
+            their co-occurrences with themselves.
     """
 
     staged: Staged
     constants: Mapping[str, str | int]
+    min_count: int = 1
+    targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows as one file of the partition; returns how many."""
+        """Write rows as one file of the partition; returns how many there were with rare words."""
+        n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
+            nonlocal n_rows
+            n_rows += batch.num_rows
+            if self.min_count > 1:
+                is_rare = pc.less(batch["n_word"], self.min_count)
+                is_target = pc.is_in(batch["word"], pa.array(self.targets, pa.string()))
+                batch = batch.filter(pc.or_(pc.invert(is_rare), is_target))
             for column, value in self.constants.items():
                 batch = batch.append_column(column, pa.repeat(value, batch.num_rows))
             return batch
 
-        return self.staged.write_part(name, map(complete, batches))
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """Numbers of words left out and of their occurrences (tokens)."""
-
-    n_words: int = 0
-    n_tokens: int = 0
-
-
-def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str]) -> Pruned:
-    """Copy a staged ``word_count`` without the words counted fewer than ``min_count`` times.
-
-    Only the counts of the whole corpus show which words are rare. ``targets`` stay even if they are
-    rare: PMI needs their counts, and standard errors their co-occurrences with themselves.
-    """
-    n_words = n_tokens = 0
-
-    def common(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nonlocal n_words, n_tokens
-        for batch in batches:
-            is_rare = pc.less(batch["n_word"], min_count)
-            is_rare = pc.and_not(is_rare, pc.is_in(batch["word"], pa.array(targets, pa.string())))
-            rare = batch["n_word"].filter(is_rare)
-            n_words, n_tokens = n_words + len(rare), n_tokens + (pc.sum(rare).as_py() or 0)
-            yield batch.filter(pc.invert(is_rare))
-
-    for number, file in enumerate(counted.parts()):
-        kept.write_part(f"part-{number:05}", common(pq.ParquetFile(file).iter_batches(BATCH_ROWS)))
-    return Pruned(n_words, n_tokens)
+        self.staged.write_part(name, map(complete, batches))
+        return n_rows
 
 
 class PairSum(NamedTuple):

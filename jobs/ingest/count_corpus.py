@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, sole_writer
 from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.merge import Output, Pruned, prune
+from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
     TOTALS,
     ShardJob,
@@ -25,7 +26,7 @@ from plumbline.jobs.kernel.counter import warm_up
 from plumbline.jobs.spark.engine_choice import Engine, engine_of
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
-from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
 
 #: Columns of ``corpus`` that may change without ``replace``.
@@ -137,10 +138,15 @@ class _Merge:
         before = store.read("corpus", **key).to_pylist()
         if before and not options.replace and self._is_as_written(before[0]):
             return Counted(before[0], ledgers, False)
-        words, pruned, n_kept = self._words(key)
+        words = store.stage("word_count", key, self.run_id)
+        of_words = Output(words, key, options.min_count, options.word_list.targets)
+        partials = self._partials("words")
+        n_words = self.engine.merge_words(partials, of_words) if partials else 0
+        kept = [pq.read_table(part, columns=["n_word"])["n_word"] for part in words.parts()]
+        n_kept, n_tokens = sum(map(len, kept)), sum(pc.sum(x).as_py() or 0 for x in kept)
         pairs = store.stage("pair_count", key, self.run_id)
         rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
-        output, is_pruned = Output(pairs, {**key, **rule}), pruned.n_words > 0
+        output, is_pruned = Output(pairs, {**key, **rule}), n_words > n_kept
         if partials := self._partials("pairs"):
             all_pairs = options.all_pairs
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
@@ -148,7 +154,7 @@ class _Merge:
         dropped: tuple[str, ...] = ()
         if before and store.read("word_list", **key).num_rows:
             dropped = tuple(x.name for x in corpus_lists(store, before[0])[1:])
-        row = self._corpus_row(n_kept, pruned)
+        row = self._corpus_row(n_words, n_kept, n_tokens)
         with store.together(self.run_id, "corpus count"):
             store.drop("reject", {"stage": "import", "subject": self.corpus})
             store.commit(words)
@@ -170,18 +176,6 @@ class _Merge:
         has_shards = {tuple(x.values()) for x in written} == shards
         return has_shards and (row["min_count"], row["source_field"]) == settings
 
-    def _words(self, key: dict[str, str]) -> tuple[Staged, Pruned, int]:
-        """The staged ``word_count`` of the kept words, what was pruned, and how many were kept."""
-        words = self.store.stage("word_count", key, self.run_id)
-        partials, output = self._partials("words"), Output(words, key)
-        n_words = self.engine.merge_words(partials, output) if partials else 0
-        if self.options.min_count == 1:
-            return words, Pruned(), n_words
-        kept = self.store.stage("word_count", key, self.run_id)
-        pruned = prune(words, kept, self.options.min_count, self.options.word_list.targets)
-        self.store.discard(words)
-        return kept, pruned, n_words - pruned.n_words
-
     def _partials(self, kind: str) -> list[Path]:
         """Files of one kind, shard by shard; shards of equal content list the same files again."""
         digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
@@ -197,7 +191,9 @@ class _Merge:
             for row in pq.read_table(file).to_pylist()
         ]
 
-    def _corpus_row(self, n_kept: int, pruned: Pruned) -> dict[str, Any]:
+    def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
+        """The row of ``corpus``; the kept words have ``n_tokens`` occurrences."""
+        totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {
             "corpus": self.corpus,
@@ -205,9 +201,9 @@ class _Merge:
             **self.options.columns(),
             "n_shards": len(self.ledgers) - n_failed,
             "n_shards_failed": n_failed,
-            **{name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]},
-            "n_words": n_kept + pruned.n_words,
+            **totals,
+            "n_words": n_words,
             "n_words_kept": n_kept,
-            "n_tokens_pruned": pruned.n_tokens,
+            "n_tokens_pruned": totals["n_kept_tokens"] - n_tokens,
             "run_id": self.run_id,
         }
