@@ -48,14 +48,7 @@ class Evidence:
     shards: tuple[Shard, ...]
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
-        """Yield the documents of a shard in batches, with a value for each kept word.
-
-        Args:
-            value_of: called with the words of a file, returns their values; always of one dtype.
-
-        Raises:
-            BadInput: a file is damaged.
-        """
+        """Yield the documents of a shard; see :func:`read_documents`."""
         yield from read_documents(token_files(self.directory, shard.fingerprint), value_of)
 
     @cached_property
