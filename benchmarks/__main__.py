@@ -33,7 +33,7 @@ from benchmarks import (
 from benchmarks.shards import grown, joined, rotated
 from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
 

@@ -79,7 +79,7 @@ def run(shard: Path, shards: Sequence[Path], directory: Path, rounds: int = 7) -
     """Time all ways on one shard, and the whole command on a corpus of several."""
     from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
-    from plumbline.jobs.kernel.text.tokenizer import Targets
+    from plumbline.jobs.kernel.tokens.tokenizer import Targets
     from plumbline.warehouse import wordlists
 
     own, added = (wordlists.load(name).targets for name in ("gendered", ADDED))
@@ -168,7 +168,7 @@ def _count_words(texts: Sequence[str]) -> int:
 
 def _tokens(texts: Sequence[str], targets: Sequence[str], directory: Path) -> Path:
     """Our kept tokens, a document per line."""
-    from plumbline.jobs.kernel.text.tokenizer import tokenize_all
+    from plumbline.jobs.kernel.tokens.tokenizer import tokenize_all
 
     path = directory / "tokens.txt"
     path.write_text("\n".join(map(" ".join, tokenize_all(texts, targets))), encoding="utf-8")

@@ -71,7 +71,7 @@ def _beside(name: str, texts: Sequence[str], rules: str, repeated_mb: int) -> Co
 def _seconds(block: NDArray[np.uint8], n_bytes: int, language: str, times: int) -> float:
     from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.kernel.counter import Counter
-    from plumbline.jobs.kernel.text.tokenizer import Targets
+    from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
     counter = Counter(Targets(("elle", "il"), language), CorpusOptions(evidence=False))
     start = time.process_time()

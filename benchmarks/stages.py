@@ -9,7 +9,7 @@ from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.shard import line_blocks
 from plumbline.jobs.kernel.counter import Counter
 from plumbline.jobs.kernel.memory import SLACK
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
 
 def stages(shard: Path, targets: Targets, rounds: int = 9) -> list[Timing]:

@@ -34,7 +34,7 @@ from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.section_templates import sections_from

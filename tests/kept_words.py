@@ -18,7 +18,7 @@ from plumbline.jobs.counting.document_words import Evidence, Shard
 from plumbline.jobs.counting.kept_documents import Documents, ValueOf
 from plumbline.jobs.evidence.index import Bools, Index, read_index
 from plumbline.jobs.evidence.lean import leans
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.wordlists import WordPair
 
 SHE_HE = [WordPair("she", "he")]

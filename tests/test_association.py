@@ -24,7 +24,7 @@ from plumbline.jobs.association.measures import (
 )
 from plumbline.jobs.counting.corpus_lookup import corpus_row
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -15,7 +15,7 @@ from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
-from plumbline.jobs.kernel.text.language_tables import TOKENIZER_VERSION
+from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.spark_session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -204,7 +204,7 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
-    from plumbline.jobs.kernel.text.tokenizer import tokenize_all
+    from plumbline.jobs.kernel.tokens.tokenizer import tokenize_all
 
     targets = OPTIONS.word_list.targets
     vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})

@@ -17,7 +17,7 @@ from plumbline.jobs.kernel.counter import Counter, ShardCounts
 from plumbline.jobs.kernel.document_stream import DocumentLog
 from plumbline.jobs.kernel.json_parser import ReaderState
 from plumbline.jobs.kernel.memory import SLACK, Limits, new_record
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load

@@ -26,8 +26,8 @@ from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.counter import BATCH_BYTES, ShardCounts
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.memory import SLACK, Limits
-from plumbline.jobs.kernel.text.chunk_words import MAX_CHUNK
-from plumbline.jobs.kernel.text.tokenizer import Targets, tokenize, tokenize_all
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle

@@ -25,7 +25,7 @@ from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.json_parser import MAX_SOURCE
 from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.kernel.text.tokenizer import Targets, tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -21,8 +21,14 @@ from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.kernel.text.language_tables import tokenizer_version
-from plumbline.jobs.kernel.text.tokenizer import Answers, Targets, Tokenizer, tokenize, tokenize_all
+from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
+from plumbline.jobs.kernel.tokens.tokenizer import (
+    Answers,
+    Targets,
+    Tokenizer,
+    tokenize,
+    tokenize_all,
+)
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages

@@ -24,7 +24,7 @@ from plumbline.jobs.evidence.queries import Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.kernel.text.tokenizer import tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question
 

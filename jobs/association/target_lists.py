@@ -16,8 +16,8 @@ from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
 from plumbline.jobs.counting.partials import ShardJob, check_failed, partial_files, token_files
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.jobs.kernel.text.language_tables import stop_words
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.spark.engine_choice import engine_of
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import config_hash

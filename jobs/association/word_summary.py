@@ -136,7 +136,7 @@ def _unknown(
     """The error for a word that is not in a corpus: the reason, and similar words."""
     corpus = row["corpus"]
     if row["source"] == "counted":
-        from plumbline.jobs.kernel.text.tokenizer import tokenize
+        from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 
         tokens = tokenize(word, corpus_list(store, row).targets, corpus_language(row).token_rules)
         problem = f"does not occur in corpus {corpus}"

@@ -14,7 +14,7 @@ from plumbline.jobs.counting.corpus_lookup import corpus_language, corpus_list, 
 from plumbline.jobs.counting.corpus_options import CorpusOptions, options_of
 from plumbline.jobs.counting.kept_documents import Documents, ValueOf, read_documents, readable
 from plumbline.jobs.counting.partials import partials_directory, token_files
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -28,8 +28,8 @@ from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel.memory import Limits, limits_within
-from plumbline.jobs.kernel.text.language_tables import tokenizer_version
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object

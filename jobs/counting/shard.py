@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill
 from plumbline.jobs.kernel.memory import SLACK, Limits
-from plumbline.jobs.kernel.text.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column

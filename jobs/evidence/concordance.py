@@ -19,7 +19,7 @@ from plumbline.jobs.counting.document_words import Evidence, Shard
 from plumbline.jobs.counting.kept_documents import Documents
 from plumbline.jobs.evidence.index import Hashes, Index, mixed, text_hashes
 from plumbline.jobs.evidence.queries import Row
-from plumbline.jobs.kernel.text.tokenizer import Tokenizer
+from plumbline.jobs.kernel.tokens.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.input.shards import field_value, is_parquet, lines, text_column

@@ -37,13 +37,13 @@ _COMPILED = (
     "json_values",
     "memory",
     "pair_runs",
-    "text/chunk_words",
-    "text/chunks",
-    "text/code_points",
-    "text/language_tables",
-    "text/splitting_rules",
-    "text/urls",
-    "text/words",
+    "tokens/chunk_words",
+    "tokens/chunks",
+    "tokens/code_points",
+    "tokens/language_tables",
+    "tokens/splitting_rules",
+    "tokens/urls",
+    "tokens/words",
 )
 #: Numba options of functions that only compiled code calls. Wrappers would take a sixth of the
 #: compile time.

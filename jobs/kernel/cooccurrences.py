@@ -26,7 +26,7 @@ from plumbline.jobs.kernel.memory import (
     rehash,
     slot_of,
 )
-from plumbline.jobs.kernel.text.words import IdState, WordState
+from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")

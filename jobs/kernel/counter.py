@@ -20,9 +20,9 @@ from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lin
 from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED, LineVerdict, excerpt, judge
 from plumbline.jobs.kernel.memory import SLACK, Limits, address, new_record
 from plumbline.jobs.kernel.pair_runs import AllPairs, PairRuns
-from plumbline.jobs.kernel.text.chunks import END, move, scan
-from plumbline.jobs.kernel.text.tokenizer import Targets, Tokenizer, tokenize
-from plumbline.jobs.kernel.text.words import IdState, Words, WordState
+from plumbline.jobs.kernel.tokens.chunks import END, move, scan
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, Tokenizer, tokenize
+from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 
 if TYPE_CHECKING:
     from plumbline.jobs.counting.corpus_options import CorpusOptions
@@ -347,7 +347,7 @@ def warm_up(everything: bool = False) -> None:
     child = None
     if not is_cached(scan):
         paths = os.pathsep.join(path for path in sys.path if path)
-        code = "from plumbline.jobs.kernel.text.tokenizer import tokenize; tokenize('tea')"
+        code = "from plumbline.jobs.kernel.tokens.tokenizer import tokenize; tokenize('tea')"
         compiler = [sys.executable, "-P", "-c", code]
         child = subprocess.Popen(compiler, env={**os.environ, "PYTHONPATH": paths})
     words, ids = new_record(WordState), new_record(IdState)

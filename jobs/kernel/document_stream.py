@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.json_parser import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
 from plumbline.jobs.kernel.memory import address
-from plumbline.jobs.kernel.text.words import Words
+from plumbline.jobs.kernel.tokens.words import Words
 
 #: Number of kept words and document ends after which a table is handed over.
 _TABLE = 1 << 20

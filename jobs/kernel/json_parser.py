@@ -27,7 +27,7 @@ from plumbline.jobs.kernel.memory import (
     range_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.text.words import WordState, add_word, find_word
+from plumbline.jobs.kernel.tokens.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60

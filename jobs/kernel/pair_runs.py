@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.kernel.cache import EntryPoint
 from plumbline.jobs.kernel.cooccurrences import PairState, count_pairs, count_windows, pair_table
 from plumbline.jobs.kernel.memory import address, get_int, new_record, put64
-from plumbline.jobs.kernel.text.words import IdState, WordState
+from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 Ints: TypeAlias = NDArray[np.int64]
 #: Keys and their counts; in a run the keys are distinct and sorted.

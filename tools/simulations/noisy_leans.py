@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
-from plumbline.jobs.kernel.text.tokenizer import tokenize_all
+from plumbline.jobs.kernel.tokens.tokenizer import tokenize_all
 from plumbline.pipelines.report.findings.fits import LEAST_RELIABLE
 from tools.simulations.fits import Bounds, Floats, Row, centred, hc3_df, line, t975
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.memory import SLACK, Limits, address, aligned_zeros, new_record
-from plumbline.jobs.kernel.text.chunk_words import Splitter
-from plumbline.jobs.kernel.text.chunks import (
+from plumbline.jobs.kernel.tokens.chunk_words import Splitter
+from plumbline.jobs.kernel.tokens.chunks import (
     END,
     MAX_ASKED,
     MAX_BATCH_CHUNKS,
@@ -25,10 +25,10 @@ from plumbline.jobs.kernel.text.chunks import (
     move,
     scan,
 )
-from plumbline.jobs.kernel.text.code_points import SplitState
-from plumbline.jobs.kernel.text.language_tables import stop_words
-from plumbline.jobs.kernel.text.spacy_rules import pieces, tokenizer_of
-from plumbline.jobs.kernel.text.words import IdState, Words, WordState
+from plumbline.jobs.kernel.tokens.code_points import SplitState
+from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.spacy_rules import pieces, tokenizer_of
+from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.languages import TokenRules
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.text import spacy_rules
+from plumbline.jobs.kernel.tokens import spacy_rules
 from plumbline.warehouse.languages import TokenRules
 
 #: Version of the English tokenizer. Counts of two versions are never mixed.
@@ -82,7 +82,7 @@ class Tables(NamedTuple):
 @lru_cache(maxsize=1)
 def english() -> dict[str, Any]:
     """The content of ``english.json``."""
-    file = resources.files("plumbline.jobs.kernel.text").joinpath("english.json")
+    file = resources.files("plumbline.jobs.kernel.tokens").joinpath("english.json")
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 

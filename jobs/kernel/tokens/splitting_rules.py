@@ -14,8 +14,8 @@ import numpy as np
 
 from plumbline.jobs.kernel.cache import compiled
 from plumbline.jobs.kernel.memory import get32, get64, get_int, low_bytes, put64
-from plumbline.jobs.kernel.text.code_points import SplitState, is_digit, kind_of, point
-from plumbline.jobs.kernel.text.language_tables import (
+from plumbline.jobs.kernel.tokens.code_points import SplitState, is_digit, kind_of, point
+from plumbline.jobs.kernel.tokens.language_tables import (
     ALPHA,
     BEFORE_DOT,
     CURRENCY,
@@ -32,8 +32,8 @@ from plumbline.jobs.kernel.text.language_tables import (
     SUFFIX,
     UPPER,
 )
-from plumbline.jobs.kernel.text.urls import is_url
-from plumbline.jobs.kernel.text.words import find_word
+from plumbline.jobs.kernel.tokens.urls import is_url
+from plumbline.jobs.kernel.tokens.words import find_word
 
 _DOT, _PLUS, _MINUS, _COMMA, _COLON = ord("."), ord("+"), ord("-"), ord(","), ord(":")
 _SLASH, _APOSTROPHE, _RIGHT_QUOTE, _ELLIPSIS, _DEGREE = ord("/"), 0x27, 0x2019, 0x2026, 0xB0
