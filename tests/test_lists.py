@@ -20,9 +20,10 @@ from plumbline.jobs.counting.cluster_counts import ClusterCounts, cluster_counts
 from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
-from plumbline.pipelines.reproduce.tau_interval import tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
+    alike,
     compare_list,
     printed,
 )
@@ -156,6 +157,17 @@ def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
     none = ClusterCounts("document", 20, nothing, nothing, nothing, nothing)
     assert np.isnan(tau_errors(none, [(0, 1), (2, 3)], [nothing] * 2, [(0, 1)])).all()
     assert all(map(math.isnan, tau_interval(0.5, math.nan, 20)))
+
+
+def test_of_several_pairs_both_ends_are_shown() -> None:
+    taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
+    ends = {"c": (-0.3, -0.1)}
+    rows = [TauAgreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
+    _, lowest, highest = alike(rows)  # none of them is in the paper
+    assert lowest.startswith("  -0.20 (95% interval -0.30 to -0.10)")
+    assert lowest.endswith(" for a and c, 80 words in common")
+    assert highest == "  0.90 for a and b, 60 words in common"
+    assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))
 
 
 @pytest.mark.reference
