@@ -23,7 +23,7 @@ from benchmarks.shards import joined
 
 #: The list that is added to a corpus counted with ``gendered``.
 ADDED = "names"
-#: Kept tokens of the Pile: it is 33,000 times as long as all real text (docs/big_run.md).
+#: Kept tokens of the Pile: it is 33,000 times as long as all real text (docs/cluster.md).
 PILE_TIMES = 33_000
 #: A shard of it is as large as this many times all real text.
 LARGE = 16

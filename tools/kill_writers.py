@@ -1,6 +1,6 @@
 """Kill processes that write, compact, restore and read one warehouse: the log decides what is so.
 
-A developer's tool, see docs/faults.md. Three writers publish counters, each in two tables at once;
+A developer's tool, see docs/warehouse.md. Three writers publish counters, each in two tables at once;
 beside them `warehouse compact` merges and removes, and `warehouse restore` goes back to an earlier
 version. One of the five is killed a few commits after the kill before, at a random moment or before
 a random file operation, and started again, time after time. The tables of each version must be what
