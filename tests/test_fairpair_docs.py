@@ -68,7 +68,7 @@ def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch
     published = {r["phi"] for r in rows if r["texts"] == "as-published"}
     assert published == {"jaccard", "vader"}
     connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 6
+    assert len(blocks("sql")) == 4
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
         found = connection.execute(query).fetchall()
-        assert found or "texts_with" in query, query
+        assert found, query
