@@ -12,8 +12,8 @@ import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.warehouse.query.connection import connect
@@ -94,7 +94,7 @@ def test_pieces_keep_their_space(tmp_path: Path) -> None:
     """Together they are the text, also where the decoder drops the first word's space."""
     text = "The cook said she drank tea."
     for kind in KINDS:
-        backend = TransformersBackend(str(save(kind, tmp_path / kind)), ModelOptions())
+        backend = CausalModel(str(save(kind, tmp_path / kind)), ModelOptions())
         ids = backend.score([text])[0].token_ids
         pieces = backend.pieces(set(ids))
         joined = "".join(pieces[i] for i in ids)

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.vllm import vllm_engine
+from plumbline.eval_workers.models.vllm import vllm_engine
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
 #: Environment variable: path of the Python that has vLLM, or of its environment.
@@ -77,10 +77,10 @@ environment with vLLM)
         return path
     if find_spec("vllm") is not None:
         return Path(sys.executable)
-    beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
-    if not beside.is_file():
+    prepared = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not prepared.is_file():
         raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)
-    return beside
+    return prepared
 
 
 class VllmProcess:
