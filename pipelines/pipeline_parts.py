@@ -320,7 +320,7 @@ def check_plan(options: PipelineOptions) -> None:
     if plan.models:
         extras.require("torch")
     if options.score_workers and any(model.options.backend == "vllm" for model in plan.models):
-        from plumbline.eval_workers.models.vllm.vllm_client import interpreter
+        from plumbline.eval_workers.vllm.vllm_client import interpreter
 
         _ = interpreter()
     if plan.corpora:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.models.vllm import vllm_client
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.vllm import vllm_client
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import good_script, serving

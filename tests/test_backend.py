@@ -26,8 +26,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.remote.echo import _read
 from plumbline.eval_workers.models.scoring_contract import Identity
-from plumbline.eval_workers.models.vllm import vllm_client, vllm_server
 from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.vllm import vllm_client, vllm_server
 from plumbline.pipelines.stages import may_pass
 from plumbline.warehouse.errors import (
     BadInput,

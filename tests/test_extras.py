@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from plumbline.eval_workers.models.vllm.vllm_client import INSTALL
+from plumbline.eval_workers.vllm.vllm_client import INSTALL
 from plumbline.pipelines.extras import EXTRA_OF
 from plumbline.pipelines.worker_directory import VARIABLE
 from plumbline.warehouse.distribution import distribution, install_line

@@ -112,6 +112,7 @@ def test_an_error_ends_all_lanes() -> None:
     def work(item: int) -> None:
         if item == 3:
             raise ValueError("item 3")
+        time.sleep(0.001)
         done.append(item)
 
     with pytest.raises(ValueError, match="item 3"):

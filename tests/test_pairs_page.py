@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.models.vllm import vllm_client
+from plumbline.eval_workers.vllm import vllm_client
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of
 from tests.conftest import REPOSITORY

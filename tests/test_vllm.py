@@ -29,7 +29,7 @@ from plumbline.eval_workers.models import server_backend, vllm_backend
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
-from plumbline.eval_workers.models.vllm import vllm_client, vllm_server
+from plumbline.eval_workers.vllm import vllm_client, vllm_server
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem

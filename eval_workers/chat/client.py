@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.models.vllm.vllm_server import SERVED_HERE, address
+from plumbline.eval_workers.vllm.vllm_server import SERVED_HERE, address
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.text.redaction import spellings
 
@@ -229,7 +229,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     'dummy'
     """
     if base_url == SERVED_HERE:
-        from plumbline.eval_workers.models.vllm.vllm_client import interpreter
+        from plumbline.eval_workers.vllm.vllm_client import interpreter
 
         _ = interpreter(environment)
         return ""

@@ -96,7 +96,7 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     Unless the model is open already, another open model and servers started here are closed first,
     to free their memory.
     """
-    from plumbline.eval_workers.models.vllm import vllm_server
+    from plumbline.eval_workers.vllm import vllm_server
 
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:

@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.local.weight_files import check_complete, n_e
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.models.vllm.vllm_client import EngineFailed, RemoteEngine, killed
+from plumbline.eval_workers.vllm.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
 #: Memory for attention's keys and values on a CPU, where vLLM would take nine tenths of all memory.

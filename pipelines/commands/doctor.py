@@ -217,7 +217,7 @@ def _bitsandbytes(_: Doctor) -> str:
 
 
 def _vllm(_: Doctor) -> str:
-    from plumbline.eval_workers.models.vllm.vllm_client import RemoteEngine, interpreter
+    from plumbline.eval_workers.vllm.vllm_client import RemoteEngine, interpreter
 
     versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
     return f"{versions}, in {interpreter().parent.parent}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.vllm.vllm_client import VllmProcess
+    from plumbline.eval_workers.vllm.vllm_client import VllmProcess
 
 #: The ``base_url`` that means: start a server on this machine for each requested model.
 SERVED_HERE = "vllm"
@@ -41,7 +41,7 @@ def address(model: str) -> str:
 
 
 def _start(model: str) -> tuple[VllmProcess, str]:
-    from plumbline.eval_workers.models.vllm.vllm_client import VllmProcess
+    from plumbline.eval_workers.vllm.vllm_client import VllmProcess
 
     port = _free_port()
     say(f"starting vllm serve {model}", err=True)

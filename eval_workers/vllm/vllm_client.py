@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.models.vllm import vllm_engine
+from plumbline.eval_workers.vllm import vllm_engine
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
 #: Environment variable: path of the Python that has vLLM, or of its environment.
