@@ -51,11 +51,11 @@ def test_scores_by_other_versions_end_the_wait(
 ) -> None:
     """The machine that waits has another version, or nothing to compute with at all."""
     monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
-    store, versions = Store.open(tmp_path / "w"), CausalModel._versions
+    store, versions = Store.open(tmp_path / "w"), CausalModel.versions
     _pairs(store, TEMPLATES)
-    other = lambda self, found: f"{versions(self, found)}, elsewhere"  # noqa: E731
+    other = lambda self: {**versions(self), "elsewhere": "1"}  # noqa: E731
     with monkeypatch.context() as there:
-        there.setattr(CausalModel, "_versions", other)
+        there.setattr(CausalModel, "versions", other)
         _score(store, model)
     scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
     with pytest.raises(ValueError, match="non-negative"):
