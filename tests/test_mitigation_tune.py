@@ -117,25 +117,6 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("only", [*LOSSES, None])
-def test_each_loss_falls_alone_and_all_together(
-    filled: Store, base: Path, words: str, tmp_path: Path, only: str | None
-) -> None:
-    changes = {loss: float(only in (None, loss)) for loss in LOSSES}
-    run(filled, base, words, tmp_path, **changes, steps=15, batch_prompts=24)
-    steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
-    assert [row["step"] for row in steps] == list(range(1, 16))
-    columns = {"distance": "distance_nats", "total": "total", "difference": "difference"}
-    for loss in LOSSES if only is None else [only]:
-        values = [row[columns[loss]] for row in steps]
-        assert sum(values[-3:]) < 0.8 * sum(values[:3])
-    for row in steps:
-        counted = sum(row[columns[loss]] * weight for loss, weight in changes.items())
-        assert row["loss"] == pytest.approx(counted, rel=1e-6)
-        assert row["gradient_norm"] > 0
-
-
 #: The loss on the dev prompts falls, and rises again before the end.
 BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "dropout": 0.3, "steps": 12}
 

@@ -114,20 +114,3 @@ def test_scores_and_samples_are_those_of_one_text_at_a_time(path: Path) -> None:
     greedy = backend.continue_(draws, SamplingOptions(greedy=True, max_new_tokens=6))
     assert [sample.text for sample in greedy] == [plain.greedy(text, 6) for text in prompts]
     assert backend.score(_TEXTS) == before  # no state is left behind in the model
-
-
-def test_no_pass_holds_padding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state would go through padding on either side, whatever a mask says of it."""
-    backend, plain = CausalModel(str(path), ModelOptions()), _Plain(path)
-    forward, read = type(backend.weights.model).forward, list[list[int]]()
-
-    def watched(
-        self: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, **how: Any
-    ) -> Any:
-        assert bool(attention_mask.all())
-        read.extend(input_ids.tolist())
-        return forward(self, input_ids=input_ids, attention_mask=attention_mask, **how)
-
-    monkeypatch.setattr(type(backend.weights.model), "forward", watched)
-    backend.score(_TEXTS)
-    assert sorted(read) == sorted(plain.ids(text)[:-1] for text in _TEXTS)

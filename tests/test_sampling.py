@@ -162,18 +162,6 @@ def test_a_sample_depends_on_its_seed_alone(saved: dict[str, Path], kind: str) -
     assert all(b.text.startswith(a.text[:-1]) for a, b in zip(found, longer, strict=True))
 
 
-def test_models_without_keys_and_values_to_choose_from_read_again(
-    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    how = {"temperature": HOT, "max_new_tokens": 12}
-    wanted = [(prompt, k) for prompt in PROMPTS for k in range(4)]
-    found = _continued(_opened(saved["neox"]), wanted, **how)
-    monkeypatch.setattr(
-        "plumbline.eval_workers.models.local.drawing._has_rows", lambda cache: False
-    )
-    assert _continued(_opened(saved["neox"]), wanted, **how) == found
-
-
 def test_memory_that_runs_out_makes_smaller_passes(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
