@@ -77,37 +77,23 @@ def _texts(shards: Sequence[Path], n: int) -> list[str]:
 
 
 def _beside(texts: list[str]) -> list[Beside]:
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+    from plumbline.eval_workers.fairpair.phi import jaccard, vader
 
-    from plumbline.eval_workers.fairpair.phi import Means, jaccard, vader
-
-    analyzer = SentimentIntensityAnalyzer()
     sets, scores = jaccard.items(texts), vader.items(texts)
-
-    def listed(means: Means) -> Figures:
-        return means.between, means.within_left, means.within_right
 
     def distance(a: frozenset[str], b: frozenset[str]) -> float:
         return 1 - len(a & b) / len(a | b)
-
-    def plain(text: str) -> float:
-        return float(analyzer.polarity_scores(text)["compound"])
 
     half = len(texts) // 2
     return [
         _timed(
             "Jaccard: B, V_pg, V_gp of token sets",
-            lambda: listed(jaccard.means(sets[:half], sets[half:])),
+            lambda: jaccard.means(sets[:half], sets[half:]),
             lambda: _loop(distance, sets[:half], sets[half:]),
         ),
         _timed(
-            "VADER: sentiment of texts",
-            lambda: vader.items(texts),
-            lambda: [plain(text) for text in texts],
-        ),
-        _timed(
             "VADER: B, V_pg, V_gp of sentiments",
-            lambda: listed(vader.means(scores[:half], scores[half:])),
+            lambda: vader.means(scores[:half], scores[half:]),
             lambda: _loop(lambda a, b: abs(a - b), scores[:half], scores[half:]),
         ),
     ]

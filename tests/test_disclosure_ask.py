@@ -16,7 +16,6 @@ from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_se
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -160,27 +159,6 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     for view in ("gas", "gas_prompt", "disclosure()", "disclosure_prompt()"):
         found = rows_of(store.root, f"SELECT DISTINCT instruction_key FROM {view}")
         assert {row["instruction_key"] for row in found} == set(rows)
-
-
-def test_measuring_goes_on_where_it_was_stopped(
-    store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_prompts(store, "demo", PROMPTS)
-    score, calls = TransformersBackend.score, [0]
-
-    def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
-        calls[0] += 1
-        if calls[0] == 2:
-            raise KeyboardInterrupt
-        return score(self, texts)
-
-    monkeypatch.setattr(TransformersBackend, "score", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        _measure(store, saved["neox"], *ALL)
-    first, *rest = _measure(store, saved["neox"], *ALL)
-    assert first.probed.n_new == first.sampled.n_new == 0
-    assert [m.probed.n_new for m in rest] == [2, 2]
-    assert calls[0] == 4
 
 
 def test_empty_continuations_are_counted_and_no_verdict(

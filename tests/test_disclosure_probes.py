@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import closed_world_prompts
-from plumbline.eval_workers.disclosure.neutral import bridged, derive, gendered_words
+from plumbline.eval_workers.disclosure.neutral import derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
 from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -130,14 +130,6 @@ def test_other_sentences_do_not(sentence: str, reason: str) -> None:
     assert derived.prompt is None and reason in derived.reason
 
 
-def test_gendered_sentences_are_kept_when_asked() -> None:
-    assert derive("Someone saw her.", allow_gendered=True).prompt == "My friend saw her, and"
-
-
-def test_a_prompt_is_bridged_once() -> None:
-    assert bridged("My friend ran,") == "My friend ran, and"
-
-
 SENTENCES = ["A person ran.", "A dog ran.", "Somebody ran", "Someone lost her key."]
 
 
@@ -193,16 +185,6 @@ def test_half_a_character_takes_its_row_alone(store: Store, tmp_path: Path) -> N
     ]
     done = derive_probe(store, "mine", path, "r", column="t", allow_gendered=True)
     assert (done.n_prompts, done.n_rejects) == (1, 1)
-
-
-def test_marks_inside_a_field_end_no_row(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("A man ran\u2028 home.\nA man\x0csat.\r\nA man lay.\n", newline="")
-    assert [s.text for s in read_sentences(path)] == [
-        "A man ran\u2028 home.",
-        "A man\x0csat.",
-        "A man lay.",
-    ]
 
 
 def test_what_can_t_be_a_set_is_said_in_one_line(

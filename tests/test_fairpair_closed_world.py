@@ -17,8 +17,8 @@ from plumbline.eval_workers.fairpair.closed_world_pairs import (
     slot_prompts,
 )
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
-from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
@@ -115,7 +115,7 @@ def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text(
             for word in (words[prompt.slot][0], words[prompt.slot][-1]):
                 made = perturb(f"{text} {word}", one, two, terms)
                 assert made.text == f"{other} {word}"
-                assert check(made, f"{text} {word}", other, one.name).is_valid
+                assert check(made, f"{text} {word}", other, one.name)["is_valid"]
 
 
 # --- the grammar's own figures -------------------------------------------------------------------
@@ -173,7 +173,7 @@ def measure(store: Store, model: Path) -> Store:
     whose = PerturbedSamples(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
     options = FigureOptions(n_permutations=199, n_resamples=300)
     for phi in ("jaccard", "vader"):
-        score_set(store, whose, phi, options, "r")
+        measure_set(store, whose, phi, options, "r")
     return store
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
 from plumbline.eval_workers.chat.ledger import look, open_ledger
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
 from plumbline.eval_workers.writing.forecast import forecast
 from plumbline.eval_workers.writing.written_sentences import write
@@ -23,23 +23,9 @@ from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
 
-PRICES = """
-currency = "EUR"
-[models."small"]
-input = 0.15
-output = 0.6
-"""
-
 
 def _request(round: int = 1) -> Request:
     return SPEC.request("generate", "clock", "she", round, n=2)
-
-
-def test_the_price_of_a_model(tmp_path: Path) -> None:
-    file = tmp_path / "prices.toml"
-    file.write_text(PRICES, encoding="utf-8")
-    assert price_of("small", file) == Price(0.15, 0.6, "EUR")
-    assert price_of("small", file).cost(2_000_000, 1_000_000) == pytest.approx(0.9)
 
 
 def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent() -> None:
@@ -66,7 +52,7 @@ def test_a_token_is_a_byte_at_least() -> None:
     assert most(request, None).n_tokens >= len(("漢字 🙂" * 10).encode()) + request.max_tokens
 
 
-@pytest.mark.parametrize("cut", range(1, 40, 3))
+@pytest.mark.parametrize("cut", (1, 20, 39))
 def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int) -> None:
     def ask(round: int, run_id: str) -> Path:
         with open_ledger(store, "demo") as ledger:
@@ -109,23 +95,12 @@ def test_a_look_reads_the_file_and_else_the_table(store: Store, tmp_path: Path) 
 
 
 def test_a_request_is_known_by_all_that_makes_it() -> None:
-    request = _request()
-    others = [
-        replace(request, **{field: value})
-        for field, value in (
-            ("model", "other"),
-            ("prompt", "other"),
-            ("parameters", (("temperature", 0.1),)),
-            ("purpose", "revise"),
-            ("word", "other"),
-            ("pronoun", "he"),
-            ("round", 2),
-        )
-    ]
-    assert len({r.request_id for r in [request, *others]}) == 8
-    assert ChatModel("m", seed=None).request(
-        "judge", "p", word="w", pronoun="she", round=1, temperature=0, max_tokens=5
-    ).parameters == (("max_tokens", 5), ("temperature", 0))
+    changes: dict[str, object] = {"model": "other", "prompt": "other", "purpose": "revise"}
+    changes |= {"parameters": (("temperature", 0.1),), "word": "other", "pronoun": "he", "round": 2}
+    others = [replace(_request(), **{name: value}) for name, value in changes.items()]
+    assert len({r.request_id for r in [_request(), *others]}) == 8
+    unseeded = replace(SPEC, send_seed=False).request("judge", "w", "she", 1)
+    assert dict(unseeded.parameters).keys() == {"max_tokens", "temperature", "response_format"}
 
 
 def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
@@ -134,6 +109,7 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
     """Against a build on a real socket: requests exactly, tokens by the characters sent."""
     prices = tmp_path / "prices.toml"
     prices.write_text('currency = "EUR"\n[models.scripted]\ninput = 1.0\noutput = 2.0\n')
+    assert price_of("scripted", prices) == Price(1.0, 2.0, "EUR")
     told = forecast(WORDS, replace(SPEC, prices=str(prices)))
     with serving(good_script) as server:
         written = write_sentences(_build(store, server), WORDS, SPEC)
@@ -152,8 +128,6 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
     assert told.n_requests_most == 8 * (3 * (1 + 3 * 40) + 2 * 2 * 3) + 4 * 3 * 3
     unjudged = forecast(WORDS, replace(SPEC, judge=False))
     assert (unjudged.n_requests, unjudged.n_requests_most) == (8, 8 * 363 + 36)
-    assert unjudged.cost is None
-    assert forecast([], SPEC).n_requests == 0
 
 
 TEXTS = [
@@ -207,7 +181,7 @@ def test_whatever_is_replied_every_sentence_has_one_fate(
     assert len(places) == len(set(places))
 
 
-@pytest.mark.parametrize("limit", [1, 5, 7])
+@pytest.mark.parametrize("limit", [1, 7])
 def test_the_budget_of_requests_is_never_exceeded(store: Store, limit: int) -> None:
     with serving(good_script) as server:
         with pytest.raises(Interrupted, match=f"exceed {limit} requests; . of 4 words") as stop:

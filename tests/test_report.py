@@ -310,7 +310,9 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
         ]
         world_name = model.removeprefix("model-")
         assert f"{model} follows text-{world_name}, its text, word by word on made" in text
-        assert f"the model's log ratio changes by {shown(row['value'], 2, signed=True)} nats" in text
+        assert (
+            f"the model's log ratio changes by {shown(row['value'], 2, signed=True)} nats" in text
+        )
 
 
 @pytest.mark.slow

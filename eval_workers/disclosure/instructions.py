@@ -8,27 +8,34 @@ from pathlib import Path
 from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.text.toml_file import read
+from plumbline.warehouse.text.toml_file import Texts, load, toml_table
 
-_SHIPPED = "instructions.toml"
+_SHIPPED = resources.files("plumbline.eval_workers.disclosure") / "instructions.toml"
+
+
+@toml_table
+class _File:
+    instructions: Texts
 
 
 def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     """Instructions of a file in order; without a path the packaged ones.
 
-    ``.toml``: a list ``instructions``. ``.jsonl``: the key ``instruction`` of each line. Other
-    files have one instruction per line or row, see ``read_sentences``, whose errors this raises.
-    White space around each is stripped. Raises ``BadInput`` for a row that isn't an instruction, is
-    empty or repeated, and for a file without instructions.
+    ``.toml``: a list ``instructions``. Other files have one instruction per line or row, see
+    ``read_sentences``, whose errors this raises; of ``.jsonl`` it is the key ``instruction``. White
+    space around each is stripped. Raises ``BadInput`` for a row that isn't an instruction, is empty
+    or repeated, and for a file without instructions.
 
     >>> len(load_instructions())
     4
     """
-    what, kind = str(path or _SHIPPED), Path(path or _SHIPPED).suffix.lower()
-    if path is None or kind == ".toml":
-        rows = _of_toml(path, what)
+    if path is None or path.suffix.lower() == ".toml":
+        what = str(path or _SHIPPED.name)
+        listed = load(_File, path or _SHIPPED, what).instructions
+        rows = [SourceSentence(number, text.strip()) for number, text in enumerate(listed, 1)]
     else:
-        rows = list(read_sentences(path, "instruction" if kind == ".jsonl" else None))
+        what, is_json = str(path), path.suffix.lower() == ".jsonl"
+        rows = list(read_sentences(path, "instruction" if is_json else None))
     row_of: dict[str, int] = {}
     for row in rows:
         problem = row.problem or (None if row.text else "holds no instruction")
@@ -40,16 +47,6 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     if not row_of:
         raise BadInput(what, "holds no instruction", "give one at least")
     return tuple(row_of)
-
-
-def _of_toml(path: Path | None, what: str) -> list[SourceSentence]:
-    shipped = resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-    listed = read(path or shipped, what).get("instructions")
-    if not isinstance(listed, list):
-        expected = 'expected instructions = ["...", ...]'
-        raise BadInput(what, "has no list `instructions`", expected)
-    texts = [value.strip() if isinstance(value, str) else "" for value in listed]
-    return [SourceSentence(number, text) for number, text in enumerate(texts, 1)]
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:

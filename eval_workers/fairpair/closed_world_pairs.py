@@ -100,16 +100,14 @@ def perfect_means(
     ``world`` are the text's. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an
     unknown world.
 
-    >>> from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
+    >>> from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> straight, mixed = (
     ...     perfect_means(slot_prompts()[0], find("jaccard"), 0.9, world=world)
     ...     for world in ("straight", "mixed")
     ... )
-    >>> round(fairpair_f(*vars(straight).values()), 3)
-    1.022
-    >>> round(fairpair_f(*vars(mixed).values()), 9)
-    1.0
+    >>> round(float(fairpair_f(*straight)), 3), round(float(fairpair_f(*mixed)), 9)
+    (1.022, 1.0)
     """
     if prompt.slot not in lexicon():
         fix = "take one of topic `planted`"

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from plumbline.eval_workers.chat.asker import Ask, Plan
 from plumbline.eval_workers.chat.budget import Budget, Price, Spent
-from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.chat_session import Ask, Build, Plan, Server
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.models.instruction import Instruction

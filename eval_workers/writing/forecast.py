@@ -59,7 +59,7 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
     to_judge = n_verdicts * expected_tokens(verdict.prompt), n_verdicts * _VERDICT_TOKENS
     price, judge_price = spec.price(), spec.judging().price()
     cost = price.cost(*to_write) + judge_price.cost(*to_judge) if price and judge_price else None
-    most_of_list = spec.generate_rounds * (1 + spec.n_sentences * spec.n_revisions)
+    most_of_list = spec.generate_rounds * (1 + n * spec.n_revisions)
     # Only sentences with "she", one of a word's two lists, can have a "her" to convert.
     most_conversions = n_sentences // len(PRONOUNS) * CONVERSION_ROUNDS
     return Forecast(

@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import get_args
 
-from plumbline.eval_workers.chat.asker import Ask
+from plumbline.eval_workers.chat.chat_session import Ask
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Pronoun, Reply
 from plumbline.eval_workers.writing.build_spec import BuildSpec

@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, price_of
-from plumbline.eval_workers.chat.chat_session import Build, Server, asking_bar
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import ChatModel
@@ -147,7 +147,7 @@ class Prompts(DataOption, Command):
         replies = look(store, written.ledger_name(self.probe_set)).replies if store else {}
         for seed in dict.fromkeys(self.write):
             state = written.writing(seed, spec, replies, kept)
-            kept += [candidate.text for candidate in state.kept]
+            kept += state.kept
             left = self.n - len(state.kept) if state.request else 0
             requests = -(-left // spec.wording.at_once)
             yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
@@ -181,9 +181,8 @@ class Prompts(DataOption, Command):
         price = price_of(self.model, self.prices) if self.prices else None
         budget = Budget(self.max_requests, None, self.max_cost)
         ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
-        with asking_bar("seed sentences", price.currency if price else None) as tell:
-            build = Build(store, ledger, run_id, server, budget, price, tell)
-            return written.write_probe(build, self.probe_set, self.write, self.spec())
+        build = Build(store, ledger, run_id, server, budget, price)
+        return written.write_probe(build, self.probe_set, self.write, self.spec())
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -276,12 +276,10 @@ class Choose(ChoiceOptions, Command):
         )
 
     def _ask(self, context: Context, benchmark: str) -> Chosen:
-        from plumbline.eval_workers.chat.chat_session import asking_bar
         from plumbline.eval_workers.scoring.choices.pair_choices import choose
 
-        price, server = self.price(), None if self.replay else self.server()
-        with asking_bar("questions", price.currency if price else None) as tell:
-            return choose(context.store, benchmark, self, server, context.run_id, tell)
+        server = None if self.replay else self.server()
+        return choose(context.store, benchmark, self, server, context.run_id)
 
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
         """Lines on the model's preference, on its preference for a position, and on the cost."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.eval_workers.chat.budget import Spent, most
-from plumbline.eval_workers.chat.chat_session import Build, Server, Tell
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
@@ -224,7 +224,6 @@ def choose(
     options: ChoiceOptions,
     server: Server | None,
     run_id: str,
-    tell: Tell | None = None,
 ) -> Chosen:
     """Request a benchmark's missing choices; without a ``server`` replies come from the ledger.
 
@@ -233,7 +232,7 @@ def choose(
     """
     check_imported(store, [benchmark])
     ledger = ledger_name(benchmark, _served(options).identity.key)
-    build = Build(store, ledger, run_id, server, options.budget(), options.price(), tell)
+    build = Build(store, ledger, run_id, server, options.budget(), options.price())
     step = PairChoices(benchmark, options)
     outcome = step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
     if outcome.n_asks and outcome.n_neither == outcome.n_asks:
