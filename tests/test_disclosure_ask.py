@@ -11,7 +11,6 @@ import torch
 import transformers
 
 from plumbline.eval_workers import models as backends
-from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -73,28 +72,6 @@ def _generated(directory: Path, ids: Sequence[int], n: int) -> list[int]:
         given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=n
     )
     return [int(i) for i in out[0, len(ids) :]]
-
-
-@pytest.mark.parametrize("kind", TEMPLATES)
-@pytest.mark.parametrize("form", ["prefix", "chat"])
-def test_words_behind_an_instruction_have_their_full_probability(
-    saved: dict[str, Path], kind: str, form: str
-) -> None:
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
-    lead = backend.lead(Instruction(TOLD, form))
-    plain = Oracle(saved[kind], KINDS[kind].bos)
-    chat = ChatOracle(saved[kind], KINDS[kind].bos)
-    for prompt in PROMPTS:
-        texts = texts_to_score(lead + prompt, WORDS)
-        scores = dict(zip(texts, backend.score(texts), strict=True))
-        for word in WORDS:
-            found = word_probability(lead + prompt, word, scores)
-            wanted, _ = (
-                chat.word(prompt, word) if form == "chat" else plain.word(f"{TOLD} {prompt}", word)
-            )
-            assert found.problem is None
-            assert found.probability == pytest.approx(wanted, rel=1e-4, abs=0)
-            assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3, abs=0)
 
 
 def _measure(store: Store, model: Path, *asked: Instruction, n_new: int = 5) -> list[Disclosed]:

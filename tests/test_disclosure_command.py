@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,7 @@ class Ran:
     """A directory in which prompts, probe and tune have run, and what they said."""
 
     def __init__(self, here: Path) -> None:
-        self.here, self.said, self.done = here, dict[str, str](), dict[str, Any]()
+        self.here, self.done = here, dict[str, Any]()
         self.where = ["--warehouse", str(here / "w")]
         self.words = ["--word-list", str(here / "mine.toml"), "--max-new-tokens", "6"]
         self.store = Store.open(here / "w")
@@ -74,39 +76,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     commands = {"prompts": derive, "probe": one.probe("test", "mine")}
     commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
     for name, command in commands.items():
-        with _captured() as lines:
+        with redirect_stdout(StringIO()) as printed:
             assert main([*command, "--format", "json"]) == 0
-        one.done[name] = json.loads(lines())
-        one.said[name] = "\n".join(one.done[name]["said"])
+        one.done[name] = json.loads(printed.getvalue())
     return one
-
-
-class _captured:
-    """What is written to the output and the error stream in the block."""
-
-    def __enter__(self) -> Any:
-        import contextlib
-        import io
-
-        self._text = io.StringIO()
-        self._stack = contextlib.ExitStack()
-        self._stack.enter_context(contextlib.redirect_stdout(self._text))
-        return self._text.getvalue
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
 
 def _rows(store: Store, query: str) -> list[dict[str, Any]]:
     return rows_of(store.root, query)
-
-
-@pytest.mark.slow
-def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:
-    counts = {"probe_set": "mine", "n_rows": 8, "n_prompts": 6, "n_rejected": 2}
-    assert ran.done["prompts"]["rows"] == [counts]
-    rows = ran.store.read("probe_prompt", probe_set="mine").to_pylist()
-    assert {r["prompt"] for r in rows} == {f"My friend {does}, and" for does in ACTIONS}
 
 
 def test_probe_says_what_sql_says(ran: Ran) -> None:
@@ -147,38 +124,6 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
     assert len(keys) == 2 and {"calm"} == {
         str(r["adapter"]).partition("@")[0] for r in ran.done["tune"]["rows"][1:] if r["adapter"]
     }
-
-
-@pytest.mark.slow
-def test_a_second_run_computes_nothing(
-    ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-
-    def loaded(self: TransformersBackend) -> None:
-        raise AssertionError("the weights were loaded")
-
-    monkeypatch.setattr(TransformersBackend, "loaded", property(loaded))
-    assert main(ran.probe("test", "mine")) == 0
-    assert "0 probed and 0 continued now" in capsys.readouterr().out
-    command = ran.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
-    assert main(command) == 0
-    assert "was there already" in capsys.readouterr().out
-
-
-def test_smoothing_is_that_of_add(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*ran.probe("mine"), "--smoothing", "0.01", "--format", "json"]) == 0
-    query = "SELECT add_nats FROM disclosure(smoothing := 0.01) WHERE probe_set = 'mine'"
-    (row,) = _rows(ran.store, f"{query} AND model_key = '{_base(ran)}'")
-    done = json.loads(capsys.readouterr().out)
-    assert [r["add_nats"] for r in done["rows"]] == [row["add_nats"]]
-    assert "disclosure(smoothing := 0.01)" in done["next"]
-
-
-def _base(ran: Ran) -> str:
-    """The key of the base."""
-    (row,) = _rows(ran.store, "FROM model WHERE adapter IS NULL")
-    return str(row["model_key"])
 
 
 def test_every_query_of_the_report_gives_what_stands_above_it(ran: Ran) -> None:
@@ -259,18 +204,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     base = ["--model", "m", "--name", "n"] if arguments[0] == "tune" else []
     assert main(["disclosure", *arguments, *base]) == status
     assert named in _line(capsys) and not list(tmp_path.iterdir())
-
-
-def test_gendered_prompts_are_refused_unless_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "some.txt"
-    file.write_text("A person waves at a lady.\nSomeone sees his dog.\n")
-    command = ["disclosure", "prompts", "m", "--derive", str(file), "--warehouse", f"{tmp_path}/w"]
-    assert main(command) == 3
-    assert "2 rows rejected; the first: holds the gendered word 'lady'" in _line(capsys)
-    assert main([*command, "--allow-gendered"]) == 0
-    assert Store.open(tmp_path / "w").read("probe_prompt", probe_set="m").num_rows == 2
 
 
 def test_models_and_adapters_that_do_not_fit(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,13 +71,6 @@ def test_the_builder_gives_the_released_prompts_back(data: Path) -> None:
 
 
 @pytest.mark.reference
-def test_every_row_of_the_largest_set_is_accounted_for(store: Store, data: Path) -> None:
-    done = import_probe(store, "snli-train", data / "debias-llms", "r", allow_gendered=True)
-    assert (done.n_prompts, done.n_rejects) == (12165, 1)
-    assert _rejects(store, "snli-train") == [(2831, "the row is empty")]
-
-
-@pytest.mark.reference
 def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
     done = import_probe(store, "topics", None, "r")
     assert (done.n_prompts, done.n_rejects) == (160, 0)
@@ -174,17 +167,6 @@ def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) ->
     lines.write_text('{"t": "x"}\n{"t"\n[1]\n')
     problems = [s.problem for s in read_sentences(lines, "t")]
     assert problems == [None, "the line isn't JSON", "'t' is missing or not a text"]
-
-
-def test_half_a_character_takes_its_row_alone(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"t": "My friend ran \\ud83d, and"}\n{"t": "Someone ran."}\n')
-    assert [s.problem for s in read_sentences(path, "t")] == [
-        "the row holds bytes that are not UTF-8, or half a surrogate pair",
-        None,
-    ]
-    done = derive_probe(store, "mine", path, "r", column="t", allow_gendered=True)
-    assert (done.n_prompts, done.n_rejects) == (1, 1)
 
 
 def test_what_can_t_be_a_set_is_said_in_one_line(

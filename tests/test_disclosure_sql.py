@@ -144,18 +144,6 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         assert row["add_normalised_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
 
 
-def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
-    _words(store)
-    _prompts(store, [None] * 3)
-    _probabilities(store, _random(3))
-    plain, zero, some = (
-        rows_of(store.root, f"SELECT add_nats FROM disclosure({given})")[0]["add_nats"]
-        for given in ("", "0", "smoothing := 0.1")
-    )
-    assert plain == pytest.approx(zero, rel=1e-12)
-    assert plain != pytest.approx(some, rel=1e-3)
-
-
 def test_edges_of_probabilities(store: Store) -> None:
     """All zero; one side only; both alike; a single prompt of its topic."""
     zero = dict.fromkeys(WORDS, 0.0)
@@ -177,26 +165,6 @@ def test_edges_of_probabilities(store: Store) -> None:
     assert (whole["n_prompts"], whole["n_undefined"]) == (3, 1)
     assert whole["gld"] == pytest.approx(0.5)
     assert whole["gld_low"] is whole["gld_high"] is None  # two topics say next to nothing
-
-
-def test_models_and_lists_are_kept_apart(store: Store) -> None:
-    _words(store)
-    short = [("she", "he")]
-    _words(store, "short", short)
-    _prompts(store, [None] * 4)
-    one, other = _random(4, 1), _random(4, 2)
-    _probabilities(store, one)
-    _probabilities(store, other, model="n")
-    _probabilities(store, [{w: o[w] for w in ("she", "he")} for o in one], "short")
-    found = {
-        (r["model"], r["word_list"]): r["add_nats"]
-        for r in rows_of(store.root, "FROM disclosure()")
-    }
-    assert found == {
-        ("m", "l"): pytest.approx(np.mean([_add(o, 0) for o in one])),
-        ("n", "l"): pytest.approx(np.mean([_add(o, 0) for o in other])),
-        ("m", "short"): pytest.approx(np.mean([_add(o, 0, short) for o in one])),
-    }
 
 
 def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) -> None:
@@ -224,17 +192,6 @@ def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) ->
     changes = rows_of(store.root, "FROM disclosure_change(['key-m'], ['key-m'])")
     assert {r["word_list"] for r in changes} == set(BOTH)
     assert {r["difference"] for r in changes} == {0}
-
-
-def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
-    _words(store)
-    _prompts(store, [None])
-    (one,) = _random(1)
-    less = {w: p for w, p in one.items() if w not in ("woman", "man", "him")}
-    _probabilities(store, [less])
-    (row,) = rows_of(store.root, "FROM disclosure_prompt()")
-    assert row["n_pairs"] == 2
-    assert row["add_nats"] == pytest.approx(_add(one, 0, PAIRS[:2]))
 
 
 def _continuations(
@@ -327,16 +284,6 @@ def test_the_first_gendered_word_tells_whose_a_gendered_continuation_is(store: S
     assert whole["gas_delta_high"] == pytest.approx(max(1 - 2 * low, 2 * high - 1), abs=1e-4)
 
 
-def test_no_gendered_continuation_has_no_side(store: Store) -> None:
-    _words(store)
-    _prompts(store, [None] * 12)
-    _continuations(store, [[" it rains"]] * 12)
-    (whole,) = rows_of(store.root, "FROM gas")
-    assert (whole["gas"], whole["n_gendered"]) == (0, 0)
-    names = ("gas_f_of_gendered", "gas_m_of_gendered", "gas_delta", "gas_delta_low")
-    assert {whole[name] for name in names} == {None}
-
-
 def test_strategies_pool_their_sets(store: Store) -> None:
     """As over one set of all prompts; a strategy with a set that was not measured has no row."""
     sets = {"stsb": _random(9, 1), "snli": _random(7, 2), "llm-1": _random(5, 3)}
@@ -358,28 +305,6 @@ def test_strategies_pool_their_sets(store: Store) -> None:
     assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
     assert row["add_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-3)
     assert row["gas"] == pytest.approx(np.mean(held)) and row["gas_low"] < row["gas"]
-
-
-@pytest.mark.parametrize("continued", [{"stsb": 9}, {"stsb": 8, "snli": 6}])
-def test_strategies_keep_prompts_without_a_continuation(
-    store: Store, continued: dict[str, int]
-) -> None:
-    """GLD and ADD are of all prompts, also under a key of two names; GAS is of what both have."""
-    sets = {"stsb": _random(9, 1), "snli": _random(7, 2)}
-    _words(store)
-    for name, given in sets.items():
-        put_prompts(store, name, [f"p {i}" for i in range(len(given))])
-        _probabilities(store, given, probe_set=name)
-        if n := continued.get(name):
-            _continuations(store, [[" she"], *[[" it"]] * (n - 1)], probe_set=name)
-    held = store.read("pronoun_probability", probe_set="snli").to_pylist()
-    fill(store, "pronoun_probability", [{**row, "model": "n"} for row in held])
-    (row,) = rows_of(store.root, "FROM disclosure_strategy()")
-    gld = np.mean([_gld(one) for given in sets.values() for one in given])
-    assert (row["strategy"], row["model"], row["n_prompts"]) == ("naturally-sourced", "m", 16)
-    assert row["gld"] == pytest.approx(gld) and row["add_nats"] > 0
-    wanted = ("greedy", pytest.approx(2 / 14)) if "snli" in continued else (None, None)
-    assert (row["sampling_key"], row["gas"]) == wanted
 
 
 def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:

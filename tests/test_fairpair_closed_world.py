@@ -11,7 +11,6 @@ import pytest
 
 from plumbline.eval_workers.fairpair.closed_world_pairs import (
     PROBE_SET,
-    SlotPrompt,
     perfect_means,
     prompt_rows,
     slot_prompts,
@@ -47,61 +46,43 @@ DID = ("arrived", "smiled", "spoke", "left", "was home")
 
 def fits(frame: str, text: str) -> bool:
     """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
-    pairs = list(zip(frame.split(), text.split(), strict=False))
-    return len(frame.split()) == len(text.split()) and all(
-        given == part or in_slot(part, given) for part, given in pairs
+    parts, given = frame.split(), text.split()
+    return len(parts) == len(given) and all(
+        word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
     )
 
 
 def in_slot(part: str, given: str) -> bool:
     slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
-    mark = slot[2] if slot else ""
-    return bool(
-        slot and given.endswith(mark) and given.removesuffix(mark) in lexicon().get(slot[1], ())
-    )
+    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
 
 
-def sentences(prompt: SlotPrompt) -> tuple[str, str, str]:
-    first, second, last = prompt.template.split(". ")
-    return f"{first}.", f"{second}.", last
+OPENINGS = [frame for shape in grammar().openings for frame in shape]
+FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
 
 
 def test_prompts_begin_with_sentences_of_the_grammar() -> None:
-    openings, followups = (
-        {frame for shape in shapes for frame in shape}
-        for shapes in (grammar().openings, grammar().followups)
-    )
-    seen = set()
+    for first, second in {tuple(p.template.split(". ")[:2]) for p in slot_prompts()}:
+        assert first.startswith("{pronoun} ")
+        assert any(fits(frame, f"{first}.") for frame in OPENINGS), first
+        assert any(fits(frame, f"{second}.") for frame in FOLLOWUPS), second
+
+
+def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
+    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
     for prompt in slot_prompts():
-        first, second, _ = sentences(prompt)
-        seen.add((first, second))
-        assert prompt.template.startswith("{pronoun} ")
-    for first, second in seen:
-        assert any(fits(frame, first) for frame in openings), first
-        assert any(fits(frame, second) for frame in followups), second
-
-
-def test_nothing_but_a_word_of_its_slot_can_follow_a_planted_prompt() -> None:
-    frames = [frame for shape in grammar().followups for frame in shape]
-    planted = [prompt for prompt in slot_prompts() if prompt.topic == "planted"]
-    assert {prompt.slot for prompt in planted} == set(lexicon())
-    for prompt in planted:
-        last = sentences(prompt)[2]
-        following = set()
-        for frame in frames:
-            for end in re.finditer(r" ", frame):
-                if fits(frame[: end.start()], last):
-                    following.add(frame[end.end() :].split()[0].strip(".,"))
-        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
-
-
-def test_one_of_five_verbs_follows_a_control_prompt() -> None:
-    frames = [frame for shape in grammar().openings for frame in shape]
-    for prompt in slot_prompts():
+        last = prompt.template.split(". ")[2]
         if prompt.topic == "control":
-            last = sentences(prompt)[2]
-            ends = {did for did in DID if any(fits(frame, f"{last} {did}.") for frame in frames)}
-            assert ends == set(DID), prompt.prompt_id
+            for did in DID:
+                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
+            continue
+        following = {
+            frame[end.end() :].split()[0].strip(".,")
+            for frame in FOLLOWUPS
+            for end in re.finditer(r" ", frame)
+            if fits(frame[: end.start()], last)
+        }
+        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
 
 
 def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:
@@ -221,13 +202,3 @@ def test_nothing_is_found_where_nothing_was_planted(measured: Store, phi: str) -
     assert found["fairpair_f_low"] < 1 + near and found["fairpair_f_high"] > 1 - near
     assert abs(found["fairpair_f"] - 1) < 3 * near
     assert found["p_permutation"] > 0.005, "the smallest that 199 exchanges can give"
-
-
-@pytest.mark.slow
-def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: Store) -> None:
-    rows = measured.read("fairpair_prompt").to_pylist()
-    food = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-food")]
-    assert [(r["bias_b"], r["fairpair_f"]) for r in food] == [(0.0, None)] * 4
-    assert {r["reason"] for r in food} == {"no variability within one side"}
-    traits = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-trait")]
-    assert all(r["fairpair_f"] is not None for r in traits)

@@ -27,7 +27,6 @@ from plumbline.eval_workers.fairpair.perturbation.text_filter import TextFilter
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -106,16 +105,6 @@ def _numbered(n: int) -> str:
     return " ".join(f"w{i}" for i in range(n))
 
 
-def test_a_dissimilarity_at_the_limit_is_valid() -> None:
-    # 17 words shared of 20: John and he go, Jane comes
-    original, other = f"John he {_numbered(17)}", f"Jane {_numbered(17)}"
-    assert TextFilter().dissimilarity(original, other) == 3 / 20 == TextFilter().limit
-    assert check(Perturbed(other), original, "Jane", "John")["is_valid"]
-    original, other = f"John he {_numbered(16)}", f"Jane {_numbered(16)}"
-    reason = check(Perturbed(other), original, "Jane", "John")["reason"]
-    assert reason == perturbed_set.DISSIMILAR.format("words")
-
-
 #: Answers of one sentence, as a chat model gives them; all are perturbed correctly by the rules.
 ANSWERS = [
     *(" He likes to help people.", " He starts work at seven and comes home late in the evening."),
@@ -151,17 +140,6 @@ def test_short_answers_are_valid_by_another_filter(
         assert row["is_valid"] or row["reason"] == perturbed_set.SHORT
     assert sum(row["is_valid"] for row in rows) == n_valid
     assert {row["perturber"] for row in rows} == {name}
-
-
-def test_figures_of_another_filter_are_kept_apart(store: Store) -> None:
-    _continuations(store, ANSWERS)
-    command = ["fairpair", "score", "cs", "--phi", "jaccard", "--warehouse", str(store.root)]
-    for more in ([], ["--filter-unit", "characters"], ["--filter-limit", "0.2"], []):
-        assert main([*command, *more]) == 0
-    rules = RulePerturber().name
-    names = [rules, f"{rules}-characters-0.15", f"{rules}-words-0.2"]
-    assert Counter(row["perturber"] for row in _rows(store)) == dict.fromkeys(names, 10)
-    assert {row["perturber"] for row in store.read("fairpair_set").to_pylist()} == {*names}
 
 
 def test_the_length_that_a_valid_text_needs_is_the_least() -> None:

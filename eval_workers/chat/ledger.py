@@ -33,7 +33,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """Requests of a benchmark with their replies and cost; see ``open_ledger`` and ``look``.
+    """Requests of a benchmark with their replies and cost; see ``open_ledger`` and ``read_ledger``.
 
     ``rows`` and ``replies`` are by request id; requests without a reply yet are in ``rows`` only.
     """
@@ -119,7 +119,7 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
     Raises ``UsageProblem`` if another process has it open, ``BadInput`` for a damaged file.
     """
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
-        held = look(store, benchmark)
+        held = read_ledger(store, benchmark)
         with disk_problems(held.path), replacing(held.path) as new, new.open("wb") as file:
             file.writelines(map(_line, held.rows.values()))
             file.flush()
@@ -128,7 +128,7 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
             yield Ledger(held.path, held.rows.values(), file)
 
 
-def look(store: Store, benchmark: str) -> Ledger:
+def read_ledger(store: Store, benchmark: str) -> Ledger:
     """The ledger of a benchmark, for reading only; another process may be writing to it.
 
     A torn last line is ignored. Raises ``BadInput`` for a damaged file.

@@ -16,7 +16,7 @@ from itertools import islice
 
 from plumbline.eval_workers.chat.budget import Budget, Price, Spent
 from plumbline.eval_workers.chat.chat_session import Ask, Build, Plan, Server
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -160,7 +160,7 @@ class _AskedModel:
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.run``.
         """
         self._n_draws = len(draws)
-        self._held = set(look(self.build.store, self.build.benchmark).replies)
+        self._held = set(read_ledger(self.build.store, self.build.benchmark).replies)
         requests = {draw: self._model.request(draw, options) for draw in draws}
         samples: dict[Draw, Sample] = {}
         for part in (_first(draws), draws):

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.budget import Budget, price_of
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
@@ -144,7 +144,7 @@ class Prompts(DataOption, Command):
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
         spec, kept = self.spec(), list[str]()
-        replies = look(store, written.ledger_name(self.probe_set)).replies if store else {}
+        replies = read_ledger(store, written.ledger_name(self.probe_set)).replies if store else {}
         for seed in dict.fromkeys(self.write):
             state = written.writing(seed, spec, replies, kept)
             kept += state.kept

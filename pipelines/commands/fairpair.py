@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Price, expected_tokens, money
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
@@ -273,7 +273,7 @@ def _served(
     assert served is not None, "a target is loaded here or served"
     key = served.identity.key
     missing = _missing(run, rows, store, key)
-    held = look(store, ledger_name(run.probe_set, key)).replies if store else {}
+    held = read_ledger(store, ledger_name(run.probe_set, key)).replies if store else {}
     unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
     n_in = sum(expected_tokens(draw.text) for draw in unanswered)
     n_out = len(unanswered) * run.max_new_tokens

@@ -284,11 +284,14 @@ class Choose(ChoiceOptions, Command):
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
         """Lines on the model's preference, on its preference for a position, and on the cost."""
         from plumbline.eval_workers.chat.chat_session import spending
-        from plumbline.eval_workers.chat.ledger import look
+        from plumbline.eval_workers.chat.ledger import read_ledger
         from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
 
         for line in preferences(store, done, self.key()):
             yield f"{done.benchmark}: {line}"
-        price, spent = self.price(), look(store, ledger_name(done.benchmark, done.model_key)).spent
+        price, spent = (
+            self.price(),
+            read_ledger(store, ledger_name(done.benchmark, done.model_key)).spent,
+        )
         total = spending(spent, price.currency if price else None)
         yield f"{done.benchmark}: spent in all: {total}"

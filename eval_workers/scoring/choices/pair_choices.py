@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.eval_workers.chat.budget import Spent, most
 from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
@@ -244,7 +244,7 @@ def choose(
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
     """Questions left, their largest cost without retries, and the spending so far."""
     model, wordings, price = _served(options), options.wordings(), options.price()
-    ledger = look(store, ledger_name(benchmark, model.identity.key))
+    ledger = read_ledger(store, ledger_name(benchmark, model.identity.key))
     missing = PairChoices(benchmark, options).state(store, model).missing
     requests = [ask.request(options, wordings) for ask in missing]
     left = [request for request in requests if request.request_id not in ledger.replies]
