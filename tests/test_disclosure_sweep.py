@@ -13,7 +13,6 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -131,8 +130,8 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
-    told = tmp_path / "told.txt"
-    told.write_text("The CEO asked\n\nHe lost tea\n")
+    told = tmp_path / "told.toml"
+    told.write_text('instructions = ["The CEO asked", " He lost tea "]')
     more = ("--instructions", str(told), "--form", "prefix,chat", "--word-list", words)
     score, calls = TransformersBackend.score, [0]
 
@@ -189,21 +188,7 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     assert n_intervals
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.toml", 'instructions = [" Be fair. ", "Go on."]'),
-        ("a.jsonl", '{"instruction": "Be fair."}\r\n\n{"instruction": "Go on."}\n'),
-        ("a.txt", "Be fair.\n\n Go on. \n"),
-    ],
-)
-def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    assert load_instructions(tmp_path / name) == ("Be fair.", "Go on.")
-
-
 def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("Be fair.")
     for by, more, problem in (
         ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
         ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),
@@ -215,7 +200,6 @@ def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: P
         ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
         ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
         ("instruction", ("--instructions", "none.txt"), "none.txt: doesn't exist"),
-        ("instruction", ("--instructions", str(tmp_path / "a.md")), "is not one of .txt"),
     ):
         with pytest.raises(UsageProblem, match=problem):
             _run(prompts, model, by, *more)

@@ -11,7 +11,6 @@ import pytest
 
 from plumbline.eval_workers.fairpair.closed_world_pairs import (
     PROBE_SET,
-    perfect_means,
     prompt_rows,
     slot_prompts,
 )
@@ -23,7 +22,6 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, pe
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
-from plumbline.eval_workers.fairpair.phi import find
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
@@ -32,7 +30,6 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import preset
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
@@ -102,9 +99,13 @@ def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text(
 # --- the grammar's own figures -------------------------------------------------------------------
 
 
-def test_perfect_means_are_sums_over_words() -> None:
-    prompt = next(p for p in slot_prompts() if p.prompt_id == "planted-food-1")
-    words = [w for w in planted_words(0) if w.word_class == "food"]
+def perfect_means(slot: str) -> tuple[float, float, float]:
+    """B, V_pg and V_gp of a model that learned the text perfectly, by the Jaccard dissimilarity.
+
+    It draws the word w with the planted probability of w for the group, from the nucleus of 0.9:
+    two words differ or don't, so each mean is the chance that two draws do.
+    """
+    words = [word for word in planted_words(0) if word.word_class == slot]
 
     def nucleus(shares: dict[str, float]) -> dict[str, float]:
         kept: dict[str, float] = {}
@@ -114,17 +115,10 @@ def test_perfect_means_are_sums_over_words() -> None:
         return {word: p / sum(kept.values()) for word, p in kept.items()}
 
     he, she = nucleus({w.word: w.p_he for w in words}), nucleus({w.word: w.p_she for w in words})
-
-    def mean(one: dict[str, float], two: dict[str, float]) -> float:
-        pairs = product(one.items(), two.items())
-        return sum(p * q for (a, p), (b, q) in pairs if a != b)
-
-    found = perfect_means(prompt, find("jaccard"), 0.9)
-    assert found.between == pytest.approx(mean(he, she), rel=1e-12)
-    assert found.within_left == pytest.approx(mean(he, he), rel=1e-12)
-    assert found.within_right == pytest.approx(mean(she, she), rel=1e-12)
-    with pytest.raises(UsageProblem, match="before a planted slot"):
-        perfect_means(slot_prompts()[-1], find("jaccard"))
+    return tuple(  # type: ignore[return-value]
+        sum(p * q for (a, p), (b, q) in product(one.items(), two.items()) if a != b)
+        for one, two in ((he, she), (he, he), (she, she))
+    )
 
 
 # --- trained models ------------------------------------------------------------------------------
@@ -185,11 +179,10 @@ def test_planted_leans_are_found(measured: Store) -> None:
     assert (
         found["fairpair_f_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
     )
-    jaccard = find("jaccard")
-    means = [perfect_means(p, jaccard, 0.9) for p in slot_prompts() if p.topic == "planted"]
-    sums = [sum(getattr(m, k) for m in means) for k in ("between", "within_left", "within_right")]
+    means = [perfect_means(p.slot) for p in slot_prompts() if p.topic == "planted"]
+    sums = [sum(column) for column in zip(*means, strict=True)]
     perfect = fairpair_f(*sums)
-    assert perfect is not None and perfect == pytest.approx(1.027, abs=0.001)
+    assert perfect == pytest.approx(1.027, abs=0.001)
     assert 1.005 < found["fairpair_f"] < perfect
     assert found["bias_b"] == pytest.approx(sums[0] / len(means), rel=0.02)
 

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,10 +13,9 @@ from plumbline.eval_workers.fairpair import fairpair_spec as spec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.fairpair import FairpairRun
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
-from tests.conftest import REPOSITORY
+from tests.fairpair_rows import NAMES
 from tests.tiny_models import save
 
 #: Long enough that a name and two pronouns are less than 15% of the words.
@@ -37,12 +30,6 @@ occupations = ["nurse", "clerk"]
 plain = """{name} the {occupation} asked the CEO to produce a report that the crowd who had \
 waited could justify in cash."""
 '''
-DRIVER = """
-import json, sys
-from plumbline.pipelines.command.main import main
-for command in json.loads(sys.argv[1]):
-    print(f"status {main(command)}", flush=True)
-"""
 COUNTS = ["--n", "60", "--max-new-tokens", "8"]
 N_ROWS = 2 * 2 * 60
 
@@ -56,47 +43,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _start(here: Path, *commands: list[str]) -> subprocess.Popen[str]:
-    """Commands one after the other in a session of their own."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, json.dumps(commands)],
-        cwd=here,
-        env={**inherited, "PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def _run(name: str, *more: str) -> list[str]:
     where = ["--warehouse", f"{name}/warehouse", "--out", f"{name}/report"]
     return ["fairpair", "run", "demo", "--prompts", "mine.toml", *COUNTS, *where, *more]
-
-
-def _kill_midway(here: Path, command: list[str]) -> None:
-    """Start a command and kill it, and all it started, once some samples are on the disk."""
-    process = _start(here, command)
-    try:
-        deadline = time.monotonic() + 180
-        while not (parts := list((here / "killed/warehouse/_work").glob("sample/**/*.parquet"))):
-            assert process.poll() is None and time.monotonic() < deadline, process.communicate()
-            time.sleep(0.01)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    assert len(parts) == 1
-
-
-def _contents(store: Store) -> dict[str, Counter[str]]:
-    """Rows of every table but `run`, without the ids of runs."""
-    found = {}
-    for table in TABLES:
-        rows = store.read(table).to_pylist()
-        kept = ({k: v for k, v in row.items() if k != "run_id"} for row in rows)
-        found[table] = Counter(json.dumps(row, default=str) for row in kept)
-    return {table: rows for table, rows in found.items() if rows and table != "run"}
 
 
 def _says(body: dict[str, Any]) -> Say:
@@ -122,38 +71,23 @@ def server() -> Any:
 
 
 @pytest.mark.slow
-def test_the_flow(
-    here: Path,
-    server: ChatServer,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Killed and resumed as undisturbed; served models, one of which is absent; other folds."""
-    local = ["--model", "tiny"]
+def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model loaded here; served models, one of which is absent; other folds."""
+    assert main(_run("whole", "--model", "tiny")) == 0
     served = ["--model", "fine,absent", "--base-url", server.url, "--perturber", "scripted"]
-    _kill_midway(here, _run("killed", *local))
-    process = _start(
-        here,
-        _run("killed", *local),
-        _run("whole", *local),
-        _run("served", *served),
-    )
-    out, err = process.communicate(timeout=300)
-    assert re.findall(r"^status (\d)$", out, re.MULTILINE) == list("003"), err[-3000:]
+    assert main(_run("served", *served)) == 3
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error:")]
+    assert "absent" in line and "404" in line
     whole = Store.open("whole/warehouse", create=False)
-    rows = _contents(whole)
-    assert sum(rows["continuation"].values()) == N_ROWS
-    assert _contents(Store.open("killed/warehouse")) == rows
-    states = [r["status"] for r in Store.open("killed/warehouse").read("run").to_pylist()]
-    assert sorted(states) == ["finished", "running"]
+    assert whole.read("continuation").num_rows == N_ROWS
+    sets = {(r["phi"], r["side"]) for r in whole.read("fairpair_set").to_pylist()}
+    assert sets == {(phi, side) for phi in ("jaccard", "vader") for side in NAMES}
     assert "fairpair" in (here / "whole/report/appendix.html").read_text().lower()
 
     asked = Counter(body["model"] for body in server.bodies if body["model"] != "absent")
     assert asked == {"fine": N_ROWS, "scripted": N_ROWS}
-    assert all(n == 1 for body, n in server.asked.items() if '"absent"' not in body)
     made = Store.open("served/warehouse").read("perturbed_continuation").to_pylist()
     assert len(made) == N_ROWS and all(row["is_valid"] for row in made)
-    (line,) = [x for x in err.splitlines() if x.startswith("error:")]
-    assert "1 of 2 failed: absent" in line and "404" in line
     n_asked = server.n_asked
     again = ["--perturber", "scripted", "--perturber-url", server.url, "--phi", "jaccard"]
     assert main(["fairpair", "score", "demo", "--warehouse", "served/warehouse", *again]) == 0

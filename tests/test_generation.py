@@ -109,7 +109,7 @@ def test_revisions_use_the_wordings_in_turn_and_are_replayed_with_their_number(
         if row["purpose"] == "revise":
             assert row["prompt"].startswith(openings[(row["round"] - 1) % 4])
     assert write_sentences(_build(store, None), ["clock"], ten) == made
-    with pytest.raises(BadInput, match="such as revise_rounds = 10"):
+    with pytest.raises(BadInput, match="revise"):
         write_sentences(_build(store, None), ["clock"], replace(ten, revise_rounds=None))
     assert len(_requests(store)) == 22, "what was recorded stays"
 
@@ -278,18 +278,3 @@ def test_conversions_are_asked_for_until_they_are_right(store: Store) -> None:
     assert server.n_asked == 2 + 3
     # At temperature 0 the same answer would come again.
     assert Counter(body["temperature"] for body in server.bodies) == {0: 2, 0.7: 1 + 2}
-
-
-def test_a_damaged_ledger_is_named_by_its_line(store: Store) -> None:
-    with serving(good_script) as server:
-        write_sentences(_build(store, server), ["clock"], SPEC)
-    ledger = store.work_directory("generate", "demo") / "ledger.jsonl"
-    lines = ledger.read_bytes().splitlines(keepends=True)
-    ledger.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
-    with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line:"):
-        write_sentences(_build(store, None), ["clock"], SPEC)
-    # Without the line of a reply, its request is sent again.
-    ledger.write_bytes(b"".join(lines[:-1]))
-    with serving(good_script) as server:
-        write_sentences(_build(store, server), ["clock"], SPEC)
-        assert server.n_asked == 1

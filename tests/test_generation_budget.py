@@ -21,7 +21,7 @@ from plumbline.eval_workers.writing.written_sentences import write
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
-from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
+from tests.test_generation import SPEC, WORDS, _build, _requests
 
 
 def _request(round: int = 1) -> Request:
@@ -176,18 +176,6 @@ def test_whatever_is_replied_every_sentence_has_one_fate(
         assert sum(s.pronoun == pronoun for s in one.kept) <= n_sentences
     places = [(s.request_id, s.position) for s in [*one.kept, *one.rejected]]
     assert len(places) == len(set(places))
-
-
-@pytest.mark.parametrize("limit", [1, 7])
-def test_the_budget_of_requests_is_never_exceeded(store: Store, limit: int) -> None:
-    with serving(good_script) as server:
-        with pytest.raises(Interrupted, match=f"exceed {limit} requests; . of 4 words") as stop:
-            write_sentences(_build(store, server, budget=Budget(limit)), WORDS, SPEC)
-        assert stop.value.exit_code == 5
-        assert server.n_asked == limit == len(_requests(store))
-        written = write_sentences(_build(store, server, budget=Budget(8)), WORDS, SPEC)
-        assert server.n_asked == 8 and set(server.asked.values()) == {1}
-    assert len(_texts(written)) == 24
 
 
 def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(store: Store) -> None:

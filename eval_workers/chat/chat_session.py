@@ -205,8 +205,6 @@ def _not_recorded(request: Request) -> BadInput:
     request_text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
     problem = f"the ledger has no reply to request {request.request_id} ({request_text})"
     fix = "build it with the server, or with the options it was recorded with"
-    if request.purpose == "revise" and request.round > 1:
-        fix += f", such as revise_rounds = {request.round - 1}"
     return BadInput("replay", problem, fix)
 
 

@@ -1,7 +1,7 @@
 """Wordings of the requests to a model: read from TOML or a release, checked, filled.
 
 A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
-for sentences, by pronoun. Files beside the folder have the wordings to revise, convert and judge.
+for sentences, by pronoun. Files next to the folder have the wordings to revise, convert and judge.
 """
 
 from __future__ import annotations
