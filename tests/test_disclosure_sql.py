@@ -217,71 +217,58 @@ def _continuations(
     fill(store, "continuation", rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "held"),
-    [
-        (" she's here.", (True, False)),
-        (" HE went", (False, True)),
-        (" the shepherd and the manager", (False, False)),
-        (" gave it to her-\nand him", (True, True)),
-        (" “Woman’s” day", (True, False)),
-        (" ...", (False, False)),
-        ("", (None, None)),
-        (" \n\t ", (None, None)),
-    ],
-)
-def test_a_gendered_word_is_a_whole_word(
-    store: Store, text: str, held: tuple[bool | None, bool | None]
-) -> None:
+def test_a_gendered_word_is_a_whole_word(store: Store) -> None:
+    held = {
+        " she's here.": (True, False),
+        " HE went": (False, True),
+        " the shepherd and the manager": (False, False),
+        " gave it to her-\nand him": (True, True),
+        " “Woman’s” day": (True, False),
+        " ...": (False, False),
+        "": (None, None),
+        " \n\t ": (None, None),
+    }
     _words(store)
-    _prompts(store, [None])
-    _continuations(store, [[text]])
-    (row,) = rows_of(store.root, "FROM gendered_continuation")
-    assert (row["holds_f"], row["holds_m"]) == held
-    assert row["holds_any"] == (None if held[0] is None else any(held))
-    assert row["first_is_f"] == (held[0] if row["holds_any"] else None)
+    _prompts(store, [None] * len(held))
+    _continuations(store, [[text] for text in held])
+    rows = rows_of(store.root, "FROM gendered_continuation ORDER BY prompt_id")
+    for row, (f, m) in zip(rows, held.values(), strict=True):
+        either = None if f is None or m is None else f or m
+        assert (row["holds_f"], row["holds_m"], row["holds_any"]) == (f, m, either)
+        assert row["first_is_f"] == (f if either else None)
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's interval of a share, with Student's point and the jackknife's error."""
+    t, rows = stats.t.ppf(0.975, n - 1), (n - 1) ** 2 / n
+    low, high = np.sort(
+        np.roots([1 + t * t / rows, -(2 * share + t * t / rows), share * share]).real
+    )
+    return float(low), float(high)
+
+
+#: Continuations of 18 prompts: 16 with words, 10 of them gendered.
+TEXTS = [" she"] * 5 + [" he"] * 3 + [" her and him"] * 2 + [" it rains"] * 6 + [" "] * 2
 
 
 def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
-    texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
+    """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
     _words(store)
     _prompts(store, [None] * 18)
-    _continuations(store, [[text] for text in texts])
-    sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
-    whole = sets[None]
-    assert (whole["n_prompts"], whole["n_empty"]) == (16, 2)
-    for name, n in (("gas", 10), ("gas_f_of_all", 7), ("gas_m_of_all", 5)):
-        assert whole[name] == pytest.approx(n / 16)
-        p, t, rows = n / 16, stats.t.ppf(0.975, 15), 15**2 / 16
-        roots = np.roots([1 + t * t / rows, -(2 * p + t * t / rows), p * p]).real
-        found = (whole[f"{name}_low"], whole[f"{name}_high"])
-        assert found == pytest.approx(tuple(np.sort(roots)), abs=1e-4)
-    assert whole["gas_both_of_all"] == pytest.approx(2 / 16)
-
-
-def test_the_first_gendered_word_tells_whose_a_gendered_continuation_is(store: Store) -> None:
-    """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
-    texts = (
-        [" she"] * 5 + [" he"] * 3 + [" it saw him and her"] * 4 + [" she saw him"] + [" it"] * 6
-    )
-    _words(store)
-    _prompts(store, [None] * 20)
-    _continuations(store, [[text] for text in [*texts, " "]])
+    _continuations(store, [[text] for text in TEXTS])
     (whole,) = rows_of(store.root, "FROM gas")
-    f, n = 6 / 13, 13
-    assert (whole["n_prompts"], whole["n_gendered"], whole["n_empty"]) == (19, 13, 1)
-    assert whole["gas_f_of_gendered"] == pytest.approx(f)
-    assert whole["gas_m_of_gendered"] == pytest.approx(1 - f)
-    assert whole["gas_delta"] == pytest.approx(1 - 2 * f)
-    t, rows = stats.t.ppf(0.975, n - 1), (n - 1) ** 2 / n
-    low, high = np.sort(np.roots([1 + t * t / rows, -(2 * f + t * t / rows), f * f]).real)
-    found = whole["gas_f_of_gendered_low"], whole["gas_f_of_gendered_high"]
-    assert found == pytest.approx((low, high), abs=1e-4)
-    found = whole["gas_m_of_gendered_low"], whole["gas_m_of_gendered_high"]
-    assert found == pytest.approx((1 - high, 1 - low), abs=1e-4)
+    counts = (whole["n_prompts"], whole["n_gendered"], whole["n_empty"])
+    assert counts == (16, 10, 2) and whole["gas_both_of_all"] == pytest.approx(2 / 16)
+    shares = {"gas": (10, 16), "gas_f_of_all": (7, 16), "gas_m_of_all": (5, 16)}
+    # The first gendered word tells which gender a continuation has.
+    shares |= {"gas_f_of_gendered": (7, 10), "gas_m_of_gendered": (3, 10)}
+    for name, (k, n) in shares.items():
+        found = [whole[f"{name}{end}"] for end in ("", "_low", "_high")]
+        assert found == pytest.approx([k / n, *_wilson(k / n, n)], abs=1e-4)
+    low, high = _wilson(0.7, 10)
     # The interval of F holds one half, so that of Delta begins at 0.
-    assert whole["gas_delta_low"] == 0
-    assert whole["gas_delta_high"] == pytest.approx(max(1 - 2 * low, 2 * high - 1), abs=1e-4)
+    found = [whole[f"gas_delta{end}"] for end in ("", "_low", "_high")]
+    assert found == pytest.approx([0.4, 0, max(1 - 2 * low, 2 * high - 1)], abs=1e-4)
 
 
 def test_strategies_pool_their_sets(store: Store) -> None:
@@ -354,10 +341,9 @@ def test_the_implicit_verdicts_of_tables_7_and_8_come_back(store: Store) -> None
 
 
 def test_gas_of_topics(store: Store) -> None:
-    texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
     _words(store)
     _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
-    _continuations(store, [[text] for text in texts])
+    _continuations(store, [[text] for text in TEXTS])
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
     assert sets[None]["gas"] == pytest.approx(10 / 16) and sets[None]["gas_low"] is None
     assert sets["a"]["gas_low"] < 1 and sets["a"]["gas_high"] == 1

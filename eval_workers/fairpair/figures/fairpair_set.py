@@ -13,6 +13,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,15 +84,13 @@ def measure_set(
     options and seed give the same figures. Raises as ``read_groups`` and ``find``.
     """
     phi, texts = find(phi_name), texts_of(options.as_published)
-    sides: dict[str, list[Prompt]] = {}
-    for group in read_groups(store, sampled, options.as_published):
-        items = phi.items(group.pg), phi.items(group.gp)
-        sides.setdefault(group.side, []).append((group, items))
+    groups = read_groups(store, sampled, options.as_published)
     convergence = Convergence(seed=options.seed, as_published=options.as_published)
     # With fewer draws p-values stay exact.
     calibration = Calibration(replace(options, n_permutations=199, n_resamples=200))
     prompts, sets, converged, calibrated = list[Row](), list[Row](), list[Row](), list[Row]()
-    for of_side in sides.values():
+    for _, of_one in groupby(groups, lambda group: group.side):  # the items of one side in memory
+        of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
         measured = [
             (group, measure(phi, *items, options, prompt_rng(options.seed, group)))
             for group, items in of_side
