@@ -106,7 +106,7 @@ def measure_set(
         "fairpair_calibration": (calibrated, calibration),
     }
     shared = {**asdict(sampled), "phi": phi_name, "texts": texts, "n_folds": options.folds}
-    with store.together(run_id, "fairpair"):
+    with store.transaction(run_id, "fairpair"):
         for table, (rows, used) in tables.items():
             shared["options"] = json.dumps(asdict(used), sort_keys=True)
             rows = [{**shared, **row, "run_id": run_id} for row in rows]
