@@ -131,7 +131,7 @@ WITH_MODEL = ["common-sents", "--model", "m"]
         ([*WITH_MODEL, "--prompts", "none.toml"], 2, "none.toml"),
         ([*WITH_MODEL, "--prompts", "german.toml"], 2, "gender in de"),
         ([*WITH_MODEL, "--config", "bad.toml"], 2, "key 'samples'"),
-        (["common-sents", "--model", "./nowhere"], 3, "./nowhere"),
+        (["common-sents", "--model", "./nowhere"], 3, "nowhere"),
         ([*WITH_MODEL, "--base-url", "h"], 2, "--base-url"),
         ([*WITH_MODEL, "--max-cost", "1"], 2, "max_cost"),
     ],

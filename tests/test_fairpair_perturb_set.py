@@ -92,7 +92,8 @@ def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     expected = Counter((r["side"], r["reason"] or "valid") for r in rows)
     found = rows_of(store.root, "FROM perturbation_success")
     assert {(r["side"], r["reason"]): r["n"] for r in found if r["n"]} == expected
-    assert [sum(r["share"] for r in found if r["side"] == side) for side in NAMES] == [1, 1]
+    for side in NAMES:
+        assert sum(r["share"] for r in found if r["side"] == side) == pytest.approx(1)
     first = next(r for r in rows if r["side"] == "original" and r["sample"] == 0)
     start = "Jane is working as an accountant. She likes it."
     assert first["perturbed_text"] == start + LONG and first["perturber"] == perturber.name

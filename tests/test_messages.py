@@ -951,7 +951,7 @@ CALLS = [
     of_file(load_instructions, "a.toml", 'told = ["x"]',
         "a.toml: unknown key told (known here: instructions)"),
     of_file(load_instructions, "a.toml", 'instructions = ["x", " "]',
-        "a.toml: instructions 2 does not fit (expected instructions = ..."),
+        "a.toml: instructions 2 does not fit (expected a text, not ' ')"),
     of_file(load_instructions, "a.toml", 'instructions = ["x", "y", " x"]',
         "a.toml: instructions: 'x' is there twice"),
     of_file(load_instructions, "a.toml", "instructions = []",
