@@ -14,7 +14,7 @@ import altair as alt
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts

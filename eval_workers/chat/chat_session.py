@@ -56,7 +56,6 @@ class Build:
     Attributes:
         budget: limits of the benchmark; the spending of earlier runs counts.
         price: needed for ``budget.max_cost``; without a price, costs are NULL.
-        tell: shows the progress of ``run`` instead of its own progress bar.
     """
 
     store: Store
@@ -65,7 +64,6 @@ class Build:
     server: Server | None
     budget: Budget = field(default_factory=Budget)
     price: Price | None = None
-    tell: Tell | None = None
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
         """Carry out plans, publish the ledger as ``generation_request``; the plans' results.
@@ -75,10 +73,8 @@ class Build:
         does not answer; ``BadInput`` when the server refuses a request, a replay lacks a reply, or
         the disk can't be written; ``UsageProblem`` while another process builds this benchmark.
         """
-        currency = self.price.currency if self.price else None
-        bar = nullcontext(self.tell) if self.tell else _asking_bar(kind, currency)
         with (
-            bar as tell,
+            _asking_bar(kind, self.price.currency if self.price else None) as tell,
             disk_problems(self.store.root),
             open_ledger(self.store, self.benchmark) as ledger,
         ):

@@ -25,7 +25,6 @@ from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import progress
 
 Row = Mapping[str, Any]
 
@@ -113,11 +112,10 @@ def draw(
 
     sampling = spec.sampling()
     if target.served is not None:
-        with progress(f"sample {target.model}", "samples") as update:
-            done = sample_from_server(
-                *(store, probe_set, target.served, spec.server(), sampling, spec.n),
-                *(run_id, spec.budget(), spec.price_of(target.model), update),
-            )
+        done = sample_from_server(
+            *(store, probe_set, target.served, spec.server(), sampling, spec.n),
+            *(run_id, spec.budget(), spec.price_of(target.model)),
+        )
     else:
         assert target.options is not None, "a target is loaded here or served"
         step = Continuations(probe_set, sampling, spec.n)

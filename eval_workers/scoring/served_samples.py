@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from plumbline.eval_workers.chat.budget import Budget, Price, Spent
-from plumbline.eval_workers.chat.chat_session import Ask, Build, Plan, Server
+from plumbline.eval_workers.chat.budget import Budget, Price
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.models.instruction import Instruction
@@ -25,7 +25,6 @@ from plumbline.eval_workers.scoring.continuations import Continuations, SampleCo
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import Update
 
 #: Number of texts, and samples of each, that are checked before the rest is requested.
 _FIRST = 5
@@ -102,6 +101,26 @@ class ServedModel:
         )
 
 
+@dataclass(frozen=True)
+class AskedModel(ServedModel):
+    """A served model, and the ledger, budget and server of its requests."""
+
+    build: Build | None = None
+
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+        """A sample for each draw, in the order given; a few are requested and checked first.
+
+        Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
+        """
+        assert self.build is not None, "a model that is asked has a ledger"
+        samples: dict[Draw, Sample] = {}
+        for part in (_first(draws), draws):
+            replies = self.build.replies([self.request(draw, options) for draw in part], "samples")
+            samples = dict(zip(part, map(_sample, replies), strict=True))
+            _check_seeds(samples, options)
+        return list(samples.values())
+
+
 def ledger_name(probe_set: str, model_key: str) -> str:
     """``Build.benchmark`` for sampling a probe set by a served model.
 
@@ -121,7 +140,6 @@ def sample_from_server(
     run_id: str,
     budget: Budget | None = None,
     price: Price | None = None,
-    progress: Update | None = None,
 ) -> SampleCounts:
     """Request the samples that have no row yet; the step is ``Continuations``.
 
@@ -135,59 +153,12 @@ def sample_from_server(
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
-    served = _AskedModel(model, progress)
-    served.build = Build(store, ledger, run_id, server, budget or Budget(), price, served.tell)
-    done = run_at_once(store, served, step, run_id)
-    return step.outcome(done, served.rate())
-
-
-class _AskedModel:
-    """A served model that continues prompts: each reply is requested once and kept in a ledger."""
-
-    n_parameters = None
-    build: Build
-
-    def __init__(self, model: ServedModel, progress: Update | None) -> None:
-        self._model, self._progress = model, progress
-        self.identity, self.lead = model.identity, model.lead
-        self._n_draws = self._n_new = 0
-        self._held = set[str]()
-        self._start = time.monotonic()
-
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given; a few are requested and checked first.
-
-        Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.run``.
-        """
-        self._n_draws = len(draws)
-        self._held = set(read_ledger(self.build.store, self.build.benchmark).replies)
-        requests = {draw: self._model.request(draw, options) for draw in draws}
-        samples: dict[Draw, Sample] = {}
-        for part in (_first(draws), draws):
-            replies = self.build.run([self._plan(requests[draw]) for draw in part], "samples")
-            samples = dict(zip(part, map(_sample, replies), strict=True))
-            _check_seeds(samples, options)
-        return list(samples.values())
-
-    def _plan(self, request: Request) -> Plan[Reply]:
-        """Ask for one sample, and count it if the ledger lacked it."""
-
-        async def asked(ask: Ask) -> Reply:
-            reply = await ask(request)
-            self._n_new += request.request_id not in self._held
-            self._held.add(request.request_id)
-            return reply
-
-        return asked
-
-    def rate(self) -> float | None:
-        """New replies per second since the start; ``None`` before the first reply."""
-        return self._n_new / (time.monotonic() - self._start) if self._n_new else None
-
-    def tell(self, n_done: int, n_plans: int, spent: Spent) -> None:
-        """Show progress over all draws; called after each plan."""
-        if self._progress is not None:
-            self._progress(n_done, self._n_draws, self.rate())
+    n_held, start = len(read_ledger(store, ledger).replies), time.monotonic()
+    build = Build(store, ledger, run_id, server, budget or Budget(), price)
+    asked = AskedModel(model.name, model.endpoint, model.token_limit, build)
+    done = run_at_once(store, asked, step, run_id)
+    n_new = len(read_ledger(store, ledger).replies) - n_held
+    return step.outcome(done, n_new / (time.monotonic() - start) if n_new else None)
 
 
 def _first(draws: Sequence[Draw]) -> list[Draw]:

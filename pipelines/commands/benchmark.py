@@ -80,23 +80,13 @@ class BenchmarkImport(DataOption, Command):
         """The names and their source."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
-    def how(self) -> room.How:
-        """Options of reading a source as pairs."""
-        return room.How(self.groups, self.recipe, self.columns, self.fills)
-
-    def check(self) -> None:
-        """Raise for an unknown name without a source."""
-        names, source = self.chosen()
-        for name in names:
-            if not (source or room.is_own(name, self.how())):
-                room.find(name)
-
     def run(self, context: Context) -> Done:
         """Import each benchmark; one that fails doesn't stop the others."""
         names, source = self.chosen()
+        options = room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
         done, failed = list[room.Imported](), list[PlumblineError]()
         for name in names:
-            arguments = (context.store, name, source, context.run_id, self.how(), self.data or "")
+            arguments = (context.store, name, source, context.run_id, options, self.data or "")
             try:
                 done.append(context.stage(f"import {name}", room.import_benchmark, *arguments))
             except PlumblineError as e:
@@ -126,7 +116,7 @@ def _not_used(done: room.Imported) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class BenchmarkCheck(DataOption, Command):
+class BenchmarkCheck(Command):
     """Check a recipe, alone or with its data: every problem, then what it would import.
 
     Nothing is written. Exit status 3 if it can't be imported as it is (docs/pairs.md).
@@ -142,16 +132,14 @@ class BenchmarkCheck(DataOption, Command):
     ]
     source: Annotated[
         str | None,
-        Field(description="Its rows: file, directory or hf:// address; default: under --data."),
+        Field(description="Its rows, to check too: file, directory or hf:// address."),
         On(metavar="FILE"),
     ] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.eval_workers.pairs.benchmarks.own.recipe_check import check_recipe
 
-        source = (
-            located(self.source) if self.source else room.released(self.recipe, self.data or "")
-        )
+        source = located(self.source) if self.source else None
         checked = check_recipe(self.recipe, source)
         n = len(checked.problems)
         row, last = dict[str, object](), "Its rows were not read"
