@@ -18,6 +18,7 @@ from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import TextScore
+    from tests.browser import Browser
     from tests.prefect_server import Place
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -152,14 +153,32 @@ def copied(store: Store, directory: Path) -> Store:
 @pytest.fixture
 def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that reaches a model of transformers from now on, in order."""
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
     seen: list[str] = []
-    score = TransformersBackend.score
+    score = CausalModel.score
 
-    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+    def watched(self: CausalModel, texts: Sequence[str]) -> list[TextScore]:
         seen.extend(texts)
         return score(self, texts)
 
-    monkeypatch.setattr(TransformersBackend, "score", watched)
+    monkeypatch.setattr(CausalModel, "score", watched)
     return seen
+
+
+@pytest.fixture(scope="session")
+def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    from tests.browser import browser, program
+
+    if program() is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def driven(_browser: Browser) -> Browser:
+    """A browser, 1200 pixels wide and in light colours."""
+    _browser.resize(1200)
+    _browser.colours("light")
+    return _browser

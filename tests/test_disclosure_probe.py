@@ -18,9 +18,9 @@ from plumbline.eval_workers.disclosure.attributes import (
 )
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -44,7 +44,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_have_their_full_conditional_probability(saved: dict[str, Path], kind: str) -> None:
     oracle = Oracle(saved[kind], KINDS[kind].bos)
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    backend = CausalModel(str(saved[kind]), ModelOptions())
     longest, several = 0, set()
     for prompt in PROMPTS:
         texts = texts_to_score(prompt, WORDS)

@@ -116,7 +116,7 @@ class Report(Narrowed, Command):
 class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
-    Example: plumbline report figure pd-use-5 --format pdf --width 3.3in --out pd.pdf
+    Example: plumbline report figure pd-use-5 --format pdf --width 3.3 --out pd.pdf
     """
 
     records = False
@@ -129,13 +129,8 @@ class ReportFigure(Narrowed, Command):
     format: Annotated[
         Literal["pdf", "svg", "png"] | None, Field(description="Default: that of --out, or pdf.")
     ] = None
-    width: Annotated[str, Field(description="Width, as 3.3in, 84mm or 240pt.")] = "3.3in"
+    width: Annotated[float, Field(ge=2, le=40, description="Width in inches.")] = 3.3
     out: Annotated[OutputFile | None, Field(description="Default: named after the plot.")] = None
-
-    def check(self) -> None:
-        from plumbline.pipelines.report.paper import figure_files
-
-        figure_files.inches(self.width)
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper import figure_files
@@ -144,8 +139,8 @@ class ReportFigure(Narrowed, Command):
             plots = figure_files.figures(self.facts(context.store))
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
-        facts, width_in = self.facts(context.store), figure_files.inches(self.width)
-        drawn, *data = figure_files.figure_files(facts, self.name, form, width_in).items()
+        facts = self.facts(context.store)
+        drawn, *data = figure_files.figure_files(facts, self.name, form, self.width).items()
         path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
         paths = [figure_files.write_file(path.with_suffix(end), content) for end, content in data]
         return Done(files=[*map(str, (path, *paths))])

@@ -14,7 +14,6 @@ from pydantic.dataclasses import dataclass
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, values_of
 from plumbline.pipelines.command.fields import (
     InputDirectory,
-    InputFile,
     OutputDirectory,
     OutputFile,
 )
@@ -73,17 +72,7 @@ class _Release:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Published:
-    """The option to replace the printed figures that come with Plumbline."""
-
-    published: Annotated[
-        InputFile | None,
-        Field(description="CSV of printed figures instead of Plumbline's own."),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Unstereoeval(_Release, _Published, _Figures, Command):
+class Unstereoeval(_Release, _Figures, Command):
     """Compute the tables of UnStereoEval from its released scores and count what agrees.
 
     Prints outcomes of all figures of Tables 1-3 and 8-22 by table, then figures that differ; --out
@@ -96,7 +85,7 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce import printed_figures, unstereoeval
 
-        printed = printed_figures.figures("unstereoeval", self.published)
+        printed = printed_figures.figures("unstereoeval")
         arguments = (printed, self.corpus, _announce, context.run_id)
         result = unstereoeval.reproduce(context.store, self.data, *arguments)
         n_off = sum(row["outcome"] == unstereoeval.OFF for row in result.compared)
@@ -117,7 +106,7 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Beside(_Published, _Figures, Command):
+class _Beside(_Figures, Command):
     """Printed figures beside the runs of a warehouse."""
 
     paper: ClassVar[str]
@@ -137,7 +126,7 @@ class _Beside(_Published, _Figures, Command):
         from plumbline.pipelines.reproduce.printed_figures import figures
 
         store, paper = Store.existing(self.warehouse), PAPERS[self.paper]
-        printed = figures(self.paper, self.published)
+        printed = figures(self.paper)
         found = runs_compared.measured(paper, store, printed, self.same_as)
         lines = [line for run in found.runs for line in run.lines()]
         lines += [*found.claims, *paper.remarks, *claims.misprints(printed, paper.n_prompts)]
