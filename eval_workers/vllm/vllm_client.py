@@ -25,7 +25,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 #: Environment variable: path of the Python that has vLLM, or of its environment.
 VARIABLE = "PLUMBLINE_VLLM"
 #: Installs the tested vLLM into an environment of its own: vLLM pins numba 0.65, counting needs
-#: 0.68. README and docs/scoring.md have the same line.
+#: 0.68. README and docs/models.md have the same line.
 INSTALL = (
     "python3 -m venv ~/.venv-vllm && ~/.venv-vllm/bin/pip install vllm==0.32.0"
     f" && export {VARIABLE}=~/.venv-vllm"
@@ -77,10 +77,10 @@ environment with vLLM)
         return path
     if find_spec("vllm") is not None:
         return Path(sys.executable)
-    beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
-    if not beside.is_file():
+    prepared = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not prepared.is_file():
         raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)
-    return beside
+    return prepared
 
 
 class VllmProcess:
