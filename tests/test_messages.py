@@ -47,8 +47,8 @@ from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import WordWeights
-from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.sample import bands, neutral_interval
 from plumbline.jobs.seed_words.vetting import read_verdicts
@@ -940,19 +940,13 @@ CALLS = [
         "model list mine.toml: model is missing (expected [[model]] entries)"),
     # disclosure and FairPair
     of_file(load_instructions, "a.toml", 'told = ["x"]',
-        'a.toml: has no list `instructions` (expected instructions = ["...", ...])'),
-    of_file(load_instructions, "a.toml", "instructions = [",
-        "a.toml: is not valid TOML: ..."),
-    of_file(load_instructions, "a.jsonl", '{"instruction": "x"}\n{"instruction": " "}',
-        "a.jsonl, row 2: holds no instruction"),
-    of_file(load_instructions, "a.jsonl", '{"instruction": "x"}\n{',
-        "a.jsonl, row 2: the line isn't JSON"),
-    of_file(load_instructions, "a.jsonl", '{"instruction": "x"}\n' + "[" * 100_000,
-        "a.jsonl, row 2: the line isn't JSON"),
-    of_file(load_instructions, "a.txt", "x\ny\nx",
-        "a.txt, row 3: repeats row 1"),
-    of_file(load_instructions, "a.txt", "\n",
-        "a.txt: holds no instruction (give one at least)"),
+        "a.toml: unknown key told (known here: instructions)"),
+    of_file(load_instructions, "a.toml", 'instructions = ["x", " "]',
+        "a.toml: instructions 2 does not fit (expected a text, not ' ')"),
+    of_file(load_instructions, "a.toml", 'instructions = ["x", "y", " x"]',
+        "a.toml: instructions: 'x' is there twice"),
+    of_file(load_instructions, "a.toml", "instructions = []",
+        "a.toml: instructions does not fit (expected instructions = ..."),
     Called("form of an instruction", lambda: SamplingOptions(instruction="Be fair.",
         form="system"),
         "form 'system': is not one of prefix, chat"),

@@ -10,7 +10,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.jobs.corpus_options import CorpusOptions, Rule
+from plumbline.jobs.counting.corpus_options import CorpusOptions, Rule
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.options import words

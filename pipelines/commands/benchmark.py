@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
@@ -21,7 +21,7 @@ from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
-from plumbline.jobs.corpus_options import LEAST_COUNT
+from plumbline.jobs.counting.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
@@ -266,7 +266,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def check(self) -> None:
         """Raise the errors that can be detected without asking a chat model."""
-        from plumbline.jobs.corpus_lookup import corpus_deltas
+        from plumbline.jobs.counting.corpus_lookup import corpus_deltas
 
         build.check_name(self.name)
         self.check_asking()
@@ -314,7 +314,7 @@ class BenchmarkBuild(BuildSpec, Command):
         done, lines = context.stage("export", build.write_folder, asking, facts, out, within)
         if not self.offline:
             price = self.price()
-            spent = spending(look(store, name).spent, price.currency if price else None)
+            spent = spending(read_ledger(store, name).spent, price.currency if price else None)
             lines = [*lines, f"spent in all: {spent}"]
         is_limited = done.constraint and done.constraint.eta_nats is not None
         row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}
@@ -376,7 +376,7 @@ class Constrain(Command):
         from plumbline.jobs.association.associations import contrasts_of
         from plumbline.jobs.association.max_pmi import constrain, verdicts
         from plumbline.jobs.association.measures import SUM, summed_list
-        from plumbline.jobs.corpus_lookup import corpus_row
+        from plumbline.jobs.counting.corpus_lookup import corpus_row
 
         store, corpus, contrast = context.store, self.corpus, self.contrast
         rows = []

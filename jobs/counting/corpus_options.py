@@ -1,0 +1,221 @@
+"""Options of the commands that count a corpus or choose its candidate seed words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.warehouse import languages, wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+
+if TYPE_CHECKING:
+    from plumbline.jobs.kernel.tokens.tokenizer import Targets
+
+Rule: TypeAlias = Literal["pairs", "windows"]
+#: Value of ``targets`` instead of a word list's name: every kept word is a target.
+ALL = "all"
+#: Options that don't change the partial counts of a shard. Those of targets and language are names;
+#: their content counts.
+_NOT_COUNTED = ("targets", "language", "min_count", "memory", "replace")
+#: Smallest memory limit, in bytes, that a task can stay within.
+LEAST_MEMORY = 512 << 20
+#: Largest memory limit in bytes; more is taken for a typing error.
+MOST_MEMORY = 1 << 50
+#: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
+#: simulated errors exceed the limits in ``docs/methods.md``.
+LEAST_COUNT = 10
+
+
+def bytes_of(size: str) -> int:
+    """Number of bytes of a memory size in m (1,024² bytes) or g (1,024³ bytes).
+
+    Raises ``UsageProblem`` for a size that is not valid, too small or too large.
+
+    >>> bytes_of("512m"), bytes_of("4G")
+    (536870912, 4294967296)
+    """
+    match = re.fullmatch(r"(\d{1,18})([mg])", size.lower())
+    if not match:
+        fix = "give one such as 512m or 4g"
+        raise UsageProblem(f"memory {size!r}", "is not a valid size", fix)
+    n_bytes = int(match[1]) << {"m": 20, "g": 30}[match[2]]
+    if not LEAST_MEMORY <= n_bytes <= MOST_MEMORY:
+        least, most = f"{LEAST_MEMORY >> 20}m", f"{MOST_MEMORY >> 30}g"
+        raise UsageProblem(f"memory {size!r}", f"a task needs at least {least}, at most {most}")
+    return n_bytes
+
+
+def _checked_size(size: str) -> str:
+    bytes_of(size)
+    return size
+
+
+#: A size of memory, such as 512m.
+Memory: TypeAlias = Annotated[str, AfterValidator(_checked_size)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class RecordOptions:
+    """Options of reading the records of shards as texts."""
+
+    text_field: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
+        ),
+    ] = "text"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusOptions(RecordOptions):
+    """Options of counting a corpus.
+
+    ``targets``: name of a word list, path of its TOML file, or ``all``. With ``all`` every kept
+    word is a target; of the stop words, only those of list ``gendered`` are kept. ``rule``:
+    ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows that hold both words).
+    ``language``: see ``warehouse.languages``; its word lists precede English lists of the same
+    name. Counts don't depend on ``memory``. Changing ``min_count`` needs no ``replace``, since
+    nothing is counted again; listed words are kept.
+
+    >>> CorpusOptions(memory="12")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: memory '12': is not a valid size \
+(give one such as 512m or 4g)
+    """
+
+    language: Annotated[
+        str,
+        Field(
+            description="Language of the text: en, another code such as fr, or a TOML file's path."
+        ),
+    ] = "en"
+    targets: Annotated[
+        str,
+        Field(description="Targets to count pairs of: a word list, a TOML file's path, or all."),
+    ] = "gendered"
+    rule: Annotated[Rule, Field(description="Counting rule.")] = "pairs"
+    window: Annotated[
+        int, Field(ge=2, le=1000, description="Width of the window in kept tokens.")
+    ] = 10
+    min_count: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=(1 << 63) - 1,
+            description="Leave out words counted fewer times in the whole corpus, except listed "
+            "words. A new value needs no --replace: no text is counted again.",
+        ),
+    ] = 1
+    evidence: Annotated[
+        bool,
+        Field(
+            description="Keep the documents as ids of their kept tokens, about 2 bytes per token: "
+            "`plumbline why` and word lists added later need them."
+        ),
+    ] = True
+    source_field: Annotated[
+        str,
+        Field(description="Field that names the source of a document; a.b is b in a."),
+    ] = "meta.pile_set_name"
+    memory: Annotated[
+        Memory, Field(description="Most memory of each counting process, such as 512m or 4g.")
+    ] = "2g"
+    replace: Annotated[
+        bool, Field(description="Replace a corpus that was counted with other options.")
+    ] = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """``memory`` in bytes."""
+        return bytes_of(self.memory)
+
+    @property
+    def all_pairs(self) -> bool:
+        """True if every word is a target."""
+        return self.targets == ALL
+
+    @property
+    def kept_source_field(self) -> str | None:
+        """``source_field``; None if no documents are kept."""
+        return self.source_field if self.evidence else None
+
+    @cached_property
+    def rules(self) -> languages.Language:
+        """The language. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for a bad file."""
+        return languages.load(self.language)
+
+    @property
+    def word_list(self) -> wordlists.WordList:
+        """The word list. Raises ``UsageProblem`` for an unknown one."""
+        return self.rules.word_list("gendered" if self.all_pairs else self.targets)
+
+    @property
+    def listed(self) -> Targets:
+        """The targets that the word list names.
+
+        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file
+        of a list or language, ``MissingComponent`` for a language that needs spaCy where it isn't
+        installed.
+        """
+        from plumbline.jobs.kernel.tokens.tokenizer import Targets
+
+        return Targets(self.word_list.targets, self.rules.token_rules)
+
+    def of_partials(self) -> dict[str, Any]:
+        """What the partial counts of a shard depend on, besides its content and the targets."""
+        counted = {k: v for k, v in asdict(self).items() if k not in _NOT_COUNTED}
+        source_field = self.kept_source_field or ""
+        return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of ``corpus`` that say how a corpus was counted; see ``options_of``."""
+        from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
+
+        return {
+            "rule": self.rule,
+            "window_tokens": self.window,
+            "targets": ALL if self.all_pairs else self.word_list.name,
+            "targets_hash": self.word_list.hash,
+            "language": self.rules.name if self.rules.rules else None,
+            "tokenizer": tokenizer_version(self.rules.token_rules),
+            "text_field": None if self.text_field == RecordOptions.text_field else self.text_field,
+            "source_field": self.kept_source_field,
+            "language_file": self.rules.text or None,
+            "min_count": self.min_count,
+        }
+
+
+def options_of(row: Mapping[str, Any]) -> CorpusOptions:
+    """The options that a corpus was counted with, from its row of ``corpus``.
+
+    A word list or language from a file has its name instead of its path.
+    """
+    names = ("rule", "targets", "language", "text_field", "source_field", "min_count")
+    values = {name: row[name] for name in names} | {"window": row["window_tokens"]}
+    values["evidence"] = row["source_field"] is not None
+    return CorpusOptions(**{k: v for k, v in values.items() if v is not None})
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class VocabularyOptions:
+    """Options of choosing a corpus's candidate seed words."""
+
+    quantile: Annotated[
+        float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")
+    ] = 0.2
+    min_score: Annotated[
+        float,
+        Field(
+            ge=0, le=1, description="Least probability of English for fastText to accept a word."
+        ),
+    ] = 0.5
+    any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

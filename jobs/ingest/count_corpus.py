@@ -1,0 +1,209 @@
+"""Counting a corpus: an engine counts each shard and sums these partial counts into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from plumbline.jobs.counting.corpus_lookup import corpus_lists, sole_writer
+from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.counting.merge import Output
+from plumbline.jobs.counting.partials import (
+    TOTALS,
+    ShardJob,
+    ShardLedger,
+    check_failed,
+    partial_files,
+    partials_directory,
+    remove_stopped,
+)
+from plumbline.jobs.kernel.counter import warm_up
+from plumbline.jobs.spark.engine_choice import Engine, engine_of
+from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import Update, progress
+
+#: Columns of ``corpus`` that may change without ``replace``.
+_CHANGEABLE = ("source_field", "language_file", "min_count")
+_DEFAULTS = CorpusOptions()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Outcome: the row of ``corpus``, the shards' ledgers, and whether the tables were written.
+
+    ``dropped``: names of word lists that had been added to the corpus; counting removed them.
+    """
+
+    row: dict[str, Any]
+    ledgers: tuple[ShardLedger, ...]
+    changed: bool
+    dropped: tuple[str, ...] = ()
+
+
+def count_corpus(
+    store: Store,
+    corpus: str,
+    shards: Sequence[Path],
+    options: CorpusOptions = _DEFAULTS,
+    *,
+    master: str | None = None,
+) -> Counted:
+    """Count a corpus; writes its counts, ``corpus_shard``, ``word_list``, ``reject``, ``corpus``.
+
+    Shards that were counted before under the same settings, even by a killed command, are not
+    counted again. Afterwards the corpus has exactly the shards given. A shard that can't be read to
+    its end is ``failed`` in the ledger and adds nothing to the counts. If only ``min_count`` has
+    changed, the partial counts are merged again.
+
+    Args:
+        shards: paths of the shards, see ``expand_shards``.
+        master: Spark master. Without one, Spark is used only under spark-submit or when
+            PLUMBLINE_SPARK_CONF is set.
+
+    Raises:
+        UsageProblem: the corpus exists with other settings (and not ``options.replace``), or
+            another command writes it.
+        BadInput: shards can't be read; raised after everything else is written.
+        Interrupted: a signal, a killed process or a server out of reach; the same command resumes.
+    """
+    targets = options.listed
+    config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
+    with sole_writer(store, corpus):
+        refuse_other_settings(store, corpus, options)
+        with recorded(store, "corpus count", config) as run:
+            try:
+                where = partials_directory(store, targets, options)
+                with progress(f"count {corpus}", "shards") as update:
+                    # Compile the kernel once, before other processes need it.
+                    warm_up()
+                    engine = engine_of(store, options.memory_bytes, master)
+                    job = ShardJob(str(where.resolve()), targets, options)
+                    ledgers = _count_shards(engine, shards, job, update)
+                counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
+            except KeyboardInterrupt:
+                problem = "interrupted; run the same command again to resume"
+                raise Interrupted(problem) from None
+            check_failed(counted.ledgers)
+    return counted
+
+
+def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> None:
+    """Raise ``UsageProblem`` if the corpus exists with other settings and is not replaced."""
+    rows = store.read("corpus", corpus=corpus).to_pylist()
+    if not rows or options.replace:
+        return
+    settings = {**options.columns(), "source": "counted"}
+    names = [name for name in settings if name not in _CHANGEABLE]
+    if differ := [f"{name} {rows[0][name]}" for name in names if rows[0][name] != settings[name]]:
+        fix = "give another --corpus, or --replace to count it again"
+        raise UsageProblem(f"corpus {corpus!r}", f"exists with {', '.join(differ)}", fix)
+
+
+def _count_shards(
+    engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
+) -> list[ShardLedger]:
+    """Count the shards; returns their ledgers in the order of ``shards``."""
+    # A file under two names counts once. It is read by the name given: a link's target, as in the
+    # hub's cache, may have a name that doesn't tell what it holds.
+    distinct = {path.resolve(): path for path in shards}
+    paths = {str(path.absolute()): str(path) for path in distinct.values()}
+    ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
+    remove_stopped(Path(job.directory))
+    return [replace(ledgers[path], shard=name) for path, name in paths.items()]
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """Merges the partial counts of the shards and writes the tables of a corpus."""
+
+    engine: Engine
+    store: Store
+    corpus: str
+    options: CorpusOptions
+    where: Path
+    ledgers: Sequence[ShardLedger]
+    run_id: str
+
+    def write(self) -> Counted:
+        """Write the tables, unless they hold these counts already and ``replace`` is false."""
+        store, options, ledgers = self.store, self.options, tuple(self.ledgers)
+        key = {"corpus": self.corpus}
+        before = store.read("corpus", **key).to_pylist()
+        if before and not options.replace and self._is_as_written(before[0]):
+            return Counted(before[0], ledgers, False)
+        words = store.stage("word_count", key, self.run_id)
+        of_words = Output(words, key, options.min_count, options.word_list.targets)
+        partials = self._partials("words")
+        n_words = self.engine.merge_words(partials, of_words) if partials else 0
+        kept = [pq.read_table(part, columns=["n_word"])["n_word"] for part in words.parts()]
+        n_kept, n_tokens = sum(map(len, kept)), sum(pc.sum(x).as_py() or 0 for x in kept)
+        pairs = store.stage("pair_count", key, self.run_id)
+        rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
+        output, is_pruned = Output(pairs, {**key, **rule}), n_words > n_kept
+        if partials := self._partials("pairs"):
+            all_pairs = options.all_pairs
+            self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
+        rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
+        dropped: tuple[str, ...] = ()
+        if before and store.read("word_list", **key).num_rows:
+            dropped = tuple(x.name for x in corpus_lists(store, before[0])[1:])
+        row = self._corpus_row(n_words, n_kept, n_tokens)
+        with store.transaction(self.run_id, "corpus count"):
+            store.drop("reject", {"stage": "import", "subject": self.corpus})
+            store.commit(words)
+            store.commit(pairs)
+            shard_rows = [{**x.row(), **key, "run_id": self.run_id} for x in ledgers]
+            store.replace("corpus_shard", shard_rows, key, self.run_id)
+            of_rejects = {"stage": "count", "subject": self.corpus}
+            store.replace("reject", rejects, of_rejects, self.run_id)
+            store.replace("word_list", listed, key, self.run_id)
+            store.publish("corpus", [row], unit="corpus", run_id=self.run_id)
+        return Counted(row, ledgers, True, dropped)
+
+    def _is_as_written(self, row: Mapping[str, Any]) -> bool:
+        """True if the corpus with this row holds the counts of these shards and options."""
+        columns = ("shard", "fingerprint", "status", "n_documents")
+        written = self.store.read("corpus_shard", corpus=self.corpus).select(columns).to_pylist()
+        shards = {tuple(getattr(x, name) for name in columns) for x in self.ledgers}
+        settings = self.options.min_count, self.options.kept_source_field
+        has_shards = {tuple(x.values()) for x in written} == shards
+        return has_shards and (row["min_count"], row["source_field"]) == settings
+
+    def _partials(self, kind: str) -> list[Path]:
+        """Files of one kind, shard by shard; shards of equal content list the same files again."""
+        digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
+        return [file for digest in digests for file in partial_files(self.where, digest, kind)]
+
+    def _rejects(self) -> list[dict[str, Any]]:
+        key = {"stage": "count", "subject": self.corpus, "run_id": self.run_id}
+        return [
+            {**key, "source_file": x.shard, **row}
+            for x in self.ledgers
+            if x.n_rejected
+            for file in partial_files(self.where, x.fingerprint, "rejects")
+            for row in pq.read_table(file).to_pylist()
+        ]
+
+    def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
+        """The row of ``corpus``; the kept words have ``n_tokens`` occurrences."""
+        totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
+        n_failed = sum(x.status == "failed" for x in self.ledgers)
+        return {
+            "corpus": self.corpus,
+            "source": "counted",
+            **self.options.columns(),
+            "n_shards": len(self.ledgers) - n_failed,
+            "n_shards_failed": n_failed,
+            **totals,
+            "n_words": n_words,
+            "n_words_kept": n_kept,
+            "n_tokens_pruned": totals["n_kept_tokens"] - n_tokens,
+            "run_id": self.run_id,
+        }

@@ -1,0 +1,370 @@
+"""Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
+
+A chunk is a run without whitespace. Most chunks occurred before, so a cache has the ids of their
+kept words. Four short loops handle a batch: find its chunks; hash them and prefetch their cache
+slots; read the slots and prefetch the words of new chunks; append the ids. A single loop would wait
+for memory at every chunk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.memory import (
+    get8,
+    get32,
+    get64,
+    get_int,
+    prefetch,
+    put32,
+    put64,
+    put_first,
+    range_bits,
+    set_bits,
+    trailing_zeros,
+)
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK, prefetch_first_word, split_words
+from plumbline.jobs.kernel.tokens.code_points import SplitState
+from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, find_word
+
+#: End of a document in a buffer of texts: a chunk of one byte that UTF-8 never has.
+END = b"\n\xff\n"
+_END_BYTE = 0xFF
+#: Longest cached chunk, in bytes. The last byte of a key is the chunk's length; for a longer chunk
+#: it is 24 or more.
+_MAX_CACHED = 23
+#: Longest chunk, in bytes, that spaCy splits; a longer one is cut first, since spaCy's time grows
+#: with the square of the length.
+MAX_ASKED = 1 << 10
+#: Bytes of text in a batch, whose chunks are looked up together; most chunks in a batch.
+_BATCH_BYTES = 2048
+MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
+
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+#: Value of a chunk that the cache lacks.
+_NEW = _ONES
+
+
+class ChunkState:
+    """The cache and the current batch: fields are addresses and numbers of items."""
+
+    # A hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | id of the word.
+    cache: int
+    mask: int
+    n: int
+    room: int
+    kept: int  # ids of chunks with several kept words; the cache has the index of their first
+    n_kept: int
+    kept_room: int
+    starts: int
+    ends: int
+    keys: int  # for each chunk: 24 bytes as in the cache, and the address of its slot
+    values: int  # for each chunk: its value in the cache, or _NEW
+    missing: int  # 32-bit indices of chunks that aren't in the slot where the search starts
+    n_batch: int
+    open: int  # start of the chunk whose end was not seen yet, or 0
+    inside: int  # 1 when the last byte seen belongs to a chunk
+    carry: int  # bits of whitespace that reaches into the next 64 bytes
+    need: int  # length in bytes of a batch for whose words there is no room, or 0
+    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
+    unknown: int  # address of the first chunk that spaCy must be asked about, or 0
+    ids_before: int  # numbers of ids and of tokens before that chunk
+    tokens_before: int
+
+
+@compiled
+def _wide_blanks(at: int) -> tuple[int, int]:
+    """Two masks of the bytes at..at+63: starts of two-byte and of three-byte whitespace."""
+    second = at + 1
+    two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
+    third = at + 2
+    ends_80, mid_80 = range_bits(third, 0x80, 1), range_bits(second, 0x80, 1)
+    general = mid_80 & (
+        range_bits(third, 0x80, 11) | range_bits(third, 0xA8, 2) | range_bits(third, 0xAF, 1)
+    )
+    general |= range_bits(second, 0x81, 1) & range_bits(third, 0x9F, 1)
+    three = range_bits(at, 0xE2, 1) & general
+    three |= range_bits(at, 0xE3, 1) & mid_80 & ends_80
+    three |= range_bits(at, 0xE1, 1) & range_bits(second, 0x9A, 1) & ends_80
+    return two, three
+
+
+@compiled
+def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
+    """Append the address of each byte from ``at`` on whose bit is set; returns the new number.
+
+    In 64 bytes of prose some 11 chunks start. So 16 addresses are always written, which is faster
+    than a loop of unpredictable length.
+    """
+    n_after, one = n + set_bits(bits), np.uint64(1)
+    for k in range(16):
+        put64(positions, n + k, at + trailing_zeros(bits))
+        bits &= bits - one
+    n += 16
+    while bits:
+        put64(positions, n, at + trailing_zeros(bits))
+        n += 1
+        bits &= bits - one
+    return n_after
+
+
+@compiled
+def _find_chunks(c: ChunkState, at: int, end: int) -> int:
+    """Find the chunks that end in the batch at ``at``; returns its end, at most ``end``."""
+    inside, carry = np.uint64(c.inside), np.uint64(c.carry)
+    starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
+    if c.open:
+        put64(starts, 0, c.open)
+        n_starts = 1
+    stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
+    while at < stop:
+        # Space, 28..31, tab..carriage return, and NUL, which separates like a blank.
+        blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
+        carry = np.uint64(0)
+        if range_bits(at, 0xC2, 0x22):
+            two, three = _wide_blanks(at)
+            wide = two | three
+            blank |= wide | wide << one | three << np.uint64(2)
+            carry = wide >> np.uint64(63) | three >> np.uint64(62)
+        if end - at < 64:
+            blank |= _ONES << np.uint64(end - at)
+        shifted = ~blank << one | inside
+        first, last = ~blank & ~shifted, blank & shifted
+        inside = ~blank >> np.uint64(63)
+        n_starts = _add_positions(starts, n_starts, at, first)
+        n_ends = _add_positions(ends, n_ends, at, last)
+        at += 64
+    at = min(at, end)
+    if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
+        # The last chunk ends only because the text so far does: it may continue.
+        n_ends -= 1
+    c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
+    while at == end and c.open and end - c.open > MAX_CHUNK:
+        # Cut parts of the greatest length off even a chunk that may continue.
+        put64(c.starts, n_ends, c.open)
+        c.open = _cut(c.open, end, MAX_CHUNK)
+        put64(c.ends, n_ends, c.open)
+        n_ends += 1
+    c.inside, c.carry, c.n_batch = np.int64(inside), np.int64(carry), n_ends
+    return at
+
+
+@compiled
+def _cut(s: int, e: int, longest: int) -> int:
+    """End of the first part of a chunk s..e, of at most ``longest`` bytes and whole characters."""
+    if e - s <= longest:
+        return e
+    cut = s + longest
+    while get8(cut, 0) & 0xC0 == 0x80:
+        cut -= 1
+    return cut
+
+
+@compiled
+def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
+    h = k0 * np.uint64(0x9E3779B97F4A7C15) ^ k1 * np.uint64(0xC2B2AE3D27D4EB4F)
+    h ^= k2 * np.uint64(0x165667B19E3779F9)
+    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
+    return np.int64(h >> np.uint64(34)) & mask
+
+
+@compiled
+def _hash_chunks(c: ChunkState) -> None:
+    """Fill ``c.keys``: the key words and the cache slot of each chunk of the batch."""
+    starts, ends, keys, cache, mask = c.starts, c.ends, c.keys, c.cache, c.mask
+    for k in range(c.n_batch):
+        s = get_int(starts, k)
+        n = min(get_int(ends, k) - s, _MAX_CACHED + 1)
+        put_first(keys + 32 * k, s, n)
+        k2 = get64(keys, 4 * k + 2) | np.uint64(n) << np.uint64(56)
+        slot = cache + 32 * _slot(get64(keys, 4 * k), get64(keys, 4 * k + 1), k2, mask)
+        prefetch(slot)
+        put64(keys, 4 * k + 2, k2)
+        put64(keys, 4 * k + 3, slot)
+
+
+@compiled
+def _search(c: ChunkState, k: int) -> bool:
+    """True if chunk k of the batch is cached; ``c.keys`` gets the slot where the search ends."""
+    k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
+    slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
+    used = get64(slot, 2)
+    while used and not (used == k2 and get64(slot, 0) == k0 and get64(slot, 1) == k1):
+        slot += 32
+        if slot == cache_end:
+            slot = c.cache
+        used = get64(slot, 2)
+    put64(c.keys, 4 * k + 3, slot)
+    return used != np.uint64(0)
+
+
+@compiled
+def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
+    """Fill ``c.values``: the cache's value of each chunk of the batch, or _NEW.
+
+    The words of new chunks are prefetched, since :func:`_append_ids` splits one chunk after the
+    other and would wait for memory at each.
+    """
+    keys, values, missing, n_missing = c.keys, c.values, c.missing, 0
+    for k in range(c.n_batch):
+        slot = get_int(keys, 4 * k + 3)
+        differences = get64(slot, 0) ^ get64(keys, 4 * k)
+        differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
+        differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
+        put64(values, k, get64(slot, 3))
+        # Always written, and kept only if n_missing advances: this avoids an unpredictable branch.
+        put32(missing, n_missing, k)
+        n_missing += np.int64(differences != np.uint64(0))
+    for i in range(n_missing):
+        k = get32(missing, i)
+        if _search(c, k):
+            put64(values, k, get64(get_int(keys, 4 * k + 3), 3))
+        else:
+            put64(values, k, _NEW)
+            if not c.is_asking:
+                prefetch_first_word(split, words, get_int(c.starts, k), get_int(c.ends, k))
+
+
+@compiled
+def _append_ids(
+    c: ChunkState,
+    split: SplitState,
+    asked: WordState,
+    words: WordState,
+    ids: IdState,
+) -> None:
+    """Append the ids of all chunks of the batch, splitting those that are not in the cache."""
+    kept_ids, values, to, n_ids, tokens = c.kept, c.values, ids.ids, ids.n, 0
+    for k in range(c.n_batch):
+        value = get64(values, k)
+        if value == _NEW:
+            # The cache may have it by now: a new chunk may occur twice in the batch.
+            if not _search(c, k):
+                ids.n = n_ids
+                ids.n_tokens += tokens
+                tokens = _new_chunk(c, split, asked, words, ids, k)
+                n_ids = ids.n
+                continue
+            value = get64(get_int(c.keys, 4 * k + 3), 3)
+        tokens += np.int64(value >> np.uint64(56))
+        n_kept = np.int64(value >> np.uint64(48)) & 0xFF
+        first = np.int64(value) & 0xFFFFFFFF
+        if n_kept <= 1:
+            # As in `_fetch_values`: always written, and kept only if n_ids advances.
+            put32(to, n_ids, first)
+            n_ids += n_kept
+        else:
+            for i in range(first, first + n_kept):
+                put32(to, n_ids, get32(kept_ids, i))
+                n_ids += 1
+    ids.n = n_ids
+    ids.n_tokens += tokens
+
+
+@compiled
+def _noted(asked: WordState, s: int, e: int) -> int:
+    """Id of a chunk, which is added if it is new; negative if there is no room for it."""
+    chunk = find_word(asked, s, e)
+    if chunk < 0 and asked.n + 1 < asked.room and asked.n_bytes + e - s <= asked.arena_room:
+        return add_word(asked, -1 - chunk, s, e)
+    return chunk
+
+
+@compiled
+def _new_chunk(
+    c: ChunkState,
+    split: SplitState,
+    asked: WordState,
+    words: WordState,
+    ids: IdState,
+    k: int,
+) -> int:
+    """Append the ids of chunk k of the batch and cache it in its slot; returns its word count.
+
+    From the first chunk on that spaCy must be asked about, :func:`scan` drops the ids. Further such
+    chunks are noted, so that spaCy is asked about many at a time.
+    """
+    s, e = get_int(c.starts, k), get_int(c.ends, k)
+    first, n = ids.n, 0
+    if get8(s, 0) == _END_BYTE:
+        put32(ids.ids, first, words.n_fixed - 1)
+        ids.n += 1
+    else:
+        at, longest = s, MAX_ASKED if c.is_asking else MAX_CHUNK
+        while at < e:
+            cut, answer = _cut(at, e, longest), -1
+            if c.is_asking:
+                answer = _noted(asked, at, cut)
+                if not 0 <= answer < split.n_answered and not c.unknown:
+                    c.unknown, c.ids_before, c.tokens_before = s, first, ids.n_tokens
+            if not c.unknown:
+                n += split_words(split, words, ids, at, cut, answer)
+            at = cut
+        if c.unknown:
+            ids.n = first
+            return 0
+    kept = ids.n - first
+    if e - s > _MAX_CACHED or c.n >= c.room or c.n_kept + kept > c.kept_room:
+        return n
+    value = get32(ids.ids, first) if kept == 1 else c.n_kept
+    if kept > 1:
+        for i in range(kept):
+            put32(c.kept, c.n_kept + i, get32(ids.ids, first + i))
+        c.n_kept += kept
+    slot = get_int(c.keys, 4 * k + 3)
+    for i in range(3):
+        put64(slot, i, get64(c.keys, 4 * k + i))
+    put64(slot, 3, n << 56 | kept << 48 | value)
+    c.n += 1
+    return n
+
+
+@EntryPoint
+def scan(
+    c: ChunkState,
+    split: SplitState,
+    asked: WordState,
+    words: WordState,
+    ids: IdState,
+    at: int,
+    end: int,
+) -> int:
+    """Append the ids of the kept words of the UTF-8 at the addresses at..end.
+
+    Returns the address where it stopped: ``end``; the start of a chunk that may continue after
+    ``end``; the start of a batch whose words the table has no room for (``c.need`` bytes); or
+    ``c.unknown``, the first chunk that spaCy must be asked about. SLACK bytes after ``end`` must be
+    readable; there must be room for one id per byte.
+    """
+    c.open = c.inside = c.carry = c.need = c.unknown = 0
+    while at < end:
+        at = _find_chunks(c, at, end)
+        if c.n_batch:
+            first = get_int(c.starts, 0)
+            n = get_int(c.ends, c.n_batch - 1) - first
+            if words.n + n >= words.room or words.n_bytes + 4 * n > words.arena_room:
+                if c.unknown:
+                    break
+                c.need = n
+                return first
+            _hash_chunks(c)
+            _fetch_values(c, split, words)
+            _append_ids(c, split, asked, words, ids)
+    if c.unknown:
+        ids.n, ids.n_tokens = c.ids_before, c.tokens_before
+        return c.unknown
+    return c.open if c.open else end
+
+
+@EntryPoint
+def move(old: int, n_old: int, new: int, mask: int) -> None:
+    """Copy the chunks of a cache to a larger one of ``mask`` + 1 slots, all zeros."""
+    for k in range(n_old):
+        at = old + 32 * k
+        if get64(at, 2):
+            slot = _slot(get64(at, 0), get64(at, 1), get64(at, 2), mask)
+            while get64(new, 4 * slot + 2):
+                slot = (slot + 1) & mask
+            for i in range(4):
+                put64(new, 4 * slot + i, get64(at, i))
