@@ -17,7 +17,7 @@ from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.benchmark import BenchmarkBuild
+from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving

@@ -23,7 +23,7 @@ from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.disclosure__adapter import Tune
+from plumbline.pipelines.commands.disclosure.tuning import Tune
 from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.methods_paragraph import methods
@@ -279,7 +279,7 @@ def test_wrong_input_is_no_run_but_work_before_it_is(
     store = Store.open("out/warehouse")
     (counted,) = store.read("run")["run_id"].to_pylist()
     assert main(["corpus", "associate", "--corpus", "other"]) == 2
-    assert main(["corpus", "vet", "--corpus", "c"]) == 2
+    assert main(["corpus", "words", "--corpus", "c", "--why", "x"]) == 2
     assert store.read("run")["run_id"].to_pylist() == [counted]
     row = {"stage": "s", "subject": "x", "source_file": "f", "source_row": 1, "reason": "r"}
     with pytest.raises(UsageProblem), recorded(store, "two steps", {}) as run_id:

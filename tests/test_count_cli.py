@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.commands import corpus
+from plumbline.pipelines.commands.corpus import counting_corpora as corpus
 from plumbline.warehouse.storage.store import Store
 
 run = CliRunner()
@@ -44,12 +44,12 @@ def test_status_begins_with_what_calls_for_something(
     kinds = {path.name.split(".")[-2] for path in (tmp_path / "w/_work/count").rglob("*.parquet")}
     assert kinds == {"tokens", "words", "pairs"}, "no empty files of rejects"
     shards[1].unlink()
-    shown = run.invoke(app, ["corpus", "status", *where])
+    shown = run.invoke(app, ["corpus", "list", "c", *where[2:]])
     assert "b.jsonl" in shown.output and "a.jsonl │" not in shown.output
     assert "and 1 more rows: give --format csv" in shown.output
     code = "import sys; from plumbline.pipelines.command.main import main; main(sys.argv[1:]); "
     code += "print('loaded', sorted({'duckdb', 'pandas'} & set(sys.modules)))"
-    words = [sys.executable, "-c", code, "corpus", "status", *where]
+    words = [sys.executable, "-c", code, "corpus", "list", "c", *where[2:]]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "b.jsonl" in done.stdout and done.stdout.endswith("loaded []\n"), done.stdout
 

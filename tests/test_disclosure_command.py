@@ -15,7 +15,7 @@ from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands import disclosure__adapter as commands
+from plumbline.pipelines.commands.disclosure import tuning as commands
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect, rows_of

@@ -21,7 +21,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.disclosure import Sweep
+from plumbline.pipelines.commands.disclosure.sweeping import Sweep
 from plumbline.pipelines.report.model import rows_table
 from plumbline.pipelines.reproduce import printed_figures
 from plumbline.warehouse.errors import PlumblineError, UsageProblem

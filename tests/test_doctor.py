@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("wordnet_read_once")
 
 def probed(what: str, tmp_path: Path, data: Path | None = None) -> tuple[str, str, str]:
     """Status, what is there, and the fix, of one probe."""
-    asked = Doctor(warehouse=tmp_path / "warehouse", out=tmp_path / "out", data=data)
+    asked = Doctor(warehouse=tmp_path / "warehouse", warehouse=tmp_path / "out", data=data)
     row = next(probe for probe in PROBES if probe.what == what).row(asked)
     return row["status"], row["seen"], row["fix"]
 

@@ -191,7 +191,7 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     counted = {"a.jsonl": "counted", "b.jsonl": "counted", "c.jsonl": "counted"}
     assert states(store) == {**counted, "cut.jsonl.zst": "failed"}
     where = ["--warehouse", str(store.root)]
-    assert main(["corpus", "status", "--corpus", "c", *where]) == 3, "a cron sees it"
+    assert main(["corpus", "list", "c", *where]) == 3, "a cron sees it"
     assert "corpus 'c': 1 of 4 shards failed, not in the counts (" in capsys.readouterr().err
     write_jsonl_zst(cut, TEXTS)
     b.write_text(b.read_text().replace("tea", "ale"))  # same size
@@ -200,7 +200,7 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert states(store) == found
     found |= {"a.jsonl": "left out", "new.jsonl": "new"}
     assert states(store, b, cut, new) == found
-    assert main(["corpus", "status", "--corpus", "c", *where]) == 0, "cut was repaired"
+    assert main(["corpus", "list", "c", *where]) == 0, "cut was repaired"
     shown = capsys.readouterr().out.splitlines()[-1]
     command = update_command(store, "c", shard_states(store, "c"))
     assert shown == f"Next: {command} --warehouse {store.root}"
@@ -209,7 +209,7 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main([*command.split()[1:], *where]) == 0
     assert set(states(store).values()) == {"counted"} and len(states(store)) == 3
     capsys.readouterr()
-    assert main(["corpus", "status", str(a), str(b), str(cut), "--corpus", "c", *where]) == 0
+    assert main(["corpus", "list", "c", str(a), str(b), str(cut), *where]) == 0
     assert "Up to date" in capsys.readouterr().out
 
 
@@ -222,7 +222,7 @@ def test_a_shard_of_rejects_alone_is_repaired_before_it_is_counted_again(
     with pytest.raises(BadInput):
         count_corpus(store, "c", [good, bad])
     where = ["--corpus", "c", "--warehouse", str(store.root)]
-    assert main(["corpus", "status", *where]) == 3
+    assert main(["corpus", "list", "c", *where[2:]]) == 3
     shown = capsys.readouterr()
     assert "repair them, or leave them out, and then: plumbline corpus count" in shown.err
     assert shown.out.splitlines()[-1].startswith("Next: plumbline warehouse check")

@@ -490,7 +490,7 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
     past = store.pinned(version)
     with pytest.raises(UsageProblem, match="can only be read"):
         past.publish("word_count", rows("b"), unit="b", run_id="r")
-    assert main(["warehouse", "history", *where]) == 0
+    assert main(["warehouse", "restore", *where]) == 0
     assert "drop word_count" in capsys.readouterr().out
     assert main(["warehouse", "restore", str(version), *where]) == 0
     assert len(words(store)) == N_ROWS and store.read("run").num_rows == 3
@@ -686,7 +686,7 @@ def test_history_says_who_ran_what(
     assert main([*given, *where]) == 0
     (run,) = Store.open(tmp_path / "w").read("run").to_pylist()
     capsys.readouterr()
-    assert main(["warehouse", "history", "--format", "json", *where]) == 0
+    assert main(["warehouse", "restore", "--format", "json", *where]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     of_run = [row for row in rows if row["run_id"] == run["run_id"]]
     assert {row["author"] for row in of_run} == {"ana"}

@@ -184,7 +184,7 @@ TERMS = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
 # fmt: off
 COMMAND_LINES = [
     Typed("scoer", 2, "No such command 'scoer'. Did you mean 'score'?"),
-    Typed("methods", 2, "No such command 'methods'. Did you mean 'report methods'?"),
+    Typed("lists", 2, "No such command 'lists'. Did you mean 'reproduce lists'?"),
     # without a warehouse: the command that makes one
     Typed("why tea", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
@@ -207,13 +207,10 @@ COMMAND_LINES = [
     Typed("benchmark import-ratings a.csv", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
         "`plumbline benchmark import` or `plumbline pipeline`: docs/tutorial.md)"),
-    Typed("fairpair report", 3,
-        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
-        "`plumbline fairpair run` or `plumbline pipeline`: docs/tutorial.md)"),
     Typed("measure", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
         "`plumbline score` or `plumbline pipeline`: docs/tutorial.md)"),
-    Typed("runs list", 3,
+    Typed("runs", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
         "`plumbline pipeline`: docs/tutorial.md)"),
     Typed("measure --warehouse none", 3,
@@ -226,15 +223,15 @@ COMMAND_LINES = [
         "warehouse none: does not exist (give --warehouse, or make one with `plumbline "
         "pipeline`: docs/tutorial.md)"),
     # settings
-    Typed("runs list", 2,
+    Typed("runs", 2,
         "plumbline.toml: key 'dta': is unknown (did you mean data?)",
         {"plumbline.toml": "dta = 'data'\n"}),
-    Typed("runs list", 2,
+    Typed("runs", 2,
         "plumbline.toml: warehouse = 3: should be a path",
         {"plumbline.toml": "warehouse = 3\n"}),
-    Typed("pipeline config --conf none.toml", 2,
+    Typed("doctor --settings pipeline --conf none.toml", 2,
         "settings file none.toml: no such file (give a path, or one of those shipped: cluster)"),
-    Typed("pipeline config scores", 2,
+    Typed("doctor --settings scores", 2,
         "command scores: is unknown (there is pipeline, ...)"),
     Typed("pipeline --prefect", 2,
         "PREFECT_API_URL: is not set (run `prefect server start` and set "

@@ -590,8 +590,8 @@ def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
         "4 of them, less what the words score alone)",
         "Warning: fewer than 10 pairs say little: stereotyped group/other group (4)",
     ]
-    assert main(["benchmark", "check", "bbq", "--source", str(path)]) == 0
-    assert "Race_x_gender: 0 pairs, the recipe expects 5,360" in capsys.readouterr().out
+    assert main(["benchmark", "import", "bbq", "--source", str(path), "--dry-run"]) == 0
+    assert "Race_x_gender: 0 pairs, the recipe expects 5,360" in capsys.readouterr().err
 
 
 def test_only_a_star_stands_for_other_texts_in_a_recipes_values(
@@ -703,17 +703,17 @@ def ages(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def checked(recipe: Path | str, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
-    """What `benchmark check` prints, without what comes next; the last line is the status."""
-    code = main(["benchmark", "check", str(recipe), *more])
-    said = [line for line in capsys.readouterr().out.splitlines() if line[:6] != "Next: "]
-    return [*said, str(code)]
+    """What an import's dry run says of a recipe; the last line is the status."""
+    given = ["--recipe", str(recipe), *more, "--dry-run"]
+    code = main(["benchmark", "import", "mine", *given])
+    return [*capsys.readouterr().err.splitlines(), str(code)]
 
 
 def test_a_recipe_that_is_fine_says_what_it_would_import(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe, rows = ages(tmp_path)
-    assert checked(recipe, capsys) == ["Its rows were not read", "0"]
+    assert checked(recipe, capsys) == ["0"]
     words = (
         "pairs that differ by words other than listed names, pronouns and gendered words: 2, such "
         "as Old / Young; PD also tells how frequent these are (subset `less baseline` has 2 of "
@@ -723,7 +723,6 @@ def test_a_recipe_that_is_fine_says_what_it_would_import(
         "rows.csv, row 3: sure is 'no', the recipe takes yes",
         f"Warning: {words}",
         "Warning: fewer than 10 pairs say little: old/young (2)",
-        "It would import 2 pairs (old/young 2); rows rejected: 1",
         "0",
     ]
     recipe.write_text("\n".join(RECIPE.splitlines()[:2]) + "\n")
@@ -765,7 +764,7 @@ def test_all_problems_of_a_recipe_are_said_at_once(
     recipe.write_text(RECIPE.replace("cc-by-4.0", "CC BY").replace('"en"', "3"))
     *said, last, code = checked(recipe, capsys)
     assert [line.split()[1].rstrip(":") for line in said] == ["licence", "language"]
-    assert (last, code) == ("It would import nothing", "3")
+    assert "2 problems" in last and code == "3"
 
 
 def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -> None:

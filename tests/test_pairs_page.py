@@ -98,9 +98,9 @@ def test_the_recipe_is_what_the_page_says_of_it(
     ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ran)
-    check, _ = next(b for b in blocks("sh") if "benchmark check" in b).splitlines()
+    check, _ = next(b for b in blocks("sh") if "--dry-run" in b).splitlines()
     run(check)
-    assert blocks("text")[0] in capsys.readouterr().out
+    assert blocks("text")[0] in capsys.readouterr().err
     assert 10 <= len(blocks("toml")[0].splitlines()) <= 24
 
 

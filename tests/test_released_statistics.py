@@ -226,8 +226,9 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
     write(plain, [["0", "nurse", "1.25", *GOOD[0][3:]], *GOOD[1:]])
     run("corpus", "import", str(plain), "--corpus", "pile")
     assert store.read("pair_association").num_rows == 0
-    for command in ("corpus associate", "reproduce lists", "corpus status"):
-        done = CliRunner().invoke(app, [*command.split(), "--corpus", "pile", *where])
+    for command in ("corpus associate", "reproduce lists", "corpus list"):
+        name = ["pile"] if command == "corpus list" else ["--corpus", "pile"]
+        done = CliRunner().invoke(app, [*command.split(), *name, *where])
         assert isinstance(done.exception, UsageProblem) and "imported" in str(done.exception)
 
 

@@ -226,7 +226,7 @@ def test_settings_that_are_no_file_end_a_command(
     path = tmp_path / "a.toml"
     path.write_text("")
     spoilt(path, damage)
-    assert main(["pipeline", "config", "--conf", str(path)]) == 3
+    assert main(["doctor", "--settings", "pipeline", "--conf", str(path)]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert str(path) in line
 
@@ -238,9 +238,9 @@ TABLE_DAMAGES = [
 TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "measure": ("pair_score", ("measure",)),
     "report": ("word_delta", ("report", "--out", "out")),
-    "benchmark list": ("benchmark_pair", ("benchmark", "list")),
+    "benchmark list": ("benchmark_pair", ("benchmark", "show")),
     "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
-    "runs list": ("run", ("runs", "list")),
+    "runs list": ("run", ("runs",)),
     "corpus list": ("corpus", ("corpus", "list")),
     "warehouse check": ("pair_score", ("warehouse", "check")),
     "sql": ("pair_score", ("sql", "FROM pair_score")),

@@ -265,7 +265,7 @@ COMMANDS = {
     "corpus words": ("corpus", "words", "--corpus", HOSTILE, "--n", "2"),
     "corpus words --show": ("corpus", "words", "--corpus", HOSTILE, "--show"),
     "word": ("word", f"{HOSTILE}3"),
-    "benchmark list": ("benchmark", "list"),
+    "benchmark list": ("benchmark", "show"),
     "benchmark show": ("benchmark", "show", HOSTILE),
     "measure": ("measure",),
     "no such": ("benchmark", "show", f"no{HOSTILE}"),
@@ -295,7 +295,7 @@ def test_commands_print_hostile_names_and_words_harmlessly(
 
 
 def test_an_error_that_quotes_a_long_value_is_short(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["corpus", "x" * 99_999], ["runs", "list", "--format", "x" * 99_999]):
+    for words in (["corpus", "x" * 99_999], ["runs", "--format", "x" * 99_999]):
         assert main(words) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert len(line) < 2_100

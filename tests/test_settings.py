@@ -18,7 +18,7 @@ from plumbline.pipelines.command.base import all_fields, class_of, line_of, para
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import here, made
-from plumbline.pipelines.commands.corpus import Count
+from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.pipeline_parts import check_plan
@@ -38,7 +38,7 @@ def load(
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["pipeline", "config", *arguments]) == 0
+    assert main(["doctor", "--settings", *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -143,7 +143,7 @@ def test_the_pipeline_has_a_table_of_its_own(tmp_path: Path) -> None:
 
 
 # The tables of these two are options of `pipeline`, too.
-@pytest.mark.parametrize("name", sorted({*targets()} - {"measure", "pipeline config"}))
+@pytest.mark.parametrize("name", sorted({*targets()} - {"measure"}))
 def test_an_empty_setting_is_not_given_unless_a_text_has_to_be(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

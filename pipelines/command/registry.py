@@ -9,8 +9,10 @@ Another package adds a command by a class and a line of its ``pyproject.toml``::
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources, util
+from importlib.resources.abc import Traversable
 from inspect import cleandoc
 
 from plumbline.warehouse.plugins import Registry
@@ -33,27 +35,26 @@ _OTHERS = "Commands of other packages."
 def name_of(kind: type) -> str:
     """A command's name, from its module and class.
 
-    >>> from plumbline.pipelines.commands.corpus import Count
+    >>> from plumbline.pipelines.commands.corpus.counting_corpora import Count
     >>> name_of(Count)
     'corpus count'
     """
     module, name = kind.__module__, kind.__name__
     names = (known for known, target in targets().items() if target == f"{module}:{name}")
-    return next(names, kind_name(module.rpartition(".")[2], name))
+    return next(names, kind_name(module.removeprefix(f"{_PACKAGE}.").partition(".")[0], name))
 
 
-def kind_name(stem: str, kind: str) -> str:
-    """The command of class ``kind`` in the file ``stem``; large groups have files `GROUP__PART`.
+def kind_name(group: str, kind: str) -> str:
+    """The command of class ``kind`` in the file or folder of a group.
 
     The group's name at the start of a class name, as in ``ScoreImport``, is left out.
 
     >>> kind_name("score", "Score"), kind_name("score", "ScoreImport")
     ('score', 'score import')
-    >>> kind_name("corpus__texts", "Pack"), kind_name("benchmark", "ImportRatings")
-    ('corpus pack', 'benchmark import-ratings')
+    >>> kind_name("benchmark", "ImportRatings")
+    'benchmark import-ratings'
     """
     words = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind).strip("-")
-    group = stem.partition("__")[0].replace("_", "-")
     return group if words == group else f"{group} {words.removeprefix(f'{group}-')}"
 
 
@@ -61,8 +62,8 @@ def kind_name(stem: str, kind: str) -> str:
 def targets() -> dict[str, str]:
     """Name -> ``module:Class`` of all commands, in the order of the help."""
     ours = {
-        kind_name(stem, kind): f"{_PACKAGE}.{stem}:{kind}"
-        for stem, source in _sources().items()
+        kind_name(module.partition(".")[0], kind): f"{_PACKAGE}.{module}:{kind}"
+        for module, source in _sources().items()
         for kind, _ in _CLASS.findall(source)
     }
     others = Registry("command", group="plumbline.commands", made=tuple(ours))
@@ -75,21 +76,34 @@ def targets() -> dict[str, str]:
 def summary(name: str) -> str:
     """Purpose of a command or group: the first paragraph of its docstring, read from the source.
 
-    >>> summary("corpus count"), summary("runs")
-    ('Count words and their co-occurrences with target words.', 'List and show the runs of a \
-warehouse.')
+    >>> summary("corpus count"), summary("warehouse")
+    ('Count words and their co-occurrences with target words.', 'Check, compact, and earlier \
+versions.')
     """
     if name not in targets():
-        match = _ABOUT.match(_sources().get(name.replace("-", "_"), ""))
+        match = _ABOUT.match(_sources().get(name, ""))
         return cleandoc(match[1][:1].upper() + match[1][1:]) if match else _OTHERS
     module, _, kind = targets()[name].partition(":")
-    spec = util.find_spec(module)
-    source = spec.loader.get_source(module) if spec else ""  # type: ignore[union-attr]
+    if (source := _sources().get(module.removeprefix(f"{_PACKAGE}."))) is None:
+        spec = util.find_spec(module)
+        source = spec.loader.get_source(module) if spec else ""  # type: ignore[union-attr]
     return next((cleandoc(text) for name, text in _CLASS.findall(source or "") if name == kind), "")
 
 
 @cache
 def _sources() -> dict[str, str]:
+    """Source by module below ``commands``, such as ``corpus.words``; of a folder its docstring."""
     folder = resources.files("plumbline.pipelines").joinpath("commands")
-    names = sorted(f.name for f in folder.iterdir() if f.name.endswith(".py") and f.name[0] != "_")
-    return {name.removesuffix(".py"): (folder / name).read_text("utf-8") for name in names}
+    return {
+        ".".join((*place, file.name.removesuffix(".py"))).removesuffix(".__init__"): text
+        for place, file in _files(folder)
+        if (text := file.read_text("utf-8"))
+    }
+
+
+def _files(folder: Traversable, *place: str) -> Iterator[tuple[tuple[str, ...], Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _files(entry, *place, entry.name)
+        elif entry.name.endswith(".py"):
+            yield place, entry

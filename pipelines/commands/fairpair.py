@@ -194,30 +194,10 @@ class FairpairScore(FairPairSpec, Command):
         return Done(
             said=said,
             wrote=TABLES,
-            next="plumbline fairpair report",
+            next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
             params={"probe_set": self.probe_set},
         )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class FairpairReport(Command):
-    """Write the report of all measurements, as `plumbline report` does.
-
-    Example: plumbline fairpair report --out out/report
-    """
-
-    reads = "fairpair_set"
-    records = False
-
-    out: ReportDirectory = Path("out/report")
-
-    def run(self, context: Context) -> Done:
-        if not context.store.read("fairpair_set").num_rows:
-            fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
-            raise UsageProblem(f"warehouse {self.warehouse}", "has no figures of FairPair", fix)
-        page = write_report(context.store, self.out)
-        return Done(files=(str(page),), next="open it in a browser")
 
 
 def measured(

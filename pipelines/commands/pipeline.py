@@ -1,14 +1,12 @@
-"""`plumbline pipeline`: from text to a report; `pipeline config`: the options of a command."""
+"""`plumbline pipeline`: from text to a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
@@ -18,18 +16,14 @@ from plumbline.pipelines.command.base import (
     Command,
     Context,
     Done,
-    On,
     Row,
-    class_of,
-    parameters,
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.registry import targets
-from plumbline.pipelines.command.value_sources import Value, Values, here
 from plumbline.pipelines.pipeline_options import OUT, STEPS, PipelineOptions
 from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.storage.store import Store
@@ -183,67 +177,3 @@ def _beside(warehouse: str) -> Path:
     if there.name == DEFAULT_WAREHOUSE.name and there != Path(there.name):
         return there.parent
     return there.with_name(f"{there.name}-out")
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Config(Command):
-    """Print the options of a command, their meaning and where each value came from, as TOML.
-
-    Example: plumbline pipeline config --conf cluster
-    """
-
-    records = False
-    opens_warehouse = False
-    without = ("warehouse",)
-
-    command: Annotated[
-        tuple[str, ...],
-        Field(description="Words of the command; none: pipeline."),
-        On(positional=True),
-    ] = ()
-    conf: Annotated[str, Field(description="Settings file (TOML), or cluster.")] = ""
-
-    def run(self, context: Context) -> Done:
-        name = " ".join(self.command) or "pipeline"
-        if name not in targets():
-            raise UsageProblem(f"command {name}", "is unknown", f"there is {', '.join(targets())}")
-        kind = class_of(name)
-        table = "" if kind.at_top else name.replace(" ", ".").replace("-", "_")
-        return Done(said=list(_as_toml(kind, here(kind, self.conf or None), table)))
-
-
-def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
-    """Every option, its meaning and source as comments.
-
-    Commented out are those without a value, and defaults that depend on other options.
-    """
-    usual = kind.usual({name: option.value for name, option in values.items()})
-    if table:
-        yield f"[{table}]"
-    inside = ""
-    for option in parameters(kind):
-        field, *inner = option.path
-        if inner and field != inside:
-            inside = field
-            yield f"\n[{'.'.join(filter(None, (table, field)))}]"
-        default = reduce(getattr, inner, usual[field]) if field in usual else option.default
-        chosen = values.get(option.name, Value(default, "default"))
-        yield f"# {option.about} [{chosen.source}]"
-        key, value = option.path[-1], option.value(chosen.value)
-        shown = "" if value is None or value is ... else f" {_in_toml(value)}"
-        is_fixed = shown and (option.name in values or field not in usual)
-        yield f"{key} ={shown}" if is_fixed else f"# {key} ={shown}"
-
-
-def _in_toml(value: object) -> str:
-    """A value in TOML.
-
-    >>> _in_toml((0.5, 1.0)), _in_toml(True), _in_toml("a\\\\b")
-    ('[0.5, 1.0]', 'true', '"a\\\\\\\\b"')
-    """
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_in_toml, value))}]"
-    if isinstance(value, int | float):
-        return str(value).lower()
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'

@@ -25,8 +25,8 @@ _LIBRARIES = ("pyarrow.lib", "duckdb", "_duckdb")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 #: Advice for a damaged data file.
-GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse history`"
-_HISTORY = "see `plumbline warehouse history`"
+GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse restore`"
+_HISTORY = "see `plumbline warehouse restore`"
 README = "README.md"
 _README = """# A Plumbline warehouse
 

@@ -176,15 +176,7 @@ def import_benchmark(
     unknown name without a source; ``BadInput`` for a source that can't be read or has no usable
     pair. After an error nothing is written.
     """
-    how = how or How()
-    path: Path | None
-    if is_own(name, how):
-        parsed, path = _read_own(name, source, how, data)
-    else:
-        path = source if source is not None else default_source(name, data)
-        if path is not None and not path.exists():
-            raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
-        parsed = for_groups(find(name).read(name, path), how)
+    parsed, path = _read(name, source, how or How(), data)
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -205,6 +197,20 @@ def import_benchmark(
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     warnings = (*parsed.unexpected(), *pair_warnings(parsed.pairs))
     return Imported(name, len(pairs), len(rejects), warnings, (*parsed.unused(),))
+
+
+def parsed(name: str, source: Path | None, how: How, data: str | Path = "") -> Parsed:
+    """Read a benchmark without writing it. Raises what ``import_benchmark`` does for a source."""
+    return _read(name, source, how, data)[0]
+
+
+def _read(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path | None]:
+    if is_own(name, how):
+        return _read_own(name, source, how, data)
+    path = source if source is not None else default_source(name, data)
+    if path is not None and not path.exists():
+        raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
+    return for_groups(find(name).read(name, path), how), path
 
 
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:

@@ -1,4 +1,4 @@
-"""`plumbline disclosure tune`: tune an adapter that assumes less about gender."""
+"""Tune an adapter that assumes less about gender."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.eval_workers.training.training_options import check_trainable
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, ReportDirectory
-from plumbline.pipelines.commands._disclosure import (
+from plumbline.pipelines.commands.disclosure.measured_sets import (
     TABLES,
     Sets,
     counts,
