@@ -22,11 +22,16 @@ _PACKAGE = "plumbline.pipelines.commands"
 _CLASS = re.compile(
     r'^class ([A-Z]\w*)\([^)]*\bCommand,?\s*\):\n    """(.*?)(?:\n\n|""")', re.M | re.S
 )
-#: Groups in the order in which a new user meets them; other groups come after these.
-ORDER = (
-    *("pipeline", "corpus", "why", "benchmark", "score", "train", "fairpair"),
-    *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
-)
+#: Groups, and the commands of large ones, as a new user meets them; all others come after these.
+ORDER = {
+    "pipeline": "",
+    "corpus": "count associate list words concordance pack import demo",
+    "why": "",
+    "benchmark": "import show build constrain export import-ratings",
+    **dict.fromkeys(("score", "train", "fairpair"), ""),
+    "disclosure": "prompts probe sweep tune",
+    **dict.fromkeys(("measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"), ""),
+}
 _ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)
 #: Help of a group whose commands all come from other packages.
 _OTHERS = "Commands of other packages."
@@ -69,8 +74,14 @@ def targets() -> dict[str, str]:
     others = Registry("command", group="plumbline.commands", made=tuple(ours))
     theirs = {name: others.find(name) for name in others.added}
     commands = ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
-    place = {name: rank for rank, name in enumerate(ORDER)}
-    return dict(sorted(commands.items(), key=lambda one: place.get(one[0].split()[0], len(ORDER))))
+    return dict(sorted(commands.items(), key=lambda one: _place(one[0])))
+
+
+def _place(command: str) -> tuple[int, int]:
+    group, _, name = command.partition(" ")
+    names = ORDER.get(group, "").split()
+    of_name = names.index(name) if name in names else len(names)
+    return [*ORDER, group].index(group), of_name
 
 
 def summary(name: str) -> str:
