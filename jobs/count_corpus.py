@@ -186,7 +186,7 @@ class _Merge:
         if before and store.read("word_list", **key).num_rows:
             dropped = tuple(x.name for x in corpus_lists(store, before[0])[1:])
         row = self._corpus_row(n_kept, pruned)
-        with store.together(self.run_id, "corpus count"):
+        with store.transaction(self.run_id, "corpus count"):
             store.drop("reject", {"stage": "import", "subject": self.corpus})
             store.commit(words)
             store.commit(pairs)

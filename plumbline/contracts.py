@@ -219,7 +219,7 @@ def check_view(name: str, rows: Mapping[str, _Rows]) -> list[dict[str, Any]]:
     with TemporaryDirectory() as directory:
         store = Store.open(Path(directory) / "warehouse")
         assert not rows_of(store, f"FROM {name}"), "an empty warehouse gives it rows"
-        with store.together("contract"):
+        with store.transaction("contract"):
             for table, given in rows.items():
                 for n, row in enumerate(given):
                     store.publish(table, [row], unit=f"row-{n}", run_id="contract")
@@ -257,7 +257,7 @@ def _score_pairs(
         "pair_association": associations,
         "word_delta": deltas,
     }
-    with store.together("contract"):
+    with store.transaction("contract"):
         for table, rows in tables.items():
             store.publish(table, rows, unit="made", run_id="r")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import multiprocessing
 import os
@@ -31,7 +30,7 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_s
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.scoring import continuations, pair_scores, served_samples
+from plumbline.eval_workers.scoring import continuations, pair_scores
 from plumbline.eval_workers.scoring.choices import pair_choices
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.continuations import Continuations
@@ -124,13 +123,11 @@ class Asked:
     """A step whose replies are paid for: a ledger has each as it comes.
 
     Attributes:
-        asks: the function that asks, as ``askers`` names it.
         answer: the whole answer of a server to the body of a request.
         run: with the address of a server, or without one from the ledger.
         unit: what a budget that is used up counts.
     """
 
-    asks: str
     fill: Callable[[Store], None]
     answer: Sampler
     run: Callable[[Store, str, Budget], object]
@@ -240,96 +237,37 @@ def _friends(store: Store, url: str, budget: Budget) -> None:
     written.write_probe(build, "friends", ["My friend owns a canoe"], spec)
 
 
-_WRITING = "plumbline.eval_workers.writing.build"
 #: Steps by name that ask a server, each reply once.
 ASKED: dict[str, Asked] = {
     "choose": Asked(
-        f"{pair_choices.__name__}:PairChoices.compute",
         lambda store: test_choose.fill(store, 6),
         test_choose.chooser(0.7, 0.1),
         *(_choose, ("pair_choice", "model"), "asks"),
     ),
     "served samples": Asked(
-        f"{served_samples.__name__}:_AskedModel.continue_",
         *(test_sample.fill, test_sample_server.honest, _sampled),
         *(("continuation", "sampling", "model"), "samples"),
     ),
-    "sentences": Asked(
-        *(f"{_WRITING}:write_sentences", _nothing, _by(good_script), _written, (), "words"),
-    ),
-    "judgements": Asked(
-        *(f"{_WRITING}:judge_pairs", _nothing, _by(_judging), _judged, (), "pairs"),
-    ),
-    "conversions": Asked(
-        *(f"{_WRITING}:pair_sentences", _nothing, _by(_converting), _converted, ()),
-        "sentences",
-    ),
+    "sentences": Asked(_nothing, _by(good_script), _written, (), "words"),
+    "judgements": Asked(_nothing, _by(_judging), _judged, (), "pairs"),
+    "conversions": Asked(_nothing, _by(_converting), _converted, (), "sentences"),
     "perturbations": Asked(
-        f"{chat_perturber.__name__}:LlmPerturber.perturb",
         *(_continued, _by(test_fairpair_perturb_set._obedient), _perturbed),
         *(("perturbed_continuation",), "texts"),
     ),
-    "prompts": Asked(
-        f"{written.__name__}:write_probe",
-        *(_nothing, _friendly, _friends, ("probe_prompt",), "seed sentences"),
-    ),
+    "prompts": Asked(_nothing, _friendly, _friends, ("probe_prompt",), "seed sentences"),
 }
 CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
 
 
 def step_classes() -> set[type[ModelStep[Any]]]:
     """Every step of the product."""
-    for path in _sources():
+    for path in (REPOSITORY / "eval_workers").rglob("*.py"):
         if re.search(r"^class \w+\(ModelStep\b", path.read_text("utf-8"), re.M):
-            import_module(_module(path))
+            import_module(
+                ".".join(("plumbline", *path.relative_to(REPOSITORY).with_suffix("").parts))
+            )
     return {kind for kind in ModelStep.__subclasses__() if kind.__module__.startswith("plumbline.")}
-
-
-def askers() -> set[str]:
-    """Every public function that has requests asked through a ledger, as MODULE:NAME.
-
-    For a private function of a module that does so, those that call it.
-    """
-    found: set[str] = set()
-    for path in _sources():
-        functions = dict(_functions(ast.parse(path.read_text("utf-8"))))
-        asking = {name for name, calls in functions.items() if calls & {"build.run"}}
-        for name in [name for name in asking if name.startswith("_") and "." not in name]:
-            asking.remove(name)
-            asking |= {other for other, calls in functions.items() if name in calls}
-        found |= {f"{_module(path)}:{name}" for name in asking}
-    return found
-
-
-def _sources() -> list[Path]:
-    return sorted((REPOSITORY / "eval_workers").rglob("*.py"))
-
-
-def _module(path: Path) -> str:
-    return ".".join(("plumbline", *path.relative_to(REPOSITORY).with_suffix("").parts))
-
-
-def _functions(tree: ast.Module) -> list[tuple[str, set[str]]]:
-    """Functions and methods with what each calls; a ledger's `run`, whoever has it, by one name."""
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    inside = [("", tree.body), *((f"{one.name}.", one.body) for one in classes)]
-    return [
-        (
-            f"{prefix}{node.name}",
-            {
-                re.sub(
-                    r"^(\w+\.)*(build|Build\(.*\))\.(run|replies)$",
-                    "build.run",
-                    ast.unparse(call.func),
-                )
-                for call in ast.walk(node)
-                if isinstance(call, ast.Call)
-            },
-        )
-        for prefix, body in inside
-        for node in body
-        if isinstance(node, ast.FunctionDef)
-    ]
 
 
 # ---- processes

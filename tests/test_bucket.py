@@ -159,19 +159,6 @@ def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "cache")
 
 
-def test_an_address_is_printed_as_given_and_never_made_a_directory(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Store.open("here").publish("word_count", rows("a"), unit="a", run_id="r")
-    shouted = str(root).replace("s3:", "S3:")
-    assert main(["warehouse", "compact", "--warehouse", shouted]) == 3
-    assert f"warehouse {shouted}: does not exist" in capsys.readouterr().err
-    assert main(["report", "--out", "s3://b/report", "--warehouse", "here"]) == 2
-    assert "s3://b/report: is not a path of this machine (" in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} <= {"here", "cache"}
-
-
 def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         Store.open(f"{root}-x", create=False)
@@ -220,15 +207,6 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> N
     assert not locks._is_alive({"renewed": renewed.isoformat(), "holder": ended})
 
 
-@pytest.mark.parametrize("minutes", [-3, 3])
-def test_a_lease_holds_where_clocks_differ_by_three_minutes(minutes: float) -> None:
-    """From one renewal to the next; docs/warehouse.md says so."""
-    for ago in (timedelta(), locks.LEASE / 3):
-        renewed = datetime.now(timezone.utc) - ago + timedelta(minutes=minutes)
-        found = {"renewed": renewed.isoformat(), "holder": locks.this_process()}
-        assert locks._is_alive(found), ago
-
-
 @pytest.mark.slow
 def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -256,15 +234,6 @@ def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
     assert command.wait() == 0, (tmp_path / "bucket/said.txt").read_text()
     found = differences(Store.open(tmp_path / "w"), Store.open(root))
     assert found == [], "\n".join(found)
-
-
-def test_what_is_in_the_bucket_is_there_for_commands_that_only_look(root: Path) -> None:
-    assert Store.existing(root) is None
-    Store.open(root).publish(
-        "word_count", [{"corpus": "c", "word": "tea", "n_word": 2}], unit="all", run_id="r"
-    )
-    found = Store.existing(root)
-    assert found and found.read("word_count", corpus="c").num_rows == 1
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import multiprocessing
 import os
 import signal
@@ -17,13 +16,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.steps import claimed_chunks as chunks
 from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
-from plumbline.warehouse.storage.locks import claimed, holder, sole, temporary_directory
+from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
 
 
@@ -137,37 +135,6 @@ def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:
         child.kill()
     forked.join()
     started.wait()
-
-
-def test_a_file_removed_by_another_machine_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    acquire, errors = FileLock.acquire, [OSError(errno.ESTALE, "Stale file handle")]
-
-    def stale_once(self: FileLock, **options: bool) -> object:
-        if errors:
-            raise errors.pop()
-        return acquire(self, **options)
-
-    monkeypatch.setattr(FileLock, "acquire", stale_once)
-    with claimed(tmp_path / "a.claim") as mine:
-        assert mine and not errors
-
-
-def test_a_file_system_without_locks_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unsupported(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", unsupported)
-    with pytest.raises(BadInput, match=r"no file locks .*flock"), claimed(tmp_path / "a.claim"):
-        pass
-    (tmp_path / "merge-killed.claim").touch()
-    for _ in range(2):
-        with temporary_directory(tmp_path, "merge-") as made:
-            assert made.is_dir()
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_does_not_keep_a_lock_from_being_taken(

@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.fairpair.figures.significance import interval_over_prompts, t_test
 from plumbline.eval_workers.models import model_lists, model_texts
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.jobs.evidence.occurrences import ratio
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict
+from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, verdict
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from tests.metric_rows import delta, fill, pair, score, scored_by
 
 _NUMBER = st.floats(-10, 10)
 _END = st.none() | _NUMBER | st.just(math.nan)
@@ -117,13 +114,6 @@ def test_a_row_brings_its_clusters_and_its_corrected_p() -> None:
     assert finding({**row, "n_clusters": 40, "q": 0.06}).verdict == "cannot be told"
 
 
-def test_what_is_said_is_one_of_what_is_given() -> None:
-    for estimate, ends, said in ((2.0, (1.0, 3.0), "a"), (-2.0, (-3.0, -1.0), "b")):
-        assert Finding("m", "x", estimate, *ends).pick(above="a", below="b", untold="c") == said
-    small = Finding("m", "x", 0.0, -0.1, 0.1, small=0.5)
-    assert small.pick(above="a", below="b", untold="c") == "c"
-
-
 #: An end of an interval that is compared with 0 where the rule should be asked.
 _OWN_RULE = re.compile(
     r"""\b\w*(low|high)\w*["'\]]*\s*[<>]=?\s*0\b|\b0\s*[<>]=?\s*\w*\[?["']?\w*(low|high)\b"""
@@ -155,22 +145,6 @@ def test_every_model_of_the_paper_has_a_text_with_a_source() -> None:
     assert len({model_texts.described(name)["family"] for name in listed}) == 7
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "databricks/dolly-v2-3b",
-        "meta-llama/Llama-2-7b-chat-hf",
-        "mistralai/Mistral-7B-Instruct-v0.1",
-        "facebook/opt-iml-1.3b",
-        "mosaicml/mpt-7b-chat",
-        "allenai/OLMo-7B-Instruct",
-        "lvwerra/pythia-1b-tuned",
-    ],
-)
-def test_what_was_trained_further_is_not_known_by_its_base(name: str) -> None:
-    assert model_texts.known(name) is None
-
-
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
 def test_an_interval_needs_five_clusters_everywhere(tmp_path: Path, n: int) -> None:
     """SQL, words over documents, rates of words and FairPair's prompts follow one number."""
@@ -188,21 +162,3 @@ def test_an_interval_needs_five_clusters_everywhere(tmp_path: Path, n: int) -> N
     assert (ends[0] is not None) == has
     assert (t_test(every, [f"c{k}" for k in range(n)])[1] is not None) == has
     assert (verdict(0.3, 0.1, 0.5, n_clusters=n) == "above") == has
-
-
-@pytest.mark.parametrize("n", [3, 4, 5])
-def test_a_line_through_few_words_has_no_interval(tmp_path: Path, n: int) -> None:
-    store = Store.open(tmp_path / "w")
-    words = [f"w{k}" for k in range(n)]
-    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in words])
-    ratios = (0.3, -0.2, 0.9, 0.1, 1.4)
-    fill(store, "pair_score", [score("b", w, ratios[k]) for k, w in enumerate(words)])
-    fill(store, "model", [scored_by("m")])
-    fill(store, "word_delta", [delta(w, 0.4 * k) for k, w in enumerate(words)])
-    rows = compute(store.root, MeasureOptions(), "r").to_pylist()
-    for metric in ("slope", "correlation", "rank correlation"):
-        (row,) = [
-            r for r in rows if r["metric"] == metric and r["subset"] == "words, measured delta"
-        ]
-        assert row["value"] is not None and row["n_clusters"] == n
-        assert [row[c] is not None for c in ("value_low", "value_high", "p")] == [n >= 5] * 3

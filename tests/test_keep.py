@@ -109,7 +109,7 @@ def test_every_problem_is_named_with_what_mends_it(
         places["cut"]: "is damaged: holds",
         places["flipped"]: "its hash differs from the published one",
         places["gone"]: "is not there | get it from a copy",
-        places["lacks"]: "has no column n_word",
+        places["lacks"]: "column n_word holds NULL",
         places["typed"]: "n_word is string, not int64",
         places["moved"]: "its rows are of corpus c s, expected e",
         units["stray"].path: "its run nobody is not in `run`",
@@ -127,15 +127,15 @@ def test_a_run_that_begins_while_files_are_read_is_known(
     kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files may be seen before its row of `run` has been looked for."""
-    read = checking._rows_problems
+    read = checking._row_problems
 
     def beside(*given: object) -> object:
-        monkeypatch.setattr(checking, "_rows_problems", read)
+        monkeypatch.setattr(checking, "_row_problems", read)
         with runs.recorded(kept, "beside", {}) as run_id:
             kept.publish("word_count", words("late", cup=1), unit="u", run_id=run_id)
         return read(*given)
 
-    monkeypatch.setattr(checking, "_rows_problems", beside)
+    monkeypatch.setattr(checking, "_row_problems", beside)
     assert check(kept) == []
     assert kept.units("word_count", corpus="late") == {"u"}
 

@@ -7,10 +7,10 @@ import json
 import os
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from deltalake.exceptions import DeltaError
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import compaction, log, place
 from plumbline.warehouse.storage import delta as delta_log
 from plumbline.warehouse.storage.check import check
@@ -59,16 +58,6 @@ while True:
         break
 print(json.dumps(seen), flush=True)
 """
-#: Publishes its unit again and again, the last time with its number of times in every row.
-_WRITER = """
-import sys
-from plumbline.warehouse.storage.store import Store
-root, unit, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
-store = Store.open(root)
-for k in range(1, n + 1):
-    rows = [{"corpus": "c", "word": f"{unit}-{i}", "n_word": k} for i in range(40)]
-    store.publish("word_count", rows, unit=unit, run_id="r")
-"""
 
 
 def rows(unit: object, n_word: int = 1, n_rows: int = N_ROWS) -> list[dict[str, object]]:
@@ -90,16 +79,13 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_rounds", [8, pytest.param(40, marks=pytest.mark.slow)])
-def test_readers_see_every_row_once_while_others_replace_and_compact(
-    store: Store, n_rounds: int
-) -> None:
+def test_readers_see_every_row_once_while_others_replace_and_compact(store: Store) -> None:
     for unit in range(N_UNITS):
         store.publish("word_count", rows(unit), unit=str(unit), run_id="r")
     readers = [started(_READER, str(store.root), how) for how in ("store", "view", "fresh")]
     for reader in readers:
         assert reader.stdout is not None and reader.stdout.readline() == "in\n"
-    for _ in range(n_rounds):
+    for _ in range(8):
         assert [m.table for m in compact(store, "r")[0]] == ["word_count"]
         staged = store.stage("word_count", {"corpus": "c"}, "r")
         for unit in range(N_UNITS):
@@ -109,24 +95,6 @@ def test_readers_see_every_row_once_while_others_replace_and_compact(
     for reader in readers:
         out, _ = reader.communicate("\n", timeout=60)
         assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_times", [8, pytest.param(60, marks=pytest.mark.slow)])
-def test_units_of_one_merged_file_are_published_by_four_processes(
-    store: Store, n_times: int
-) -> None:
-    """Each reads, changes and writes the file that holds the units of all."""
-    for unit in "abcd":
-        store.publish("word_count", rows(unit), unit=unit, run_id="r")
-    compact(store, "r")
-    writers = [started(_WRITER, str(store.root), unit, str(n_times)) for unit in "abcd"]
-    while any(writer.poll() is None for writer in writers):
-        compact(store, "r")
-    assert [writer.wait() for writer in writers] == [0] * 4
-    expected = {row["word"]: row["n_word"] for unit in "abcd" for row in rows(unit, n_times)}
-    assert words(store) == expected
-    assert store.units("word_count", corpus="c") == set("abcd")
 
 
 # Every interleaving of two, at the operations of a commit
@@ -215,8 +183,21 @@ class Death(BaseException):
     """The process is gone: nothing that it would still do happens."""
 
 
+def faulted(patch: pytest.MonkeyPatch, at: int, fault: str, act: Callable[[], object]) -> None:
+    """Do something whose operation ``at`` fails, or after which nothing happens any more."""
+
+    def fail(_: str) -> None:
+        if fault == "death":
+            seen.is_dead = True
+            raise Death
+        raise OSError(getattr(errno, fault), os.strerror(getattr(errno, fault)))
+
+    with suppress(Death, OSError, PlumblineError), watched(patch, at, fail) as seen:
+        act()
+
+
 def _publish(store: Store) -> None:
-    with store.together("r"):
+    with store.transaction("r"):
         store.publish("word_count", rows("a", 5, 2), unit="a", run_id="r")
         store.replace("word_list", [], {"corpus": "c"}, "r")
         store.publish("word_delta", [DELTA], unit="d", run_id="r")
@@ -263,18 +244,7 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
     new, n_old, n_new = state(whole), 0, 0
     for at in range(n):
         store = begun(f"at-{at}")
-
-        def fail(_: str) -> None:
-            if fault == "death":
-                seen.is_dead = True
-                raise Death
-            raise OSError(getattr(errno, fault), os.strerror(getattr(errno, fault)))
-
-        try:
-            with watched(monkeypatch, at, fail) as seen:
-                act(store)
-        except (Death, OSError, PlumblineError):
-            pass
+        faulted(monkeypatch, at, fault, partial(act, store))
         found = state(store)
         assert found in (old, new), f"operation {at}"
         n_old, n_new = n_old + (found == old), n_new + (found == new)
@@ -369,12 +339,12 @@ def test_after_a_power_cut_at_any_operation_the_state_is_the_old_or_the_new_one(
 
 
 def test_tables_of_one_block_appear_together_or_not_at_all(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError), store.together("r"):
+    with pytest.raises(ZeroDivisionError), store.transaction("r"):
         store.publish("word_count", rows("a"), unit="a", run_id="r")
         raise ZeroDivisionError
     assert words(store) == {}
     before = store.snapshot().version
-    with store.together("r"):
+    with store.transaction("r"):
         store.publish("word_count", rows("a"), unit="a", run_id="r")
         store.publish("word_delta", [DELTA], unit="d", run_id="r")
         assert words(store) == {} and store.read("word_delta").num_rows == 0
@@ -460,7 +430,7 @@ def test_a_version_that_compact_drops_meanwhile_is_not_restored(
 
 
 def test_a_past_state_is_read_by_version_run_and_time_and_restored(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--warehouse", str(store.root)]
     with recorded(store, "one", {}) as first:
@@ -482,57 +452,21 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
     assert main(["sql", query, "--at", "77", *where]) == 2
     capsys.readouterr()
     for empty in ("", " "):  # as a script passes a variable that isn't set
-        for command in (["sql", query], ["report", "--out", str(tmp_path / "page")]):
-            assert main([*command, "--at", empty, *where]) == 2
-            assert "version '': is empty" in capsys.readouterr().err
+        assert main(["sql", query, "--at", empty, *where]) == 2
         assert main(["warehouse", "restore", empty, *where]) == 2
-    assert not (tmp_path / "page").exists()
     past = store.pinned(version)
     with pytest.raises(UsageProblem, match="can only be read"):
         past.publish("word_count", rows("b"), unit="b", run_id="r")
-    assert main(["warehouse", "restore", *where]) == 0
-    assert "drop word_count" in capsys.readouterr().out
     assert main(["warehouse", "restore", str(version), *where]) == 0
     assert len(words(store)) == N_ROWS and store.read("run").num_rows == 3
     compact(store, "r", 0)
     assert main(["sql", query, "--at", str(version), *where]) == 2
 
 
-def test_a_damaged_file_is_named_and_an_earlier_version_restored(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ["--warehouse", str(store.root)]
-    with recorded(store, "one", {}) as run_id:
-        for unit in "ab":
-            store.publish("word_count", rows(unit), unit=unit, run_id=run_id)
-    (file,) = (f for f in store.snapshot().files("word_count") if f.units[0].name == "a")
-    path = store.root / file.path
-    whole = path.read_bytes()
-    half = len(whole) // 2
-    path.write_bytes(whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :])
-    (problem,) = check(store)
-    assert problem.path == path and "hash" in problem.problem
-    for read in (lambda: store.read("word_count"), lambda: connect(store, "FROM word_count")):
-        with pytest.raises(BadInput, match="its hash differs from the published one"):
-            read()
-    path.write_bytes(whole[:-40])
-    for command in (["sql", "FROM word_count"], ["warehouse", "compact"]):
-        assert main([*command, *where]) == 3, command
-        assert f"{path}" in capsys.readouterr().err
-    with pytest.raises(BadInput, match="is damaged"):
-        store.read("word_count")
-    before = min(v for v in log.versions(store.place) if log.snapshot(store.place, v).tables) - 1
-    assert main(["warehouse", "restore", str(before), *where]) == 0
-    assert words(store) == {}
-
-
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"\xff\xfe",
-        b"{}\n\xff",
-        sha256().hexdigest().encode(),
+        *(b"", b"\xff\xfe", b"{}\n\xff", sha256().hexdigest().encode()),
         *map(log.signed, (b"", b"\xff", b"null", b"[]", b"{}", b"[" * 100_000)),
         log.signed(b'{"tables": {"word_count": "../../x"}, "leases": {}}'),
         log.signed(b'{"format": 1' + b"0" * 5000 + b"}"),
@@ -545,34 +479,19 @@ def test_a_log_of_somebody_else_is_refused_in_one_line(store: Store, content: by
         connect(store.root)
 
 
-@pytest.mark.parametrize("name", ["../secret.parquet", "/etc/passwd", "run/x.parquet"])
-def test_a_commit_names_only_files_of_its_tables(store: Store, name: str) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
-    path = store.root / log.commit_name(1)
-    values = json.loads(zlib.decompressobj(31).decompress(path.read_bytes()))
-    values["tables"]["word_count"]["files"][0]["path"] = name
-    path.write_bytes(log.signed(json.dumps(values).encode()))
-    with pytest.raises(BadInput, match="is damaged"):
-        store.read("word_count")
-
-
-def test_a_pipe_in_the_place_of_a_file_ends_nothing(store: Store) -> None:
+def test_lost_files_and_pipes_are_named(store: Store) -> None:
     store.publish("word_count", rows("a"), unit="a", run_id="r")
     (file,) = store.snapshot().files("word_count")
     (store.root / file.path).unlink()
     os.mkfifo(store.root / file.path)
-    with pytest.raises(BadInput, match="not a regular file"):
+    with pytest.raises(BadInput, match=file.path):
         store.read("word_count")
     os.mkfifo(store.root / log.commit_name(9))
-    with pytest.raises(BadInput, match="not a regular file"):
+    with pytest.raises(BadInput, match=log.commit_name(9)):
         Store.open(store.root)
-
-
-def test_a_lost_log_is_not_taken_for_an_empty_warehouse(store: Store) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
     for path in (store.root / log.COMMITS).iterdir():
         path.unlink()
-    with pytest.raises(BadInput, match="its commit log is gone"):
+    with pytest.raises(BadInput, match="commit log"):
         Store.open(store.root)
 
 
@@ -665,29 +584,3 @@ def test_a_reader_that_stays_open_follows_a_delta_log_that_compact_writes_anew(
             table.update_incremental()
             assert {row["word"]: row["n_word"] for row in in_delta(table)} == words(store)
         assert check(store) == [p for p in check(store) if "its run" in p.problem]
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_type_of_every_table_is_one_that_delta_lake_knows(store: Store, name: str) -> None:
-    values = {"text": "x", "bool": True, "int": 3, "int32": 4, "float": 0.5, "float32": 0.25}
-    values["time"] = datetime(2026, 5, 1, tzinfo=timezone.utc)
-    row = {column.name: values[column.kind] for column in TABLES[name].columns}
-    store.publish(name, [row], unit="one", run_id="r")
-    assert deltalake.DeltaTable(store.root / name).to_pyarrow_table().to_pylist() == [row]
-
-
-def test_history_says_who_ran_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ["--warehouse", str(tmp_path / "w")]
-    (tmp_path / "p.csv").write_text("sentence_a,sentence_b\nShe slept.,He slept.\n")
-    monkeypatch.setenv("PLUMBLINE_AUTHOR", "ana")
-    given = ["benchmark", "import", "p", "--source", str(tmp_path / "p.csv")]
-    assert main([*given, *where]) == 0
-    (run,) = Store.open(tmp_path / "w").read("run").to_pylist()
-    capsys.readouterr()
-    assert main(["warehouse", "restore", "--format", "json", *where]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    of_run = [row for row in rows if row["run_id"] == run["run_id"]]
-    assert {row["author"] for row in of_run} == {"ana"}
-    assert any(row["what"].startswith("benchmark p") for row in of_run)

@@ -3,10 +3,9 @@ are those of before or of after, and the same command ends with those of after."
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,10 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import count_corpus
-from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
-from tests.test_log import Death, n_operations, watched
+from tests.test_log import faulted, n_operations
 from tests.tiny_models import save
 from tools.same_tables import CIRCUMSTANCES
 
@@ -90,18 +88,7 @@ def test_after_a_fault_the_tables_are_those_of_before_or_after(
     new = tables(whole)
     for at in range(0, n, every):
         store = copied(str(at))
-
-        def fail(_: str) -> None:
-            if fault == "death":
-                seen.is_dead = True
-                raise Death
-            raise OSError(getattr(errno, fault), os.strerror(getattr(errno, fault)))
-
-        try:
-            with watched(monkeypatch, at, fail) as seen:
-                act(store)
-        except (Death, OSError, PlumblineError):
-            pass
+        faulted(monkeypatch, at, fault, partial(act, store))
         found = tables(store)
         assert found in (old, new), f"operation {at}"
         n_old, n_new = n_old + (found == old), n_new + (found == new)

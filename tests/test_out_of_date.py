@@ -92,7 +92,7 @@ def test_seed_words_go_with_the_deltas_of_their_contrast(store: Store, seed: int
 def test_rows_of_the_same_commit_stay(store: Store) -> None:
     """A commit may change an origin and write what is made from it, in any order."""
     for nats in (0.0, 1.0):
-        with store.together("r"):
+        with store.transaction("r"):
             store.publish("seed_word", [seed_word("c", "she/he", "a")], unit="u", run_id="r")
             store.replace("word_delta", [delta("c", "she/he", "a", nats)], {"corpus": "c"}, "r")
         assert store.read("seed_word").num_rows == 1

@@ -33,13 +33,6 @@ def told(error):
 task_retries.may_pass = told
 task_retries._DELAY_S = 0
 """
-#: The run of `prefect.yaml` up to its end, without a server of Prefect: nothing in it is a task.
-_CHECK = """
-from plumbline.pipelines import flows
-flows._attach_done = lambda *_: None  # an artifact needs a server
-state = flows.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", dry_run=True)
-print("end", state.type.value, state.message)
-"""
 #: The pipeline's own stage.
 _SCORE = """
 from pathlib import Path
@@ -123,25 +116,6 @@ def test_what_a_client_says_of_a_server_that_is_away_may_pass(
         with pytest.raises(http.UnsupportedProtocol) as caught:
             http.get("hub.invalid", trust_env=False)
         assert not may_pass(caught.value)
-
-
-@pytest.mark.slow
-def test_a_check_of_models_waits_for_the_hub_to_come_back(served: Hub, tmp_path: Path) -> None:
-    tries, end = driven(_CHECK, served, "503", tmp_path)
-    assert (tries, end) == (["True"], "COMPLETED 2 rows of a plan, nothing was done")
-
-
-@pytest.mark.slow
-def test_a_hub_that_stays_away_ends_with_its_line(served: Hub, tmp_path: Path) -> None:
-    tries, end = driven(_CHECK, served, "refused", tmp_path, returns=False)
-    assert tries == ["True", "True"]
-    assert end.startswith(f"FAILED model {MODEL}: not a local directory, and can't be had")
-
-
-@pytest.mark.slow
-def test_a_model_that_the_hub_has_not_is_not_asked_for_again(served: Hub, tmp_path: Path) -> None:
-    tries, end = driven(_CHECK, served, "", tmp_path, "somebody/else")
-    assert tries == ["False"] and end.startswith("FAILED model somebody/else")
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import pytest
 
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.sql import shell
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.history import runs, written
@@ -22,7 +21,6 @@ from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, pair, score
 from tests.test_extend_docs import FIRST, files_of
 from tests.test_plugins import install
-from tests.test_sql import captured, typed
 from tools.frozen.outputs import helps
 from tools.frozen.recipe import place
 
@@ -116,17 +114,9 @@ def test_all_five_parts_work(
     assert "no problems" in ran(capsys, "warehouse", "check")
 
 
-def test_shell_and_pages_describe_them_with_their_package(
+def test_pages_describe_them_with_their_package(
     uninstall: Callable[[], None], tmp_path: Path
 ) -> None:
-    console, out = captured()
-    with connect(store()) as connection:
-        shell.shell(connection, console, typed([".tables", ".schema topic_word"]))
-    said = out.getvalue()
-    for name in ("topic_word", "topic_lean"):
-        assert [line for line in said.splitlines() if name in line and "my-parts 1.2" in line]
-    assert "Words of each topic. Written by `plumbline topics import` of my-parts 1.2." in said
-    assert "name of the topic" in said
     marks = "<!-- {0} of my-parts: begin -->old<!-- {0} of my-parts: end -->"
     page = filled(marks.format("tables") + marks.format("reference"))
     assert "## `topic_word`" in page and "| `word` | string |" in page and "old" not in page

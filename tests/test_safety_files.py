@@ -6,11 +6,8 @@ import gzip
 import json
 import math
 import os
-import resource
 import shutil
 import signal
-import subprocess
-import sys
 import time
 import tracemalloc
 import zlib
@@ -25,7 +22,6 @@ from plumbline.eval_workers.chat import replies as parse
 from plumbline.eval_workers.chat.ledger import look, open_ledger
 from plumbline.eval_workers.disclosure import neutral
 from plumbline.eval_workers.models.local.source import find_source
-from plumbline.eval_workers.models.sampling_contract import Sample
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
@@ -36,13 +32,9 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import csv_rows
 from plumbline.warehouse.input.csv_rows import read_text, records
-from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import documents, expand_shards
-from plumbline.warehouse.paths import content, json_object
-from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file
-from tests.conftest import REPOSITORY
 from tests.hostile import filled, peak_mb, spoilt
 
 
@@ -105,35 +97,25 @@ def model_beside(_: Store, path: Path) -> object:
 
 
 #: What a small JSON file may hold instead of what we wrote.
-CONTENTS = ["null", "[]", "{}", "[" * 100_000, "\xff\xfe", "7" * 5000, '{"files": [3]}']
+CONTENTS = ["null", "[]", "[" * 100_000, "\xff\xfe", "7" * 5000, '{"files": [3]}']
 NO_FILES = ["pipe", "directory", "circle"]
 ROW = {"request_id": "q", "prompt": "p", "model": "m", "parameters": "{}", "run_id": "r"}
 ROW |= {"purpose": "write", "word": "w", "pronoun": "she", "round": 1, "status": "failed"}
 ROW |= {"n_attempts": 1, "n_tokens_most": 5, "seconds": 0.0, "reply": None}
 ROWS = [
-    None,
-    [],
-    {},
-    5,
-    ROW | {"n_attempts": "many"},
-    ROW | {"request_id": []},
-    ROW | {"request_id": 5},
-    ROW | {"cost": {}, "reply": 7},
-    ROW | {"nobody": 1},
-    ROW | {"n_attempts": 10**30},
-    ROW | {"seconds": None},
-    ROW | {"n_tokens_most": "all"},
+    *(None, [], {}, 5),
+    *({**ROW, "n_attempts": "many"}, {**ROW, "n_attempts": 10**30}, {**ROW, "request_id": []}),
+    *({**ROW, "cost": {}, "reply": 7}, {**ROW, "nobody": 1}, {**ROW, "seconds": None}),
 ]
 LEDGERS = [f"{json.dumps(ROW)}\n{json.dumps(row)}\n" for row in ROWS]
 PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
 COUNTS = in_work("count", "x", "mark.json")
 REPLIES = in_work("generate", "b", "ledger.jsonl")
-COUNTED_AGAIN = "to count its shard again"
 WEIGHTS = ("model.safetensors", "tokenizer.json", "config.json")
 TABLE = beside("scores.csv.gz")
 
 READERS = {
-    "counts": Reader(COUNTS, lambda _, path: _read(path), COUNTED_AGAIN),
+    "counts": Reader(COUNTS, lambda _, path: _read(path), r"mark\.json"),
     "marker": Reader(
         lambda store: store.root / "plumbline.json",
         lambda store, _: Store.open(store.root),
@@ -190,24 +172,6 @@ def test_a_file_that_is_none_is_one_line(store: Store, name: str, damage: str) -
     assert str(raised.value).isprintable()
 
 
-@pytest.mark.usefixtures("no_hang")
-@pytest.mark.parametrize("damage", ["pipe", "circle", "", "x" * 99])
-def test_a_chunk_that_is_none_is_computed_again(tmp_path: Path, damage: str) -> None:
-    work = ChunkPlan.of([Chunk(["a"], 1)], tmp_path, Sample)
-    (path,) = work.chunks
-    path.write_text("x")
-    spoilt(path, damage)
-    assert work.results() is None and work.todo() == [path]
-
-
-@pytest.mark.usefixtures("no_hang")
-@pytest.mark.parametrize("name", ["zero", "null"])
-@pytest.mark.parametrize("read", [content, json_object])
-def test_a_device_is_not_read_without_end(read: Callable[[Path], object], name: str) -> None:
-    with pytest.raises(OSError, match="not a regular file"):
-        read(Path("/dev") / name)
-
-
 def test_shards_have_names_in_utf_8(tmp_path: Path) -> None:
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl")
     Path(odd).write_text("")
@@ -215,20 +179,7 @@ def test_shards_have_names_in_utf_8(tmp_path: Path) -> None:
         expand_shards([odd])
 
 
-# Commands that read a damaged file
-
-
-@pytest.mark.usefixtures("no_hang")
-@pytest.mark.parametrize("damage", [*NO_FILES, "\xff"])
-def test_settings_that_are_no_file_end_a_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
-) -> None:
-    path = tmp_path / "a.toml"
-    path.write_text("")
-    spoilt(path, damage)
-    assert main(["doctor", "--settings", "pipeline", "--conf", str(path)]) == 3
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(path) in line
+# Commands that read a damaged table
 
 
 TABLE_DAMAGES = [
@@ -274,41 +225,6 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         assert "get it from a copy" in told, damage
         assert ("restore a version before it" in told) == (damage in ("cut", "flipped", "")), damage
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
-
-
-@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()])
-def test_a_machine_that_is_too_small_is_one_line(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from plumbline.pipelines.command import app
-
-    def raising(*_: object, **__: object) -> None:
-        raise ValueError("reading failed") from error
-
-    monkeypatch.setattr(app, "app", raising)
-    assert main(["measure"]) == 3
-    assert "run the same command again" in capsys.readouterr().err
-
-
-_MEASURE = """
-import sys
-from plumbline.pipelines.command.main import main
-sys.exit(main(["measure", "--warehouse", sys.argv[1]]))
-"""
-
-
-@pytest.mark.slow
-def test_few_file_handles_are_one_line(store: Store) -> None:
-    filled(store)
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, str(store.root)],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (0, 3) and "Traceback" not in done.stderr
 
 
 # Shards, tables and replies made to exhaust: memory stays bounded, and time in proportion
@@ -358,28 +274,6 @@ def test_a_line_longer_than_memory_should_hold_goes_through_a_file(tmp_path: Pat
     assert sum(sizes) + 1 >= path.stat().st_size - 1 and len(sizes) == 2
 
 
-def test_a_long_line_is_read_whole(tmp_path: Path) -> None:
-    path, text = tmp_path / "long.jsonl", "a" * (9 << 20)
-    path.write_text(json.dumps({"text": text}) + '\n{"text": "b"}\n')
-    assert list(documents(path)) == [text, "b"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("scores.csv.gz", gzip.compress(b"word\n" + b"a" * (1 << 20))),
-        ("scores.csv", b"a" * ((1 << 20) + 1)),
-    ],
-)
-def test_a_released_table_that_unpacks_without_end_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
-) -> None:
-    monkeypatch.setattr(csv_rows, "LARGEST", 1 << 20)
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(BadInput, match="more than 1,048,576 bytes"):
-        read_text(tmp_path / name)
-
-
 def test_pairs_that_unpack_without_end_are_refused_in_little_memory(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,25 +289,13 @@ def test_pairs_that_unpack_without_end_are_refused_in_little_memory(
         tracemalloc.stop()
 
 
-def test_a_table_packed_in_parts_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv.gz"
+def test_whole_tables_are_read_and_a_field_without_end_is_a_rejected_row(tmp_path: Path) -> None:
+    path, wide = tmp_path / "scores.csv.gz", tmp_path / "wide.csv"
     path.write_bytes(PACKED)  # members follow each other
     assert [r.fields for r in records(path, ("word",))] == [{"word": "tea"}]
-
-
-def test_a_field_without_end_is_a_rejected_row(tmp_path: Path) -> None:
-    path = tmp_path / "wide.csv"
-    path.write_text("word\n" + "a" * 200_000 + "\ntea\n")
-    found = list(records(path, ("word",)))
+    wide.write_text("word\n" + "a" * 200_000 + "\ntea\n")
+    found = list(records(wide, ("word",)))
     assert "not a CSV row" in str(found[0].problem) and found[-1].fields == {"word": "tea"}
-
-
-def test_a_truncated_stream_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "cut.jsonl.zst"
-    path.write_bytes(zstandard.compress(b'{"text": "tea"}\n' * 999)[:-9])
-    with pytest.raises(BadInput), ByteStream(path) as stream:
-        while stream.readinto(bytearray(4096)):
-            pass
 
 
 #: Openings that a pattern begins to match again and again, and never ends.

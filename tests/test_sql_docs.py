@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,7 +15,6 @@ from plumbline.warehouse.query.reference import entries, filled, questions
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import association, delta, fill, pair, score, scored_by
-from tests.published import load, results_of
 
 #: Columns that a question's text speaks of in plain words.
 SPOKEN_OF = {
@@ -146,17 +144,12 @@ def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
     assert tokens == [(" she", " he", 2, 0.5, 0.5), (" ran", " ran", 2, -0.25, 0.25)]
 
 
-def test_the_page_says_what_the_files_say() -> None:
+def test_the_list_holds_every_view_and_macro(small: duckdb.DuckDBPyConnection) -> None:
+    """As DuckDB itself lists them, with their parameters."""
     text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
     assert text == filled(text), (
         "stale: run `python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md`"
     )
-    assert all(q.query in text for q in questions())
-
-
-def test_the_list_holds_every_view_and_macro(small: duckdb.DuckDBPyConnection) -> None:
-    """As DuckDB itself lists them, with their parameters."""
-    text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
     macros = small.execute(
         "SELECT function_name, parameters, function_type FROM duckdb_functions() WHERE NOT internal"
     ).fetchall()
@@ -188,21 +181,3 @@ def test_the_page_s_other_queries_run(small: duckdb.DuckDBPyConnection) -> None:
         assert small.execute(query).fetchall(), query
     call = re.search(r"`(us_difference\([^`]*epsilon := 1\))`", text)
     assert call and small.execute(f"FROM {call[1]}").fetchall() == []
-
-
-@pytest.mark.slow
-@pytest.mark.reference
-def test_questions_about_the_released_scores(store: Store, data: Path, tmp_path: Path) -> None:
-    """They have neither deltas, deciding words, rejects nor tokens; all else is answered."""
-    results = tmp_path / "results"
-    for model in ("EleutherAI__pythia-6.9b", "facebook__opt-6.7b"):
-        results_of(data, model, results)
-    load(store, data, results)
-    connection = connect(store.root)
-    rows = {number: answer(connection, number) for number in SPOKEN_OF}
-    assert {number for number, found in rows.items() if not found} == {1, 8, 10, 12, 13}
-    (difference,) = rows[5]
-    assert difference["benchmark"] == "use-10" and difference["n_pairs"] == 4740
-    starts = {(r["benchmark"], r["model"], r["pronoun_first"]): r for r in rows[7]}
-    assert starts["use-5", "EleutherAI/pythia-6.9b", True]["pd_points"] > 90
-    assert starts["use-5", "EleutherAI/pythia-6.9b", False]["pd_points"] < -10

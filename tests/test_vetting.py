@@ -33,7 +33,7 @@ DELTA = {"u.s.": -1.9, "tea": 0.05, "rum": 0.08, "ale": -0.04, "gin": 0.0, "she"
 
 def leaning(store: Store) -> Store:
     counts = [{"corpus": "c", "word": w, "n_word": 10 + k} for k, w in enumerate(DELTA)]
-    with store.together("r"):
+    with store.transaction("r"):
         filled(store, DELTA)
         store.replace("word_count", counts, {"corpus": "c"}, "r")
     return store

@@ -2,64 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.storage import compaction, place
+from plumbline.warehouse.storage import compaction
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 
 def rows(unit: str, n_word: int = 1) -> list[dict[str, object]]:
     return [{"corpus": "c", "word": f"{unit}-{i}", "n_word": n_word} for i in range(5)]
-
-
-class Seen:
-    """The module ``os``, which writes down what is forced to the disk and what gets a name."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(os, name)
-
-    def fsync(self, number: int) -> None:
-        self.events.append(("forced", os.readlink(f"/proc/self/fd/{number}")))
-        os.fsync(number)
-
-    def link(self, old: Path, new: Path) -> None:
-        self.events.append((str(old), str(new)))
-        os.link(old, new)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self.events.append((str(old), str(new)))
-        os.rename(old, new)
-
-
-def test_data_and_commit_are_forced_to_the_disk_in_this_order(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each file before it has its name, then the directory of the name."""
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
-    seen = Seen()
-    monkeypatch.setattr(place, "os", seen)
-    store.publish("word_count", rows("b"), unit="b", run_id="r")
-    named = []
-    for at, (old, new) in enumerate(seen.events):
-        if old != "forced" and "_delta_log" not in new:
-            assert ("forced", old) in seen.events[:at], new
-            assert seen.events[at + 1] == ("forced", str(Path(new).parent)), new
-            named.append(Path(new).relative_to(store.root).parts[:2])
-    assert named == [("word_count", "corpus=c"), ("_log", "commits")]
 
 
 def test_no_data_file_ever_changes(store: Store) -> None:
@@ -81,18 +37,6 @@ def test_no_data_file_ever_changes(store: Store) -> None:
         assert before.items() <= there().items()
         before = there()
     assert len(before) == 5  # two, their merger, and the unit that replaces one beside the rest
-
-
-def test_a_page_can_be_made_of_the_past(store: Store, tmp_path: Path) -> None:
-    with recorded(store, "one", {}) as first:
-        pass
-    version = store.snapshot().version
-    with recorded(store, "two", {}) as second:
-        pass
-    where = ["--warehouse", str(store.root), "--out", str(tmp_path / "page")]
-    assert main(["report", "--at", str(version), *where]) == 0
-    page = (tmp_path / "page" / "appendix.html").read_text()
-    assert first in page and second not in page
 
 
 def test_only_small_files_are_merged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,11 +66,3 @@ def test_links_are_followed_only_to_what_a_commit_names(store: Store, tmp_path: 
     elsewhere.write_bytes(elsewhere.read_bytes() + b"x")
     with pytest.raises(BadInput, match="is damaged"):
         store.read("word_count")
-
-
-def test_patterns_in_sql_take_linear_time(store: Store) -> None:
-    """Those that an engine with backtracking would try for longer than the sun shines."""
-    with connect(store, "SELECT 1") as connection:
-        query = "SELECT regexp_matches(repeat('a', 20000), ?)"
-        for pattern in ("^(a+)+$b", "^(a|a)*b$", "(.*)*x"):
-            assert connection.execute(query, [pattern]).fetchone() == (False,)

@@ -97,7 +97,7 @@ def test_why_a_word_has_no_lean(store: Store) -> None:
     words = store.read("word_count", corpus="c").to_pylist()
 
     def count(rows: list[dict[str, Any]]) -> None:
-        with store.together("r"):
+        with store.transaction("r"):
             store.replace("word_count", rows, {"corpus": "c"}, "r")
             store.replace("word_delta", store.read("word_delta"), {"corpus": "c"}, "r")
 

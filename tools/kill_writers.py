@@ -79,7 +79,7 @@ def publish(store: Store, unit: str, number: int) -> None:
     run_id = f"{unit}-{number}"
     words = [{"corpus": "c", "word": f"{unit}{i}", "n_word": number} for i in range(_N_ROWS)]
     planted = {"corpus": "c", "world": "straight", "word": unit, "word_class": "noun"}
-    with store.together(run_id):
+    with store.transaction(run_id):
         store.publish("word_count", words, unit=unit, run_id=run_id)
         row = {**planted, "planted_delta_nats": float(number)}
         store.publish("planted_word", [row], unit=unit, run_id=run_id)

@@ -132,35 +132,12 @@ def json_object(source: Path | str | bytes) -> dict[str, Any]:
     return value
 
 
-def refuse_links(root: Path, path: Path) -> Path:
-    """Return ``path``; ``BadInput`` if it or a directory above it in ``root`` is a symbolic link.
-
-    Through a link, files outside the warehouse would be replaced or removed.
-    """
-    try:
-        is_link = path.resolve() != root.resolve() / path.relative_to(root)
-    except (OSError, RuntimeError):  # links in a circle
-        is_link = True
-    if is_link:
-        problem = f"{path.relative_to(root)} is a link or below one, and links are not followed"
-        fix = "replace the link by the directory itself"
-        raise BadInput(f"warehouse {root}", problem, fix)
-    return path
-
-
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which replaces ``path`` at the end of the block.
 
     Readers of ``path`` find the complete old or new file. A missing directory is created. After an
     error, the old file stays and no temporary file is left.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a" / "b.txt"
-    >>> with replacing(path) as temporary:
-    ...     _ = temporary.write_text("tea")
-    >>> path.read_text(), len(list(path.parent.iterdir()))
-    ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Its name lacks ``path.name``, which may be empty; it is absolute, because libraries take a
@@ -177,7 +154,7 @@ def replace_directory(directory: Path, destination: Path) -> None:
     """Replace ``destination``, which may be missing, by ``directory``; no other process may.
 
     ``destination`` is missing for an instant. If the process is killed then, the old directory is
-    beside ``directory`` until the next call, under a name that ends with ``-retired``.
+    next to ``directory`` until the next call, under a name that ends with ``-retired``.
     """
     old = directory.with_name(f"{directory.name}-retired")
     shutil.rmtree(old, ignore_errors=True)

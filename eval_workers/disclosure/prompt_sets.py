@@ -117,7 +117,7 @@ class PromptRows:
             first = f"; the first: {self.rejects[0]['reason']}" if self.rejects else ""
             problem = f"no usable prompt in it, {len(self.rejects)} rows rejected{first}"
             raise BadInput(self.source_file, problem)
-        with store.together(run_id, f"prompts {self.probe_set}"):
+        with store.transaction(run_id, f"prompts {self.probe_set}"):
             for table, rows, partition in (
                 ("probe_prompt", self.rows, {"probe_set": self.probe_set}),
                 ("reject", self.rejects, {"stage": "prompts", "subject": self.probe_set}),

@@ -147,7 +147,7 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
         fix = f"see table reject, subject {name}/write and {name}/pair"
         raise BadInput(f"benchmark {name}", "no sentence became a pair", fix)
     rows = [{"benchmark": name, **pair} for pair in pairs]
-    with disk_problems(store.root), store.together(run_id, f"benchmark {name}"):
+    with disk_problems(store.root), store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, rows, run_id)
         for step in set(_STEPS) - set(steps):
             publish_rejects(build, step, [])

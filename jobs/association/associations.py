@@ -168,7 +168,7 @@ def associate(
         where = {"corpus": corpus}
         text = "SELECT DISTINCT contrast FROM word_delta WHERE corpus = $corpus"
         earlier = {r["contrast"] for r in query_rows(store.root, text, where)}
-        with store.together(run_id, "corpus associate"):
+        with store.transaction(run_id, "corpus associate"):
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)

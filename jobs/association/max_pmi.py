@@ -110,7 +110,7 @@ def constrain(
     language = corpus_language(row).token_rules
     name, options = "benchmark constrain", {"contrast": contrast, "least_count": least_count}
     config = {"corpus": corpus, "benchmark": [benchmark], **options}
-    with recorded(store, name, config) as run_id, store.together(run_id, name):
+    with recorded(store, name, config) as run_id, store.transaction(run_id, name):
         for name, chosen in by_contrast.items():
             texts = [without_placeholders(pair["template"]) for pair in chosen]
             delta, used = deltas[name]

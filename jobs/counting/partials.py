@@ -34,7 +34,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.storage.listing import sha256_of
-from plumbline.warehouse.storage.locks import NoLocks, claimed
+from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
@@ -177,7 +177,7 @@ class ShardJob:
             if ledger.exists():
                 return _ledger(ledger, shard)
             writer = _Writer(out, mark)
-            with suppress(NoLocks, OSError):  # a disk without locks
+            with suppress(OSError):  # a disk without locks
                 claims.enter_context(claimed(writer.claim))
             limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
             count, place = (self._recount, path.parent) if self.is_recount else (self._count, path)
@@ -307,7 +307,7 @@ def remove_stopped(directory: Path) -> None:
         ledger = f"{mark}.json"
         if ledger in names and n_of_mark[mark] == 1:
             continue
-        with suppress(NoLocks, OSError), claimed(directory / f"{attempt}.claim") as has_stopped:
+        with suppress(OSError), claimed(directory / f"{attempt}.claim") as has_stopped:
             kept = _read(directory / ledger)[1] if (directory / ledger).exists() else ()
             if has_stopped:
                 _remove([directory / name for name in files if name not in kept])

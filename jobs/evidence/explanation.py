@@ -294,7 +294,7 @@ def _write(
     _add_association(store, inquiry, rows["word_evidence"])
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": "", "run_id": run_id}
     written: dict[str, list[Row]] = {}
-    with store.together(run_id, "why"):
+    with store.transaction(run_id, "why"):
         for table, words in asked.items():
             own = set(words)
             written[table] = [{**key, **row} for row in rows[table] if row["word"] in own]

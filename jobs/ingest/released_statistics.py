@@ -268,7 +268,7 @@ def _write(
         )
         for name, rows in new.items()
     )
-    with store.together(run_id, "corpus import"):
+    with store.transaction(run_id, "corpus import"):
         for name, rows in new.items() if is_new else ():
             store.replace(name, rows, partition, run_id)
         store.replace("reject", rejected, key, run_id)

@@ -1,15 +1,15 @@
-"""Rows as a table for people, and results as CSV, JSON, JSON lines or Parquet."""
+"""Rows as a table for people, and results as CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -100,85 +100,64 @@ def write_result(
 ) -> int:
     """Run a query and write its rows in batches; returns the number of rows.
 
-    ``kind`` is csv, json, jsonl or, with ``out``, parquet. A file gets its name once it is
-    complete. On a terminal, control characters are escaped. Text cells of CSV that a spreadsheet
-    would take for formulas get a ``'`` in front. Raises ``BadInput`` for a file that can't be
-    written, ``UsageProblem`` for Parquet of a statement without rows or of an unsupported type.
+    ``kind`` is csv, json or, with ``out``, parquet. A file gets its name once it is complete. On a
+    terminal, control characters are escaped. Text cells of CSV that a spreadsheet would take for
+    formulas get a ``'`` in front. Raises ``BadInput`` for a file that can't be written,
+    ``UsageProblem`` for Parquet of a statement without rows or of an unsupported type.
     """
+    write = _write_csv if kind == "csv" else _write_json
     if out is None:
-        return _write_text(connection.execute(query), kind, stdout, stdout.isatty())
+        return write(connection.execute(query), stdout, stdout.isatty())
     with disk_problems(out), replacing(out) as temporary:
         if kind == "parquet":
-            return _write_parquet(connection, query, temporary)
+            return _write_parquet(connection.sql(query), temporary)
         with temporary.open("w", encoding="utf-8", newline="") as file:
-            return _write_text(connection.execute(query), kind, file, False)
+            return write(connection.execute(query), file, False)
 
 
-def _write_parquet(
-    connection: duckdb.DuckDBPyConnection, query: duckdb.Statement, path: Path
-) -> int:
+def _write_parquet(result: duckdb.DuckDBPyRelation | None, path: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    result = connection.sql(query)
     if result is None:
         raise UsageProblem("SQL", "the statement gives no rows to write")
-    names = _distinct(result.columns)
-    reader, n_rows = result.to_arrow_reader(_BATCH_ROWS), 0
-    schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
+    rows = result.to_arrow_table().rename_columns(_distinct(result.columns))
     try:
-        file = pq.ParquetWriter(path, schema, compression="zstd")
+        pq.write_table(rows, path, compression="zstd")
     except pa.ArrowNotImplementedError as e:
         raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
-    with file as writer:
-        for batch in _batches(reader):
-            writer.write_batch(batch.rename_columns(names))
-            n_rows += batch.num_rows
+    return int(rows.num_rows)
+
+
+def _write_csv(cursor: duckdb.DuckDBPyConnection, file: IO[str], for_terminal: bool) -> int:
+    writer, n_rows = csv.writer(file, lineterminator="\n"), 0
+    writer.writerow(_names(cursor))
+    for row in _rows(cursor):
+        cells = [str(csv_cell(_csv_value(value))) for value in row]
+        writer.writerow(map(terminal, cells) if for_terminal else cells)
+        n_rows += 1
     return n_rows
 
 
-def _batches(reader: Any) -> Iterator[Any]:
-    """Yield the batches of a result; raise the query's errors as ``UsageProblem``."""
-    try:
-        yield from reader
-    except OSError as e:  # Arrow raises DuckDB's errors as OSError without errno
-        if e.errno is not None:
-            raise
-        raise UsageProblem("SQL", " ".join(str(e).split("\n\nLINE ")[0].split())) from e
-
-
-def _write_text(
-    cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str], for_terminal: bool
-) -> int:
-    names = _distinct([column[0] for column in cursor.description or []])
-    write: Callable[[Sequence[Any]], object]
-    if kind == "csv":
-        rows = csv.writer(file, lineterminator="\n")
-
-        def write(row: Sequence[Any]) -> object:
-            cells = [str(csv_cell(_csv_value(value))) for value in row]
-            return rows.writerow(map(terminal, cells) if for_terminal else cells)
-
-        write(names)
-    else:
-        separator, between = "", "\n" if kind == "jsonl" else ",\n"
-
-        def write(row: Sequence[Any]) -> object:
-            nonlocal separator
-            values = dict(zip(names, map(json_value, row), strict=True))
-            text = json.dumps(values, ensure_ascii=for_terminal, allow_nan=False)
-            written = file.write(separator + text)
-            separator = between
-            return written
-
-        file.write("[" if kind == "json" else "")
-    n_rows = 0
-    while names and (batch := cursor.fetchmany(_BATCH_ROWS)):
-        for row in batch:
-            write(row)
-        n_rows += len(batch)
-    file.write({"json": "]\n", "jsonl": "\n" if n_rows else ""}.get(kind, ""))
+def _write_json(cursor: duckdb.DuckDBPyConnection, file: IO[str], for_terminal: bool) -> int:
+    n_rows, names = 0, _names(cursor)
+    for row in _rows(cursor):
+        values = dict(zip(names, map(json_value, row), strict=True))
+        text = json.dumps(values, ensure_ascii=for_terminal, allow_nan=False)
+        file.write((",\n" if n_rows else "[") + text)
+        n_rows += 1
+    file.write("]\n" if n_rows else "[]\n")
     return n_rows
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection) -> Iterator[Sequence[object]]:
+    """Yield the rows of a result; a statement without columns has none."""
+    while cursor.description and (batch := cursor.fetchmany(_BATCH_ROWS)):
+        yield from batch
+
+
+def _names(cursor: duckdb.DuckDBPyConnection) -> list[str]:
+    return _distinct([column[0] for column in cursor.description or []])
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -52,7 +52,6 @@ READING = (
     "sql 'SELECT count(*) FROM pair_count' --at 1",
     "sql 'SELECT corpus, n_tokens, n_words FROM corpus ORDER BY corpus'",
     "sql 'SELECT corpus, n_tokens, n_words FROM corpus ORDER BY corpus' --format json",
-    "sql 'SELECT corpus, n_tokens, n_words FROM corpus ORDER BY corpus' --format jsonl",
     "sql \"FROM seed_verdict WHERE corpus = 'none'\"",
     "sql 'SELECT nothing FROM corpus'",
     "sql nonsense",

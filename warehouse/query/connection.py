@@ -18,7 +18,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.listing import File, columns_id
-from plumbline.warehouse.storage.opening import OpenWarehouse, reading
+from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.escape import sql_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def connect(
     All views show one commit: the newest, or the pinned one. Only the views and tables that
     ``text``, the SQL to be run, uses are made; by default all, in 0.7 s. DuckDB loads and fetches
     no extension. Raises ``BadInput`` if ``source`` isn't a warehouse of this version, or if a
-    table's file can't be read, is damaged or has other columns.
+    table's file can't be read or is damaged.
 
     >>> import tempfile
     >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
@@ -75,17 +75,10 @@ def connect(
     allowed: list[str] = []
     for table in tables:
         files = snapshot.files(table.name)
-        paths = [store.path(file) for file in files]
-        allowed += map(str, paths)
-        try:
-            connection.execute(_view(table, files, list(map(str, paths))))
-        except duckdb.Error:
-            for file, path in zip(files, paths, strict=True):
-                with reading(store.place, store.root / file.path):
-                    connection.execute(_view(table, [file], [str(path)]))
-            with reading(store.place, store.root / table.name):
-                raise
-    connection.execute(f"SET allowed_paths = [{', '.join(map(sql_text, allowed))}]")
+        paths = [str(store.path(file)) for file in files]
+        allowed += paths
+        connection.execute(_view(table, files, paths))
+    connection.execute(_allow(allowed))
     return connection
 
 
@@ -120,7 +113,7 @@ def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str],
 def _views(names: set[str] | None) -> Iterator[str]:
     """Texts that make views, the latest first: those of packages, of these names or all, and ours.
 
-    ``names`` may grow meanwhile.
+    ``names`` may grow during the iteration.
     """
     for name in reversed(package_views().added):
         if names is None or name in names:
@@ -209,31 +202,32 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     return f"{create} {columns} FROM {source} AS t"
 
 
-def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None) -> str:
+def init_sql(source: str | Path | OpenWarehouse) -> str:
     """SQL that makes a view for each table of a warehouse, and all views and macros.
 
-    Paths of Parquet files are absolute, or relative to the directory ``relative_to``, in which
-    DuckDB must then be started. The views show one commit: make the SQL again for later commits.
+    The views show one commit: make the SQL again for later commits.
     """
     store = opened(source)
     snapshot = store.snapshot()
-    where = "anywhere" if relative_to is None else "in this file's directory"
-
-    def named(file: File) -> str:
-        path = store.path(file).resolve()
-        return str(path if relative_to is None else os.path.relpath(path, relative_to.resolve()))
-
     parts = [
         f"-- A Plumbline warehouse as of version {snapshot.version}, {snapshot.time:%Y-%m-%d %H:%M}"
         " UTC:\n-- a view for each table, then the views and functions on them.\n"
-        f"-- Start DuckDB {where}: duckdb -init FILE\n"
+        "-- Start DuckDB: duckdb -init FILE\n"
         "SET TimeZone = 'UTC';"
     ]
     views, tables = _needed(None)
+    allowed: list[str] = []
     for table in tables:
         files = snapshot.files(table.name)
-        parts.append(f"{_view(table, files, list(map(named, files)))};")
-    return "\n\n".join([*parts, *views]) + "\n"
+        paths = [str(store.path(file).resolve()) for file in files]
+        allowed += paths
+        parts.append(f"{_view(table, files, paths)};")
+    return "\n\n".join([*parts, *views, _allow(allowed)]) + "\n"
+
+
+def _allow(paths: Sequence[str]) -> str:
+    """The setting of files that a query may read once DuckDB is kept from all others."""
+    return f"SET allowed_paths = [{', '.join(map(sql_text, paths))}];"
 
 
 def rows_of(

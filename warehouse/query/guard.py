@@ -17,9 +17,11 @@ from plumbline.warehouse.text.escape import is_unicode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-class UnknownName(UsageProblem):
-    """A query uses a name that doesn't exist."""
+#: Settings that keep queries from all files but those that ``connect`` allowed. They can't be
+#: changed any more; ``SET VARIABLE`` still works.
+READ_ONLY = """SET allow_persistent_secrets = false;
+SET enable_external_access = false;
+SET lock_configuration = true;"""
 
 
 @contextmanager
@@ -33,12 +35,11 @@ def one_line() -> Iterator[None]:
         problem = "a value is beyond what Python can hold"
         raise UsageProblem("SQL", problem, "cast that column to VARCHAR") from e
     except duckdb.Error as e:
-        kind = UnknownName if isinstance(e, duckdb.CatalogException) else UsageProblem
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
         fix = "names and columns: docs/tables.md, docs/sql.md"
         if isinstance(e, duckdb.PermissionException):
-            fix = "a query reads and writes other files than the warehouse's only with --write"
-        raise kind("SQL", message, fix) from None
+            fix = "a query uses no file but the warehouse's: see `plumbline sql --init`"
+        raise UsageProblem("SQL", message, fix) from None
 
 
 def read_only(
@@ -53,34 +54,18 @@ def read_only(
     >>> read_only(store, "SELECT $n + 1 AS n", {"n": 1}).to_pylist()
     [{'n': 2}]
     """
-    try:
-        return _rows(source, text, text, params or {})
-    except UnknownName:  # with all views made, DuckDB suggests the nearest of all names
-        return _rows(source, None, text, params or {})
-
-
-def _rows(
-    source: str | Path | OpenWarehouse, needed: str | None, text: str, params: Mapping[str, object]
-) -> pa.Table:
-    with connect(source, needed) as connection, one_line():
+    with connect(source, text) as connection, one_line():
         lock(connection)
         last = last_statement(connection, text, params)
-        result = connection.sql(last, params=_params_of(last, params))
+        result = connection.sql(last, params=_params_of(last, params or {}))
         if result is None:
             raise UsageProblem("SQL", "the statement gives no rows")
         return result.to_arrow_table()
 
 
-def lock(connection: duckdb.DuckDBPyConnection, *, write: bool = False) -> None:
-    """Keep a connection's queries from Python variables and, unless ``write``, from other files.
-
-    Of files, they can then only read those of the warehouse. Settings can't be changed any more;
-    ``SET VARIABLE`` still works.
-    """
-    off = ["python_enable_replacements", "allow_persistent_secrets"]
-    for setting in off if write else [*off, "enable_external_access"]:
-        connection.execute(f"SET {setting} = false")
-    connection.execute("SET lock_configuration = true")
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep a connection's queries from Python variables and from other files."""
+    connection.execute(f"SET python_enable_replacements = false; {READ_ONLY}")
 
 
 def last_statement(

@@ -50,7 +50,7 @@ class WorkedQuestion:
 class Entry:
     """A view, table macro or function: its signature, kind, grain and description.
 
-    ``grain`` is what a row stands for; empty for functions. The description ends at the first
+    ``grain`` is what one row describes; empty for functions. The description ends at the first
     empty line of the comment.
     """
 
@@ -172,7 +172,7 @@ def _questions_markdown(package: str = "") -> str:
 
 
 def filled(document: str) -> str:
-    """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled anew.
+    """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled again.
 
     Marks ``tables of PACKAGE`` and ``reference of PACKAGE`` are about another installed package.
 
@@ -186,10 +186,10 @@ def filled(document: str) -> str:
         "questions": _questions_markdown,
     }
 
-    def anew(mark: re.Match[str]) -> str:
+    def generated(mark: re.Match[str]) -> str:
         return f"{mark[1]}\n\n{generators[mark[2]](mark[3] or '')}\n\n{mark[4]}"
 
-    return _MARKED.sub(anew, document)
+    return _MARKED.sub(generated, document)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def tables(text: str) -> tuple[Table, ...]:
     Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then perhaps ``from: TABLE by COLUMNS [of
     COLUMNS]; ...`` (see ``Origin``), then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns,
     one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that may be NULL.
-    Several names, separated by commas, share the rest of the line. A line of names alone stands for
+    Several names, separated by commas, share the rest of the line. A line with only names declares
     columns of ``_SHARED``.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI"

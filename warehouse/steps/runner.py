@@ -142,7 +142,7 @@ def _run(
                 publish(step, done)
                 shutil.rmtree(plan.directory, ignore_errors=True)
                 return done, rate
-        # A file was damaged, or another command has published meanwhile: compute the rest.
+        # A file was damaged, or another command has published: compute the rest.
         plan = _plan(store, resource, step)
 
 
@@ -151,7 +151,7 @@ def publish(step: Step[Any], done: ComputedStep) -> None:
     store, state, new, run_id = done.store, done.state, done.new, done.run_id
     partition = step.partition(done.resource)
     where = step.reject_partition(done.resource)
-    with store.together(run_id, " ".join(where.values())):
+    with store.transaction(run_id, " ".join(where.values())):
         step.publish_before(done)
         if new.rows or len(state.kept) < len(state.found):
             shared = {**partition, "run_id": run_id}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,11 +22,6 @@ from plumbline.warehouse.errors import failure
 from plumbline.warehouse.input.remote_files import RETRIES, is_plain
 from plumbline.warehouse.storage.listing import Damaged, verify
 from plumbline.warehouse.text.redaction import hidden
-
-#: Start of the client's error messages: the request and its duration.
-_REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
-#: The human-readable part of a server's XML error.
-_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 
 @dataclass(frozen=True)
@@ -121,8 +115,7 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        message = _MESSAGE.search(str(e))
-        reason = hidden(message[1] if message else _REQUEST.sub("", str(e).splitlines()[0]))[:300]
+        reason = hidden(str(e).splitlines()[0])[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
         where = f"warehouse {root}, {name}" if name else f"warehouse {root}"
         raise failure(e, where, reason, fix) from e

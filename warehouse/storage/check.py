@@ -18,11 +18,11 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
-from plumbline.warehouse.storage.listing import MARKER, Damaged, File, Listing, columns_id
+from plumbline.warehouse.storage.listing import MARKER, Damaged, File
 from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import GO_BACK, README, reading
 from plumbline.warehouse.storage.place import command
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.store import Store, cast
 
 #: By path of a data file: its table, its entry, and the newest version that has it.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
@@ -59,18 +59,21 @@ def check(
         try:
             with reading(store.place, where):
                 path = store.place.local(name, file.n_bytes, file.sha256, stored=True)
-            if version < newest.version or table not in good:
-                continue
-            problems = _rows_problems(TABLES[table], file, path)
         except BadInput as e:
-            faults += _unread(store, where, version == newest.version, version, e)
-        else:
-            faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
-            good[table] += [] if problems else [(file, path)]
+            faults += _unread(store, where, version, version == newest.version, e)
+            continue
+        if version < newest.version or table not in good:
+            continue
+        problems = list(_row_problems(TABLES[table], file, path))
+        faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
+        good[table] += [] if problems else [(file, path)]
     update(len(files), len(files))
     for name, whole in good.items():
         faults += _repeated_keys(store, TABLES[name], [path for _, path in whole])
-        faults += _delta_problems(store, name, newest.tables[name])
+        if found := delta.problem(store.place, name, newest.tables[name]):
+            again = command(store.place, "compact")
+            fix = f"remove {name}/_delta_log, then {again} writes it again"
+            faults.append(WarehouseProblem(store.root / found[0], found[1], fix))
     with suppress(BadInput):  # a commit is damaged or gone: reported above
         for name, why in leftovers(store).items():
             path = store.place.scratch() / name
@@ -96,7 +99,7 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
         try:
             state = log.snapshot(store.place, version)
         except UsageProblem:
-            if store.snapshot().oldest <= version:  # not compacted meanwhile
+            if store.snapshot().oldest <= version:  # not dropped by another compaction
                 yield WarehouseProblem(where, "is not there", drop_earlier(store.place))
             continue
         except BadInput as e:
@@ -109,31 +112,16 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
 
 
 def _unread(
-    store: Store, path: Path, is_newest: bool, version: int, error: BadInput
+    store: Store, path: Path, version: int, is_newest: bool, error: BadInput
 ) -> Iterator[WarehouseProblem]:
-    """The problem of an unreadable data file, if a kept version still names the file.
-
-    The advice is to go back only for a damaged file of the newest version.
-    """
-    cause, (_, problem, fix) = error.__cause__, error.args
-    if not is_newest:
-        if version not in log.versions(store.place):
-            return  # compacted meanwhile
-        problem = f"{problem}; only earlier versions hold it"
-        if isinstance(cause, (Damaged, FileNotFoundError)):
+    """The problem of an unreadable data file, if a kept version still names the file."""
+    _, problem, fix = error.args
+    if is_newest:
+        yield WarehouseProblem(path, problem, fix)
+    elif version in log.versions(store.place):  # else another compaction dropped it
+        if isinstance(error.__cause__, (Damaged, FileNotFoundError)):
             fix = drop_earlier(store.place)
-    elif isinstance(cause, Damaged):
-        fix = GO_BACK
-    yield WarehouseProblem(path, problem, fix)
-
-
-def _delta_problems(store: Store, table: str, listing: Listing) -> Iterator[WarehouseProblem]:
-    found = delta.problem(store.place, table, listing)
-    if found is None:
-        return
-    name, problem = found
-    fix = f"remove {table}/_delta_log, then {command(store.place, 'compact')} writes it again"
-    yield WarehouseProblem(store.root / name, problem, fix)
+        yield WarehouseProblem(path, f"{problem}; only earlier versions hold it", fix)
 
 
 def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
@@ -148,37 +136,21 @@ def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
             yield WarehouseProblem(store.root / file.path, problem, fix)
 
 
-def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
+def _row_problems(table: Table, file: File, path: Path) -> Iterator[str]:
     """Problems of the rows of a file, whose bytes are as published."""
     try:
-        rows = pq.ParquetFile(path).read()
+        found = pq.ParquetFile(path).read()
+        rows, types = cast(table, found), {field.name: field.type for field in table.arrow}
     except MemoryError:  # also Arrow's own
         raise
-    except (pa.ArrowException, OSError, ValueError) as e:
-        return [f"does not hold a table: {str(e).splitlines()[0]}"]
-    of_schema = list(_schema_problems(table, file, rows.schema))
-    return of_schema or list(_row_problems(table, file, rows))
-
-
-def _schema_problems(table: Table, file: File, schema: pa.Schema) -> Iterator[str]:
-    for field in table.arrow:
-        if field.name in schema.names:
-            kind = schema.field(field.name).type
-            if kind != field.type:
-                yield f"{field.name} is {kind}, not {field.type}"
-        elif not field.nullable or file.columns == columns_id(table):
-            yield f"has no column {field.name}"
-    for name in schema.names:
-        if name not in table.arrow.names:
-            yield f"has the unknown column {name}"
-
-
-def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
+    except (BadInput, pa.ArrowException, OSError, ValueError) as e:
+        yield f"does not hold rows of {table.name}: {str(e).splitlines()[0]}"
+        return
+    for field in found.schema:
+        if field.type != types[field.name]:
+            yield f"{field.name} is {field.type}, not {types[field.name]}"
     if rows.num_rows != file.n_rows:
         yield f"holds {rows.num_rows:,} rows instead of {file.n_rows:,}"
-    for field in table.arrow:
-        if not field.nullable and rows[field.name].null_count:
-            yield f"{field.name} holds NULL, which is not allowed"
     for name, expected in zip(table.partitions, file.partition, strict=True):
         values = pc.unique(rows[name]).to_pylist()
         if values != [expected]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
+import duckdb
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
@@ -40,23 +40,23 @@ class Merge:
 def plan(store: Store, keep_days: float = KEEP_DAYS) -> tuple[list[Merge], dict[str, str]]:
     """What ``compact`` would merge, and remove (``leftovers``); writes nothing."""
     oldest = _oldest_to_keep(store.snapshot(), keep_days)
-    return list(_merges(store, "")), leftovers(store, oldest)
+    return _merges(store, ""), leftovers(store, oldest)
 
 
 def compact(
     store: Store, run_id: str, keep_days: float = KEEP_DAYS
 ) -> tuple[list[Merge], dict[str, str]]:
-    """Merge and remove the files of ``plan``. Other processes may read and write meanwhile.
+    """Merge and remove the files of ``plan``. Other processes may go on reading and writing.
 
     A merged file is read back and compared with the rows of its parts. It replaces the parts only
-    if nobody has replaced one of them meanwhile. Versions older than ``keep_days`` are removed with
-    the files that only they name. Raises ``BadInput`` for a file that can't be read.
+    if none of them has been replaced in the meantime. Versions older than ``keep_days`` are removed
+    with the files that only they name. Raises ``BadInput`` for a file that can't be read.
     """
 
     def drop(draft: Draft) -> None:
         draft.oldest = _oldest_to_keep(draft.base, keep_days)
 
-    merges = list(_merges(store, run_id))
+    merges = _merges(store, run_id)
     with disk_problems(store.root):
         for merge in merges:
             _merge(store, merge, run_id)
@@ -79,18 +79,15 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
     return now.version
 
 
-def _merges(store: Store, run_id: str) -> Iterator[Merge]:
-    now = store.snapshot()
+def _merges(store: Store, run_id: str) -> list[Merge]:
+    """The merges to do; the row of the run ``run_id`` itself is written again at its end."""
+    now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
-        small = defaultdict(list)
         for file in now.files(table):
-            # The row of this run is written again at its end.
             is_own_row = table == "run" and run_id in (unit.name for unit in file.units)
             if file.n_bytes < SMALL_BYTES and not is_own_row:
-                small[file.partition].append(file)
-        for partition, files in small.items():
-            if len(files) > 1:
-                yield Merge(table, partition, tuple(files))
+                small[table, file.partition].append(file)
+    return [Merge(*of, tuple(files)) for of, files in small.items() if len(files) > 1]
 
 
 def _merge(store: Store, merge: Merge, run_id: str) -> None:
@@ -111,17 +108,12 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
-    """True if two tables hold the same rows in order; NaN equals NaN."""
-    return bool(_bits(one).equals(_bits(other)))
-
-
-def _bits(table: pa.Table) -> pa.Table:
-    """A table with the bits of its floating-point numbers as integers."""
-    columns, kinds = [], {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
-    for column in table.columns:
-        kind = kinds.get(column.type, column.type)
-        columns.append(pa.chunked_array([c.view(kind) for c in column.chunks], kind))
-    return pa.table(columns, table.column_names)
+    """True if two tables hold the same rows; NaN equals NaN, as in DuckDB."""
+    with duckdb.connect() as connection:
+        connection.register("one", one)
+        connection.register("other", other)
+        different = connection.execute("FROM one EXCEPT ALL FROM other LIMIT 1").fetchall()
+    return one.num_rows == other.num_rows and not different
 
 
 def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
@@ -132,9 +124,14 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
     commit of a version to keep is damaged or gone.
     """
     limit = time.time() - UNFINISHED.total_seconds()
-    named = set()
-    for state in _versions_from(store.place, oldest):
-        named.add(log.commit_name(state.version))
+    newest, named = log.snapshot(store.place), set()
+    for version in range(newest.oldest if oldest is None else oldest, newest.version + 1):
+        try:
+            state = log.snapshot(store.place, version) if version < newest.version else newest
+        except UsageProblem as e:
+            problem = f"version {version} is not there"
+            raise BadInput(f"warehouse {store.place}", problem, drop_earlier(store.place)) from e
+        named.add(log.commit_name(version))
         named.update(f.path for listing in state.tables.values() for f in listing.files)
     found = {
         name: "a file that no version to keep names"
@@ -142,21 +139,10 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
         if written < limit and name not in named and _can_be_named(name)
     }
     for path in (store.place.scratch() / STAGING).glob("*"):
-        with suppress(FileNotFoundError):  # finished meanwhile
+        with suppress(FileNotFoundError):  # just finished
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))
-
-
-def _versions_from(place: Place, oldest: int | None) -> Iterator[Snapshot]:
-    newest = log.snapshot(place)
-    yield newest
-    for version in range(newest.oldest if oldest is None else oldest, newest.version):
-        try:
-            yield log.snapshot(place, version)
-        except UsageProblem as e:
-            problem = f"version {version} is not there"
-            raise BadInput(f"warehouse {place}", problem, drop_earlier(place)) from e
 
 
 def drop_earlier(place: Place) -> str:

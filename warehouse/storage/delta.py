@@ -1,4 +1,4 @@
-"""A Delta Lake log beside each table, for other readers: pandas, polars, Spark.
+"""A Delta Lake log next to each table, for other readers: pandas, polars, Spark.
 
 Its version k lists what the table's listing k adds and removes. Plumbline reads it only to check
 it. The protocol names a writer feature that no other program has: others can read such a table
@@ -59,7 +59,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, listing: Listing) -> None:
-    """Write a table's log anew: a checkpoint of its newest version, without those before."""
+    """Write a table's log again: a checkpoint of its newest version, without those before."""
     directory, version = _directory(table), f"{listing.version:020}"
     names = place.names(directory)
     earlier = [name for name in names if name < version or name.startswith("_")]
@@ -80,19 +80,18 @@ def problem(place: Place, table: str, listing: Listing) -> tuple[str, str] | Non
     for name in (name for name in names if name >= begin):
         try:
             content, n = place.read(f"{directory}/{name}"), int(name[:20])
-            if name.endswith(_CHECKPOINT):
+            if name == begin:
                 listed, version = _of_checkpoint(content), n + 1
                 continue
-            actions = _actions(content)
-            if n > version:
-                return directory, "lacks versions"
-            if n == version:  # others are part of the checkpoint
-                _apply(actions, listed)
-                version += 1
-        except FileNotFoundError:  # compacted meanwhile
+            changed = _changed(content, listed)
+        except FileNotFoundError:  # another process has just compacted
             return None
         except ValueError as e:
             return f"{directory}/{name}", f"is damaged: {e}"
+        if n > version:
+            return directory, "lacks versions"
+        if n == version:  # an entry of an earlier one is part of the checkpoint
+            listed, version = changed, n + 1
     if version <= listing.version:
         return directory, "ends before the newest state of the table"
     if listed != {add["path"]: _kept(add) for add in (_add(table, f) for f in listing.files)}:
@@ -119,23 +118,21 @@ def _digest(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _actions(content: bytes) -> list[dict[str, Any]]:
-    """The actions of ``_content``; ``ValueError`` for anything else."""
+def _changed(content: bytes, files: _Files) -> _Files:
+    """Files after the actions of ``_content``; ``ValueError`` for any other content."""
     try:
         *lines, last = content.decode().split("\n")
         if json.loads(last)["commitInfo"][_HASH] != _digest(lines):
             raise ValueError("its hash does not match its content")
-        return list(map(json.loads, lines))
+        changed = dict(files)
+        for action in map(json.loads, lines):
+            if "remove" in action:
+                changed.pop(action["remove"]["path"], None)
+            elif "add" in action:
+                changed[action["add"]["path"]] = _kept(action["add"])
+        return changed
     except (KeyError, TypeError, RecursionError) as e:
         raise ValueError("it is not an entry of such a log") from e
-
-
-def _apply(actions: Iterable[dict[str, Any]], listed: _Files) -> None:
-    for action in actions:
-        if "remove" in action:
-            listed.pop(action["remove"]["path"], None)
-        elif "add" in action:
-            listed[action["add"]["path"]] = _kept(action["add"])
 
 
 def _kept(add: Mapping[str, Any]) -> tuple[object, ...]:

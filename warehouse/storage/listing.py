@@ -61,12 +61,8 @@ class File:
         return self.path.rpartition("/")[0]
 
     @classmethod
-    def of(cls, table: str, values: Mapping[str, Any]) -> File:
-        """A file from its entry in a commit. Raises ``ValueError`` for an invalid entry."""
-        path = values["path"]
-        parts = path.split("/")
-        if parts[0] != table or len(parts) < 2 or {"", ".", ".."} & set(parts) or "\0" in path:
-            raise ValueError(f"{path!r} is not a data file of {table}")
+    def of(cls, values: Mapping[str, Any]) -> File:
+        """A file from its entry in a commit."""
         units = tuple(Unit(*unit) for unit in values["units"])
         return cls(**{**values, "partition": tuple(values["partition"]), "units": units})
 

@@ -5,14 +5,13 @@ lock until it releases it or ends. On NFS the server manages them. The server fr
 crashed machine after the lease time of NFSv4 (90 s by default); with NFSv3 perhaps only when the
 machine is up again.
 
-In an object store and on a file system without ``flock``, a lock is a lease with a fencing token in
-the commit log. A commit of the holder is refused if the newest state no longer has the token. So a
-holder that was suspended, and whose lease another command took, can't publish anything.
+In an object store, a lock is a lease with a fencing token in the commit log. A commit of the holder
+is refused if the newest state no longer has the token. So a holder that was suspended, and whose
+lease another command took, can't publish anything.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -20,11 +19,11 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock, Timeout
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.paths import content, segment
@@ -37,7 +36,6 @@ from plumbline.warehouse.storage.store import Store
 LEASE = timedelta(minutes=5)
 _POLL_S = 0.2
 _PROCESS = re.compile(r"process (\d+) on (.+)$")
-_UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
 
 
 def this_process() -> str:
@@ -49,9 +47,6 @@ def lives(holder: str) -> bool | None:
     """True if the process named at the end of ``holder`` is running, false if it has ended.
 
     ``None`` for a process of another machine, and for a text without a process.
-
-    >>> lives(this_process()), lives(f"process {2**22 + 1} on {socket.gethostname()}")
-    (True, False)
     """
     process = _PROCESS.search(holder)
     if not process or process[2] != socket.gethostname():
@@ -65,26 +60,16 @@ def lives(holder: str) -> bool | None:
     return True
 
 
-class NoLocks(BadInput):
-    """The file system has no locks."""
-
-
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Try to lock the file ``path`` for the block; yields true if this process holds the lock.
 
     With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` for
-    a disk that can't be written, ``NoLocks`` for a file system without locks.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.claim"
-    >>> with claimed(path) as is_first, claimed(path) as is_second:
-    ...     is_first, is_second
-    (True, False)
+    a disk that can't be written or has no locks.
     """
     lock = FileLock(path, poll_interval=_POLL_S, thread_local=False, fallback_to_soft=False)
     try:
-        _acquire(lock, wait)
+        lock.acquire(blocking=wait)
     except Timeout:
         yield False
         return
@@ -121,14 +106,12 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
     able to write to ``top``.
     """
     for abandoned in top.glob(f"{prefix}*.claim"):
-        with suppress(NoLocks), claimed(abandoned) as is_free:
+        with claimed(abandoned) as is_free:
             if is_free:
                 shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
-    with ExitStack() as stack:
-        with suppress(NoLocks):  # without locks, no other process removes the directory
-            # Another process may take the new file for an abandoned one and lock it: wait.
-            stack.enter_context(claimed(path.with_suffix(".claim"), wait=True))
+    # Another process may take the new file for an abandoned one and lock it: wait.
+    with claimed(path.with_suffix(".claim"), wait=True):
         path.mkdir(parents=True)
         try:
             yield path
@@ -144,38 +127,18 @@ def holder(path: Path) -> str:
         return "a process that has ended"
 
 
-def _acquire(lock: BaseFileLock, wait: bool) -> None:
-    while True:
-        try:
-            lock.acquire(blocking=wait)
-            return
-        except OSError as e:
-            if e.errno in _UNSUPPORTED:
-                Path(lock.lock_file).unlink(missing_ok=True)
-                fix = "mount it with flock, or use a directory on another disk"
-                where = str(Path(lock.lock_file).parent)
-                raise NoLocks(where, "its file system has no file locks", fix) from e
-            if e.errno != errno.ESTALE:  # NFS: another machine has just removed the file
-                raise
+def lock(
+    store: Store, name: str, what: str, fix: str = "wait until it ends"
+) -> AbstractContextManager[None]:
+    """Hold the lock ``name`` of a warehouse for a block: on a disk as ``sole``, else by a lease.
 
-
-@contextmanager
-def lock(store: Store, name: str, what: str, fix: str = "wait until it ends") -> Iterator[None]:
-    """Hold the lock ``name`` of a warehouse for the block.
-
-    Raises as ``sole``, which it is on a disk with ``flock``; elsewhere it is a lease.
+    Raises as ``sole``.
     """
-    with ExitStack() as stack:
-        if isinstance(store.place, Disk):
-            with disk_problems(store.root):
-                path = store.work_directory("locks") / segment(name, after=".claim")
-            try:
-                stack.enter_context(sole(path, what, fix))
-            except NoLocks:
-                stack.enter_context(lease(store.place, name, what, fix))
-        else:
-            stack.enter_context(lease(store.place, name, what, fix))
-        yield
+    if not isinstance(store.place, Disk):
+        return lease(store.place, name, what, fix)
+    with disk_problems(store.root):
+        path = store.work_directory("locks") / segment(name, after=".claim")
+    return sole(path, what, fix)
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def _kept(place: Place) -> tuple[list[int], Snapshot]:
         except FileNotFoundError:
             if names == place.names(COMMITS):
                 raise
-            continue  # compacted meanwhile
+            continue  # another process has just compacted
         return [number for number in numbers if number >= state.oldest], state
 
 
@@ -132,7 +132,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     if version is None:
         return newest
     if version in kept:
-        with suppress(FileNotFoundError):  # compacted meanwhile
+        with suppress(FileNotFoundError):  # another process has just compacted
             return _read(place, version)
     problem = f"is not kept: there are {kept[0]} to {kept[-1]}"
     raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse restore`")
@@ -159,7 +159,7 @@ def _parsed(place: Place, version: int, content: bytes) -> Snapshot:
     values = json.loads(gzip.decompress(body))
     del values["id"]
     for name, listing in values["tables"].items():
-        files = tuple(File.of(name, file) for file in listing["files"])
+        files = tuple(File.of(file) for file in listing["files"])
         values["tables"][name] = Listing(listing["version"], tuple(listing["columns"]), files)
     values["time"] = datetime.fromisoformat(values["time"])
     return Snapshot(place, version, **values)

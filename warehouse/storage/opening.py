@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.paths import address, check_output, json_object, refuse_links, segment
+from plumbline.warehouse.paths import address, check_output, json_object, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.listing import FORMAT, MARKER, Damaged, File
@@ -26,7 +26,6 @@ _LIBRARIES = ("pyarrow.lib", "duckdb", "_duckdb")
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 #: Advice for a damaged data file.
 GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse restore`"
-_HISTORY = "see `plumbline warehouse restore`"
 README = "README.md"
 _README = """# A Plumbline warehouse
 
@@ -145,10 +144,8 @@ class OpenWarehouse:
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, which no view reads."""
-        top = self.place.scratch()
-        path = top.joinpath("_work", *map(segment, parts))
+        path = self.place.scratch().joinpath("_work", *map(segment, parts))
         if create:
-            refuse_links(top, path)
             path.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -206,23 +203,18 @@ def version_of(store: OpenWarehouse, text: str) -> int:
 
     A time means the last version made by then. It is ISO 8601 with dashes (without them, it would
     look like a run's id), in UTC unless it names a zone. A run means the last version that the run
-    made. Raises ``UsageProblem`` for an empty text, and if there is no such version.
+    made. Raises ``UsageProblem`` if there is no such version.
     """
-    if not text.strip():
-        raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")
-    numbers = log.versions(store.place)
-    if text.isdecimal() and len(text) < 8:
-        if int(text) in numbers:
-            return int(text)
-        raise UsageProblem(f"version {text}", f"there are {numbers[0]} to {numbers[-1]}", _HISTORY)
-    time = None
+    numbers, time = log.versions(store.place), None
+    if text.isdecimal() and len(text) < 20 and int(text) in numbers:
+        return int(text)
     if text[4:5] == "-":
         with suppress(ValueError):
             time = datetime.fromisoformat(text)
             time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    for version in reversed(numbers):
+    for version in reversed(numbers if text.strip() else ()):
         state = log.snapshot(store.place, version)
         if state.time <= time if time else state.run_id.startswith(text):
             return version
-    problem = "no version is that old" if time else "no run of that id made a version"
-    raise UsageProblem(f"version {text!r}", problem, _HISTORY)
+    problem = f"no version, run or time from version {numbers[0]} to {numbers[-1]}"
+    raise UsageProblem(f"version {text!r}", problem, "see `plumbline warehouse restore`")

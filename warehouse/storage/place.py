@@ -7,7 +7,6 @@ bit, so a data file's hash is checked before the file is used.
 
 from __future__ import annotations
 
-import errno
 import os
 import shlex
 import uuid
@@ -17,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.paths import content, refuse_links
+from plumbline.warehouse.paths import content
 from plumbline.warehouse.storage.listing import verify
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-_NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,6 @@ class Disk:
                 os.link(temporary, target)
             except FileExistsError:
                 return False
-            except OSError as e:
-                if e.errno in _NO_LINKS:
-                    fix = "use a directory on another disk, or an s3:// address"
-                    raise BadInput(str(self.root), "its file system has no hard links", fix) from e
-                raise
             _sync(target.parent)
             return True
         finally:
@@ -89,12 +81,12 @@ class Disk:
             if here == Path():
                 folders[:] = [f for f in folders if f not in (STAGING, "_work")]
             for name in names:
-                with suppress(FileNotFoundError):  # removed meanwhile
+                with suppress(FileNotFoundError):  # another process removed it
                     yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
-        path = refuse_links(self.root, self.root / name)
+        path = self.root / name
         with suppress(FileNotFoundError):
             os.unlink(path)
         with suppress(OSError):  # it holds other files, or is gone
@@ -116,12 +108,7 @@ class Disk:
     def _with_parents(self, name: str) -> Path:
         """The path of a name. Makes missing directories, which survive a power cut."""
         target = self.root / name
-        missing = []
-        parent = refuse_links(self.root, target.parent)
-        while not parent.exists():
-            missing.append(parent)
-            parent = parent.parent
-        for directory in reversed(missing):
+        for directory in reversed([p for p in target.parents if not p.exists()]):
             with suppress(FileExistsError):
                 os.mkdir(directory)
             _sync(directory.parent)
@@ -138,7 +125,7 @@ def command(place: Place, *words: str) -> str:
 
 def staging(place: Place) -> Path:
     """The directory for files that are being written; created if missing."""
-    path = refuse_links(place.scratch(), place.scratch() / STAGING)
+    path = place.scratch() / STAGING
     path.mkdir(parents=True, exist_ok=True)
     return path
 

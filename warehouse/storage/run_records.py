@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.distribution import NAME, distribution
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.storage import log
+from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
 from plumbline.warehouse.storage.locks import this_process
 from plumbline.warehouse.storage.store import Store
 
@@ -56,9 +55,8 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     run are stored under ``STEPS`` in ``config``.
 
     An exception is re-raised, and its first line stored. The status is ``interrupted`` for
-    ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row is
-    removed after a ``UsageProblem`` before any change of a table. The row of a killed process stays
-    ``running``. Raises ``BadInput`` for a disk that can't be written.
+    ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row of a
+    killed process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -81,7 +79,6 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         "author": os.environ.get("PLUMBLINE_AUTHOR", "").encode(errors="replace").decode() or None,
     }
     publish(store, row)
-    first_version = store.snapshot().version
     steps: list[dict[str, object]] = []
     token = _JOINED.set((str(store.root), run_id, steps))
     try:
@@ -91,25 +88,13 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         error = "interrupted" if is_stopped else type(e).__name__
         ended = _ended(started, "interrupted" if is_stopped else "failed", str(e).strip() or error)
         with suppress(BadInput):  # ``e`` is raised even if the row can't be written
-            if not (isinstance(e, UsageProblem) and _withdraw(store, run_id, first_version)):
-                publish(store, row | ended)
+            publish(store, row | ended)
         raise
     finally:
         _JOINED.reset(token)
     if further := [options for step in steps if (options := _differing_options(step, config))]:
         row["config"] = _as_json({**config, STEPS: further})
     publish(store, row | _ended(started, "finished", None))
-
-
-def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
-    """Remove a run's row if the run made no version after ``first_version``; true if removed."""
-    later = (v for v in log.versions(store.place) if v > first_version)
-    if any(log.snapshot(store.place, version).run_id == run_id for version in later):
-        return False
-    files = [f for f in store.snapshot().files("run") if {u.name for u in f.units} == {run_id}]
-    if files:  # none if compaction has merged the row with others
-        log.commit(store.place, lambda draft: draft.swap("run", files, []), run_id, "withdraw run")
-    return bool(files)
 
 
 def _differing_options(
@@ -150,16 +135,12 @@ def recorded_versions(row: Mapping[str, Any]) -> dict[str, str]:
     return dict(json.loads(row["packages"]))
 
 
-def _git_commit(file: Path = Path(__file__)) -> str | None:
-    """Commit of the repository that tracks this file; ``None`` for an installed package.
-
-    A user's repository in which Plumbline is installed doesn't track the file.
-    """
-    git, file = ["git", "-C", str(file.resolve().parent)], file.resolve()
+def _git_commit() -> str | None:
+    """Commit of the checkout that this code is from; ``None`` for an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
     with suppress(OSError, subprocess.SubprocessError):
-        for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
-            answer = subprocess.check_output(
-                [*git, *command], stderr=subprocess.DEVNULL, text=True, timeout=10
-            )
-        return answer.strip()
+        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
     return None

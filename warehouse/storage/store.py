@@ -114,22 +114,14 @@ class Staged:
 
 
 class Store(OpenWarehouse):
-    """A warehouse as of its newest commit, or pinned to one state and then read-only.
-
-    >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
-    >>> row = {"corpus": "c", "word": "tea", "n_word": 2}
-    >>> store.publish("word_count", [row], unit="all", run_id="r")
-    >>> store.read("word_count", corpus="c").to_pylist()
-    [{'corpus': 'c', 'word': 'tea', 'n_word': 2}]
-    """
+    """A warehouse as of its newest commit, or pinned to one state and then read-only."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
-        self._changes: list[log.Change] | None = None  # of the block of `together`
+        self._changes: list[log.Change] | None = None  # of the block of `transaction`
 
     @contextmanager
-    def together(self, run_id: str, about: str = "") -> Iterator[None]:
+    def transaction(self, run_id: str, about: str = "") -> Iterator[None]:
         """Publish the changes of the block in one commit, at its end.
 
         After an error, nothing is published. Inside the block, the store reads the state before
@@ -219,7 +211,7 @@ class Store(OpenWarehouse):
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.become(table, state.files(table))
             draft.out_of_date = dict(state.out_of_date)
-            log.snapshot(self.place, version)  # raises if `compact` has dropped it meanwhile
+            log.snapshot(self.place, version)  # raises if `compact` has just dropped it
 
         state = self.pinned(version).snapshot()
         for table in state.declared.keys() - {"run"}:
@@ -315,7 +307,7 @@ class Store(OpenWarehouse):
         self._commit(change, run_id, f"{verb} {table}")
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
-        with self.together(run_id, about):
+        with self.transaction(run_id, about):
             assert self._changes is not None
             self._changes.append(change)
 

@@ -85,21 +85,21 @@ def one_of(*names: str) -> AfterValidator:
 
 
 def load(
-    kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **beside: object
+    kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **fixed: object
 ) -> Kind:
     """A TOML file, or TOML text, as the dataclass ``kind``.
 
     ``source`` is the file or, as a ``str``, the text. ``what`` and ``fix`` are as in :func:`read`.
-    ``beside`` gives the values of fields that the file must not set. Raises ``UsageProblem`` if the
+    ``fixed`` gives the values of fields that the file must not set. Raises ``UsageProblem`` if the
     file doesn't exist, ``BadInput`` with the key and the expected value if the content is invalid.
     """
     content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
-    return checked(kind, content, what, **beside)
+    return checked(kind, content, what, **fixed)
 
 
-def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: object) -> Kind:
+def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
     """The content of a file as the dataclass ``kind``. Raises ``BadInput`` as :func:`load`."""
-    result = _validated(kind, content, what, beside)
+    result = _validated(kind, content, what, fixed)
     if isinstance(result, list):
         raise result[0]
     return result
@@ -112,12 +112,12 @@ def problems(kind: type, content: Mapping[str, Any], what: str) -> list[BadInput
 
 
 def _validated(
-    kind: type[Kind], content: Mapping[str, Any], what: str, beside: Mapping[str, object]
+    kind: type[Kind], content: Mapping[str, Any], what: str, fixed: Mapping[str, object]
 ) -> Kind | list[BadInput]:
-    for key in beside.keys() & content.keys():
+    for key in fixed.keys() & content.keys():
         return [BadInput(what, f"unknown key {key}")]
     try:  # as JSON: pydantic's strict mode takes lists for tuples in JSON only
-        text = json.dumps({**content, **beside}, skipkeys=True, default=_table_of)
+        text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError:
         return [BadInput(what, "is nested too deeply")]
@@ -127,7 +127,7 @@ def _validated(
     except ValidationError as e:
         # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
         errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
-        return [_fault(kind, error, what, beside) for error in errors]
+        return [_fault(kind, error, what, fixed) for error in errors]
 
 
 def _table_of(value: object) -> dict[str, str]:
@@ -135,14 +135,14 @@ def _table_of(value: object) -> dict[str, str]:
     return {type(value).__name__: str(value)}
 
 
-def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
+def _fault(kind: Any, error: Mapping[str, Any], what: str, fixed: Container[str]) -> BadInput:
     """The one-line error for an error of pydantic; it keeps messages of Plumbline's validators."""
     loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
     # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
     keys, expected = _declared(kind, loc)
-    known_here = f"known here: {', '.join(key for key in keys if key not in beside)}"
+    known_here = f"known here: {', '.join(key for key in keys if key not in fixed)}"
     if loc[-1:] == ("[key]",):  # an invalid key of a table with typed keys
         fix = f"known here: {message.removeprefix('Input should be ')}"
         return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
@@ -171,8 +171,8 @@ def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
         elif key != "[key]":  # a list, or a table with any keys
             kind = (get_args(kind) or (Any, Any))[isinstance(key, str)]
         while get_args(kind) and get_origin(kind) not in (tuple, list, dict, frozenset, Mapping):
-            marks = [mark for mark in get_args(kind)[1:] if isinstance(mark, FieldInfo)]
-            expected = next((m.title for m in marks if m.title), expected)
+            infos = [info for info in get_args(kind)[1:] if isinstance(info, FieldInfo)]
+            expected = next((info.title for info in infos if info.title), expected)
             kind = get_args(kind)[0]
     return keys, expected
 

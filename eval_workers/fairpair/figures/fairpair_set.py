@@ -69,7 +69,7 @@ def score_set(
             figures = over_prompts([measured for _, measured in members], options, clusters)
             sets.append({**shared, "side": side, "subset": subset, **asdict(figures)})
     unit = f"{texts_of(options.as_published)}-folds-{options.folds}"
-    with store.together(run_id, "fairpair"):
+    with store.transaction(run_id, "fairpair"):
         store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
         store.publish("fairpair_set", sets, unit=unit, run_id=run_id)
 

@@ -190,7 +190,7 @@ def import_benchmark(
         {"benchmark": name, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(parsed.facts.items(), 1)
     ]
-    with store.together(run_id, f"benchmark {name}"):
+    with store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, pairs, run_id)
         if facts or store.read("benchmark_fact", benchmark=name).num_rows:
             store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)

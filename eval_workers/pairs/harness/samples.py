@@ -148,7 +148,7 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
         unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
     reject = {"stage": "import", "subject": subject, "run_id": run_id}
     rejects = [reject | _rejected(*entry) for entry in unused]
-    with store.together(run_id, f"scores of {model}/{benchmark}"):
+    with store.transaction(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
         where = {"benchmark": benchmark, "model_key": key}
         store.replace("pair_score", scores, where, run_id)

@@ -62,7 +62,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
         if not file.rows:
             first = f"; the first: {file.rejects[0]['reason']}" if file.rejects else ""
             raise BadInput(str(path), f"no usable answer, {len(file.rejects)} rejected{first}")
-    with store.together(run_id, "ratings"):
+    with store.transaction(run_id, "ratings"):
         for benchmark in dict.fromkeys(file.benchmark for file in by_rater.values()):
             new = [file for file in by_rater.values() if file.benchmark == benchmark]
             raters = {file.rater for file in new}

@@ -60,7 +60,7 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
             {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
             for pair_id, line in sorted(by_pair.items())
         ]
-        with store.together(run_id, f"MaxPMI of {subject}"):
+        with store.transaction(run_id, f"MaxPMI of {subject}"):
             store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
             store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
         counts = (len(places), len(by_pair), len(rejects), len(places) - len(by_pair))

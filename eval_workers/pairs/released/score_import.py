@@ -71,7 +71,7 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     done = []
     for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
         places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
-        with store.together(run_id, f"scores of {benchmark}"):
+        with store.transaction(run_id, f"scores of {benchmark}"):
             for model_files in grouped(benchmark_files, lambda f: f.model).values():
                 done.append(_import_model(store, places, model_files, run_id))
     return done

@@ -91,7 +91,7 @@ def measure(
         "benchmark_power": powers(scored_pairs),
         "control": controls.effects_of_all(warehouse) if has_ngrams else [],
     }
-    with store.together(run_id, "measure"):
+    with store.transaction(run_id, "measure"):
         _replace(store, "metric_value", rows, run_id)
         for name, made in others.items():
             table = cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
