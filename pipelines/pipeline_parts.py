@@ -249,7 +249,7 @@ class Parts:
             say(f"{model.name} counts n-grams: it scores sentences and isn't asked to write any")
             return
         loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
-        places = {"out": self.options.out / "report", "warehouse": self.store.root}
+        places = {"warehouse": self.store.root}
         if self.plan.probe_set:
             # FairPair has its own base_url, that of a server which writes samples.
             options = {name: value for name, value in loading.items() if name != "base_url"}

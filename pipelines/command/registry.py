@@ -24,7 +24,7 @@ _CLASS = re.compile(
 )
 #: Groups, and the commands of large ones, as a new user meets them; all others come after these.
 ORDER = {
-    "pipeline": "",
+    **dict.fromkeys(("look", "pipeline"), ""),
     "corpus": "count associate list words concordance pack import demo",
     "why": "",
     "benchmark": "import show build constrain export import-ratings",

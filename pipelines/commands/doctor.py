@@ -179,7 +179,7 @@ def _disk(options: Doctor) -> str:
 
 
 def _prefect(_: Doctor) -> str:
-    """The server that PREFECT_API_URL names; only deployments and --prefect need one."""
+    """The server that PREFECT_API_URL names; only deployments need one."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "no PREFECT_API_URL: commands run without a server"
@@ -289,9 +289,7 @@ PROBES = (
         "Memory", _memory, "close other programs; `plumbline score --dry-run` says what it takes"
     ),
     MachineProbe("Disk", _disk, "make room, or give another --warehouse"),
-    MachineProbe(
-        "Prefect", _prefect, "prefect server start; only deployments and --prefect need it"
-    ),
+    MachineProbe("Prefect", _prefect, "prefect server start; only deployments need it"),
     MachineProbe("Warehouse", _warehouse, "plumbline pipeline writes the first"),
     MachineProbe("GPU", _gpu, "with an NVIDIA GPU: install a CUDA build of torch"),
     MachineProbe("bitsandbytes", _bitsandbytes, "pip install bitsandbytes"),

@@ -36,7 +36,6 @@ class Measure(MeasureOptions, Command):
     """
 
     reads = "pair_score"
-    deployable = True
 
     benchmark: Benchmarks = ()
 

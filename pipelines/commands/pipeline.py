@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from plumbline.pipelines.command.base import (
 )
 from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.registry import targets
-from plumbline.pipelines.pipeline_options import OUT, STEPS, PipelineOptions
+from plumbline.pipelines.pipeline_options import OUT, PipelineOptions
 from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
@@ -30,12 +29,11 @@ from plumbline.warehouse.storage.store import Store
 
 #: Fields that hold options of their own, in a table of the settings file.
 _TABLES = ("fairpair", "disclosure", "measure")
-#: The tables of interest that each part writes.
-_WRITES = {
-    "corpus": ("corpus", "word_delta", "benchmark_pair", "pair_association"),
-    "evaluate": ("pair_score",),
-    "report": ("metric_value",),
-}
+#: The tables of interest that it writes.
+_WRITES = (
+    *("corpus", "word_delta", "benchmark_pair", "pair_association"),
+    *("pair_score", "metric_value"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -51,9 +49,15 @@ class Pipeline(PipelineOptions, Command):
     """
 
     makes_warehouse = True
-    deployable = True
     records = False
     at_top = True
+    settings_only = (
+        *("text_field", "rule", "window", "min_count", "evidence", "source_field", "memory"),
+        *("replace", "revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
+        *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token", "family"),
+        *("build", "prompt_sets", "spark_conf", "spark_submit", "spark_options", "dist"),
+        "score_workers",
+    )
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
@@ -92,10 +96,6 @@ class Pipeline(PipelineOptions, Command):
         """Raise the errors of the input that can be detected before the first part runs."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
-        if self.prefect:
-            from plumbline.pipelines.flows import server_address
-
-            server_address()
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -125,43 +125,31 @@ class Pipeline(PipelineOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Run the parts in order; an unreadable shard or unusable benchmark stops no others."""
-        if self.prefect:
-            from plumbline.pipelines.flows import here_as_flow
-
-            return here_as_flow(self.out, self.parts, context)
-        return self.parts(context)
-
-    def parts(self, context: Context) -> Done:
-        """Run the parts of ``steps``."""
         from plumbline.pipelines.pipeline_parts import (
             Parts,
             preference_caveat,
             recovered,
             sole_pipeline,
         )
-        from plumbline.pipelines.stages import CONSOLE
 
         plan = make_plan(self)
-        parts, is_whole = Parts(self, plan, context), set(self.steps) == set(STEPS)
-        with sole_pipeline(self.warehouse, self.out) if is_whole else nullcontext():
-            for step in STEPS:
-                if step in self.steps:
-                    getattr(parts, step)()
-        said = []
-        if "report" in self.steps:
-            CONSOLE.print(context.stages.table())
-            said += recovered(context.store)
-            offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
-            said += [preference_caveat(context.store, name) for name in offline]
+        parts = Parts(self, plan, context)
+        with sole_pipeline(self.warehouse, self.out):
+            parts.corpus()
+            parts.evaluate()
+            parts.report()
+        offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
         lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
         return Done(
-            said=said,
-            wrote=[table for step in STEPS if step in self.steps for table in _WRITES[step]],
+            said=[
+                *recovered(context.store),
+                *(preference_caveat(context.store, name) for name in offline),
+            ],
+            wrote=_WRITES,
             files=[file for name, one in parts.done if name == "report" for file in one.files],
             next="plumbline sql",
             query="FROM metric_value",
             failed=next(iter(lines), None),
-            parts=parts.done,
         )
 
 

@@ -119,7 +119,7 @@ class Report(Narrowed, Command):
 class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
-    Example: plumbline report figure pd-use-5 --format pdf --width 3.3in --out pd.pdf
+    Example: plumbline report figure pd-use-5 --width 3.3in --out pd.svg
     """
 
     records = False
@@ -129,11 +129,10 @@ class ReportFigure(Narrowed, Command):
         Field(description="Name of a plot of the report; without one, lists them."),
         On(positional=True),
     ] = ""
-    format: Annotated[
-        Literal["pdf", "svg", "png"] | None, Field(description="Default: that of --out, or pdf.")
-    ] = None
     width: Annotated[str, Field(description="Width, as 3.3in, 84mm or 240pt.")] = "3.3in"
-    out: Annotated[OutputFile | None, Field(description="Default: named after the plot.")] = None
+    out: Annotated[
+        OutputFile | None, Field(description="A .pdf, .svg or .png; default: PLOT.pdf.")
+    ] = None
 
     def check(self) -> None:
         from plumbline.pipelines.report.paper import figure_files
@@ -146,7 +145,7 @@ class ReportFigure(Narrowed, Command):
         if not self.name:
             plots = figure_files.figures(self.facts(context.store))
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
-        form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
+        form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         facts, width_in = self.facts(context.store), figure_files.inches(self.width)
         drawn, *data = figure_files.figure_files(facts, self.name, form, width_in).items()
         path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])

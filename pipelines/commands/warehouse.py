@@ -37,7 +37,6 @@ class Check(Command):
     """
 
     records = False
-    deployable = True
 
     def run(self, context: Context) -> Done:
         """Return one row per problem, and an error if there is one."""
@@ -84,8 +83,6 @@ class Compact(Command):
 
     Example: plumbline warehouse compact --dry-run
     """
-
-    deployable = True
 
     keep_days: Annotated[
         float,

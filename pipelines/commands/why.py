@@ -70,7 +70,6 @@ class Why(ContrastOption, Command):
     """
 
     reads = "corpus"
-    deployable = True
 
     words: Annotated[
         tuple[str, ...],

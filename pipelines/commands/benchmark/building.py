@@ -40,7 +40,10 @@ class BenchmarkBuild(BuildSpec, Command):
     """
 
     makes_warehouse = True
-    deployable = True
+    settings_only = (
+        *("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens"),
+        *("send_schema", "temperature"),
+    )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
     replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
@@ -148,7 +151,6 @@ class Constrain(Command):
     """
 
     reads = "benchmark_pair"
-    deployable = True
 
     corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]
     benchmark: Annotated[

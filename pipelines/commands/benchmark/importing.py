@@ -37,7 +37,6 @@ class BenchmarkImport(DataOption, Command):
     """
 
     makes_warehouse = True
-    deployable = True
 
     names: Annotated[
         tuple[str, ...],

@@ -60,7 +60,6 @@ class Count(CorpusName, CorpusOptions, Command):
     """
 
     makes_warehouse = True
-    deployable = True
 
     shards: Shards
     master: Annotated[
@@ -148,8 +147,6 @@ class Associate(CorpusName, Command):
 
     Example: plumbline corpus associate --corpus novels --targets names
     """
-
-    deployable = True
 
     targets: Annotated[
         str, Field(description="Add a word list: its name, or the path of its TOML file.")

@@ -111,7 +111,6 @@ class Demo(Command):
     """
 
     makes_warehouse = True
-    deployable = True
 
     out: Annotated[OutputDirectory, Field(description="Directory of the shards.")] = Path(
         "out/corpora"

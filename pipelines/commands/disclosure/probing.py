@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -17,7 +16,7 @@ from plumbline.eval_workers.models.instruction import NONE
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.failures import Failures
-from plumbline.pipelines.command.fields import DataOption, ReportDirectory
+from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.commands.disclosure.measured_sets import (
     FIGURES,
     TABLES,
@@ -29,7 +28,6 @@ from plumbline.pipelines.commands.disclosure.measured_sets import (
     measured,
     to_do,
 )
-from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.storage.store import Store
@@ -45,8 +43,8 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    deployable = True
     without = OF_SCORES
+    settings_only = ("batch_tokens", "bos", "concurrency", "tensor_parallel")
 
     sets: Sets
     model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()
@@ -54,7 +52,6 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         str | None,
         Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
     ] = None
-    out: ReportDirectory = Path("out/report")
 
     def __post_init__(self) -> None:
         if bool(self.model) == bool(self.models):
@@ -103,15 +100,12 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
                 done += self.audit(context, model, how)
         if not done and (error := failures.error()):
             raise error
-        page = context.stage("report", write_report, store, self.out)
         params = figure_params(self, done)
-        e = f"smoothing := {self.smoothing:g}" if self.smoothing else ""
         return Done(
             rows=figures(store, params),
             said=[line for one in done for line in counts(one)],
             wrote=TABLES,
-            files=(str(page),),
-            next=f'plumbline sql "FROM disclosure({e})"',
+            next="plumbline report",
             query=FIGURES,
             params=params,
             failed=failures.error(),
