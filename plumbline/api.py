@@ -436,7 +436,7 @@ class Warehouse(Generic[Frame]):
             UsageProblem: a name that no scored model has, or several; the same model twice, or two
                 without a pair that both scored; an epsilon that is no size.
         """
-        from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+        from plumbline.eval_workers.scoring.measure import MeasureOptions
         from plumbline.pipelines.report.findings.sentences import of_different_measures
         from plumbline.warehouse.options import make
 

@@ -31,9 +31,8 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.pairs import benchmarks
-from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
+from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.jobs.kernel.tokenizer import Targets
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
@@ -266,10 +265,9 @@ def _score_items(store: Store, log_ratios: Sequence[float]) -> None:
     """Items of three groups; of each pair a stereotype favours the first sentence."""
     filled, pairs, scores = Filler(("she", "he", "they")), [], []
     for i, ratio in enumerate(log_ratios, 1):
-        (item,) = filled.items("The nurse said {pronoun} left.", f"{i}")
         source = {"source_file": "f", "source_row": i, "direction": "a"}
-        logprobs = dict(zip(item.sentences, (ratio, 0.0, -ratio), strict=True))
-        for pair in between(item, **source):
+        logprobs = dict(zip(filled.groups, (ratio, 0.0, -ratio), strict=True))
+        for pair in filled.pairs("The nurse said {pronoun} left.", f"{i}", **source):
             of = {"benchmark": "three", "pair_id": pair["pair_id"]}
             pairs.append({**of, **pair})
             a, b = (logprobs[str(pair[f"group_{side}"])] for side in "ab")

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.benchmarks import How, Row, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed
-from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
-from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, Row, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines, baseline_warning
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.report_sections import section
@@ -50,7 +49,7 @@ def baselines(*pairs: Row, language: str = "") -> list[tuple[object, object] | N
 
 
 def warned(*pairs: Row) -> bool:
-    return "how frequent" in " ".join(pair_warnings(pairs))
+    return "how frequent" in " ".join(baseline_warning(pairs))
 
 
 @pytest.mark.parametrize(
@@ -120,8 +119,10 @@ def test_the_baseline_is_what_the_words_score_alone(
     store: Store, model: Path, tmp_path: Path
 ) -> None:
     """With one model by a loop without Plumbline; only the difference is another figure."""
-    import_benchmark(store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", How())
-    import_benchmark(store, "plain", written(tmp_path / "b.csv", "she", "he"), "r", How())
+    import_benchmark(
+        store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", ImportOptions()
+    )
+    import_benchmark(store, "plain", written(tmp_path / "b.csv", "she", "he"), "r", ImportOptions())
     done = score_benchmarks(store, str(model), ["ages", "plain"], ModelOptions(), "r")
     assert [x.benchmark for x in done] == ["ages", "plain"]
     texts = [f"The word here is {word}." for word in ("old", "quiet")]
@@ -151,21 +152,21 @@ def test_the_baseline_is_what_the_words_score_alone(
 
 def test_a_set_without_content_words_loses_its_baseline(store: Store, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "old", "quiet")
-    import_benchmark(store, "mine", path, "r", How())
+    import_benchmark(store, "mine", path, "r", ImportOptions())
     assert store.read("benchmark_pair")["baseline_a"].null_count == 0
-    import_benchmark(store, "mine", written(path, "she", "he"), "r", How())
+    import_benchmark(store, "mine", written(path, "she", "he"), "r", ImportOptions())
     assert store.read("benchmark_pair")["baseline_a"].null_count == len(FRAMES)
 
 
 def test_a_benchmark_may_have_any_name(store: Store, model: Path, tmp_path: Path) -> None:
     """Import and scoring of `ages` leave a user's own `ages-baseline` as it is."""
     own = written(tmp_path / "own.csv", "tall", "small")
-    import_benchmark(store, "ages-baseline", own, "r", How())
+    import_benchmark(store, "ages-baseline", own, "r", ImportOptions())
     score_benchmarks(store, str(model), ["ages-baseline"], ModelOptions(), "r")
     before = [store.read(t, benchmark="ages-baseline") for t in ("benchmark_pair", "pair_score")]
     path = tmp_path / "a.csv"
     for words in (("old", "quiet"), ("she", "he")):
-        import_benchmark(store, "ages", written(path, *words), "r", How())
+        import_benchmark(store, "ages", written(path, *words), "r", ImportOptions())
         (scored,) = score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
         assert (scored.n_pairs, scored.n_new) == (len(FRAMES), len(FRAMES))
     now = [store.read(t, benchmark="ages-baseline") for t in ("benchmark_pair", "pair_score")]
@@ -176,7 +177,7 @@ def test_pairs_with_another_baseline_are_scored_again(
     store: Store, model: Path, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "a.csv", "old", "quiet")
-    import_benchmark(store, "ages", path, "r", How())
+    import_benchmark(store, "ages", path, "r", ImportOptions())
     pairs = store.read("benchmark_pair").to_pylist()
     without = [pair | {"baseline_a": None, "baseline_b": None} for pair in pairs]
     store.replace("benchmark_pair", without, {"benchmark": "ages"}, "r")
@@ -189,7 +190,7 @@ def test_pairs_with_another_baseline_are_scored_again(
         return int(row["n"])
 
     assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, 0)
-    import_benchmark(store, "ages", path, "r", How())
+    import_benchmark(store, "ages", path, "r", ImportOptions())
     assert store.read("pair_score").num_rows == 0
     assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, len(FRAMES))
 
@@ -198,7 +199,9 @@ def test_a_baseline_that_cannot_be_scored_is_null(
     store: Store, model: Path, tmp_path: Path
 ) -> None:
     """A baseline longer than the model's context: its pair still has a score."""
-    import_benchmark(store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", How())
+    import_benchmark(
+        store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", ImportOptions()
+    )
     pairs = store.read("benchmark_pair").to_pylist()
     pairs[0]["baseline_a"] = "The word here is " + "old " * 2000
     store.replace("benchmark_pair", pairs, {"benchmark": "ages"}, "r")
@@ -215,7 +218,7 @@ def test_the_report_tells_the_groups_of_a_benchmark_apart(
     path = written(tmp_path / "a.csv", "old", "quiet")
     more = written(tmp_path / "b.csv", "tall", "small").read_text().splitlines()[1:]
     path.write_text("\n".join([*path.read_text().splitlines(), *more]) + "\n")
-    import_benchmark(store, "ages", path, "r", How())
+    import_benchmark(store, "ages", path, "r", ImportOptions())
     score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
     measure(store, "r")
     alerts = [x for x in section(store, "preference").alerts if "how frequent" in x]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,28 +13,10 @@ import pytest
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving
-from tests.conftest import REPOSITORY
-from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
-
-
-def test_a_missing_key_is_said_before_anything_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.toml").write_text('model = "m"\nwords = ["tea"]\n')
-    command = ["benchmark", "build", "demo", "--config", "mine.toml"]
-    assert main([*command, "--dry-run"]) == 0
-    assert main(command) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "wants a key (set PLUMBLINE_API_KEY)" in line
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"], "no server, no warehouse"
+from tests.test_benchmark_build import WORDS, _requests, imperfect
 
 
 def test_the_first_words_of_a_sample(store: Store) -> None:
@@ -53,14 +32,6 @@ def test_the_first_words_of_a_sample(store: Store) -> None:
         steps.seed_words(store, replace(spec, contrast="her/his"))
 
 
-def test_options_take_the_place_of_keys(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text('model = "a"\nmax_words = 7\nwords = ["tea"]\ntemperature = 1\n')
-    spec = made(BenchmarkBuild, {"name": "mine", "model": "b"}, file)
-    assert (spec.model, spec.max_words, spec.words, spec.temperature) == ("b", 7, ("tea",), 1)
-
-
-#: The words that the scripted models put around the seed words.
 SAYS = (
     " ".join((*_VERBS, *_PLACES))
     + """
@@ -168,84 +139,3 @@ def test_a_judge_of_its_own_is_asked_at_its_address_and_price(
     for wrong in (["--judge-base-url", judge.url], ["--judge-model", "a", "--no-judge"]):
         assert main([*_configured(here, writer.url), *wrong]) == 2
         assert "judge" in capsys.readouterr().err
-
-
-DRIVER = """
-import json, shutil, sys
-from pathlib import Path
-from plumbline.pipelines.command.main import main
-for name, command in json.loads(sys.argv[1]):
-    status = main(command)
-    print(f"status {status}", flush=True)
-    shutil.copytree("out/warehouse", f"after-{name}", ignore=shutil.ignore_patterns("_work"))
-"""
-
-
-def account(said: str) -> dict[str, int]:
-    """The row that a build prints, by its headings."""
-    lines = said.splitlines()
-    (at,) = (k for k, line in enumerate(lines) if line.split()[:1] == ["benchmark"])
-    names, cells = lines[at].split("┃"), lines[at + 2].split("│")
-    return {n.strip(): int(cell) for n, cell in zip(names[1:], cells[1:], strict=True)}
-
-
-@pytest.mark.slow
-def test_the_command(here: Path) -> None:
-    """In one process: a budget that stops, the rest, replays, offline."""
-    replay = ["--replay", "--base-url", "http://127.0.0.1:9/v1"]
-    with serving(imperfect) as server:
-        command = _configured(here, server.url)
-        runs = [
-            ("stopped", [*command, "--max-requests", "100"]),
-            ("built", command),
-            ("replayed", [*command, *replay]),
-            ("offline", ["benchmark", "build", "fixed", "--offline", "--corpus", "c"]),
-        ]
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
-        done = subprocess.run(
-            [sys.executable, "-c", DRIVER, json.dumps(runs)],
-            cwd=here,
-            env={**inherited, "PYTHONPATH": str(REPOSITORY)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert re.findall(r"status (\d)", done.stdout) == ["5", *"000"], done.stderr[-3000:]
-        assert set(server.asked.values()) == {1}
-    stopped, built, replayed, fixed = (Store.open(here / f"after-{name}") for name, _ in runs)
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert len(errors) == 1 and "could exceed 100 requests" in errors[0]
-    assert len(_requests(stopped)) == 100 and _pairs(stopped) == []
-    said = done.stdout.split("status ")[1]
-    pairs = _pairs(built)
-    natural = [p for p in pairs if p["is_natural"]]
-    n_rejected, n_unpaired, n_unnatural = (
-        len(_rejects(built, step)) for step in ("write", "pair", "judge")
-    )
-    assert len(pairs) == len(natural) + n_unnatural and n_unnatural and n_unpaired
-    within = sum(p["word"] not in WORDS[:10] for p in natural)
-    assert account(said) == {
-        "words": 40,
-        "in": len(pairs) + n_unpaired + n_rejected + 18,
-        "kept": len(pairs) + n_unpaired,
-        "rejected": n_rejected,
-        "revised": 18,
-        "unpaired": n_unpaired,
-        "pairs": len(pairs),
-        "natural": len(natural),
-        "within eta": within,
-    }
-    assert f"spent in all: {server.n_asked} requests" in said
-    assert "Next: plumbline score --model ID_OR_PATH --benchmark demo" in said
-    assert _pairs(replayed) == pairs and _requests(replayed) == _requests(built)
-    assert len(_requests(built)) == server.n_asked
-    associated = built.read("pair_association", corpus="c", benchmark="demo")
-    assert associated.num_rows == len(pairs)
-    status = {r["status"] for r in built.read("run").to_pylist() if "build" in r["command"]}
-    assert status == {"interrupted", "finished"}
-    card = (here / "out/benchmarks/demo/README.md").read_text("utf-8")
-    assert "Seed words: the first 40 of the sample of c (she/he, seed 0)" in card
-    rows = _pairs(fixed, "fixed")
-    assert len(rows) == 40 * 10 and {r["source_file"] for r in rows} == {"offline-writer"}
-    assert {r["is_natural"] for r in rows} == {None} and _requests(fixed, "fixed") == []
-    assert "offline-writer" in (here / "out/benchmarks/fixed/README.md").read_text("utf-8")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, score
 
@@ -63,15 +62,4 @@ def test_what_is_known_of_changed_pairs_goes_with_them(store: Store, tmp_path: P
         ids["She ran far."]
     ]
     assert store.read("pair_score", benchmark="yours").num_rows == 2
-    assert store.read("metric_value", benchmark="mine").num_rows == 0
-
-
-def test_figures_go_when_pairs_are_added(store: Store, tmp_path: Path) -> None:
-    import_benchmark(store, "mine", written(tmp_path / "1.csv", FIRST), "r")
-    first = store.read("benchmark_pair", benchmark="mine")["pair_id"].to_pylist()
-    fill(store, "pair_score", [score("mine", i, 1.0, key="k") for i in first])
-    measure(store, "r", MeasureOptions())
-    assert store.read("metric_value", benchmark="mine").num_rows
-    import_benchmark(store, "mine", written(tmp_path / "2.csv", FIRST, OTHER), "r")
-    assert store.read("pair_score", benchmark="mine").num_rows == 1
     assert store.read("metric_value", benchmark="mine").num_rows == 0

@@ -13,20 +13,15 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.chat.budget import Price
-from plumbline.eval_workers.chat.client import KEYS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.choices.choice_questions import load as load_wordings
-from plumbline.eval_workers.scoring.choices.pair_choices import Ask, Chosen, choose, ledger_name
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
-from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.facts import Facts
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.eval_workers.scoring.choices.pair_choices import Ask, Chosen, choose
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
-from tests.report_sections import made, section
 
 N_PAIRS = 150
 _SHOWN = re.compile(r"^([12])\. (.*)$", re.M)
@@ -227,14 +222,6 @@ def test_a_model_that_never_chooses_is_noticed_before_all_is_paid_for(store: Sto
         assert server.n_asked == 20
 
 
-def test_a_few_pairs_without_a_choice_are_nothing_to_use(store: Store) -> None:
-    fill(store, 3)
-    problem = pytest.raises(BadInput, match="not one of 6 replies on demo names a sentence")
-    with serving(sampler=lambda body: Say("As an AI I have no opinion.")) as server, problem:
-        asked(store, server, 1)
-    assert store.read("pair_choice").num_rows == 6
-
-
 def test_wordings_of_your_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('choose = ["{{1}} {first} {{2}} {second}?"]')
@@ -242,59 +229,6 @@ def test_wordings_of_your_own(tmp_path: Path) -> None:
     assert mine.key() != ChoiceOptions(model="m").key()
     ask = Ask("1", "She ran.", "He {ran}.", "a", 3)
     assert ask.request(mine, mine.wordings()).prompt == "{1} She ran. {2} He {ran}.?"
-
-
-def test_what_is_wrong_is_said_before_anything_is_asked(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(store, 3)
-    with pytest.raises(UsageProblem, match="give --model NAME"):
-        ChoiceOptions()
-    with pytest.raises(UsageProblem, match="prices"):
-        ChoiceOptions(model="m", max_cost=1.0)
-    for key in KEYS:
-        monkeypatch.delenv(key, raising=False)
-    where = ["--warehouse", str(store.root)]
-    assert main(["score", "choose", "--model", "m", "--benchmark", "demo", *where]) == 2
-    assert "wants a key" in capsys.readouterr().err
-    assert main(["score", "choose", "--model", "m", "--benchmark", "none", *where]) == 2
-    assert "plumbline benchmark import none" in capsys.readouterr().err
-
-
-def test_the_command_and_the_report(
-    store: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    fill(store, 30)
-    assert [type(part).__name__ for part in made(store, "forced_choice")] == ["Missing"]
-    prices = tmp_path / "prices.toml"
-    prices.write_text('currency = "EUR"\n[models.m]\ninput = 1.0\noutput = 4.0\n')
-    with serving(sampler=chooser(0.9, 0.05, neither=0.05)) as server:
-        line = ["score", "choose", "--model", "m", "--benchmark", "demo", "--n", "2", "--base-url"]
-        line += [server.url, "--warehouse", str(store.root), "--prices", str(prices)]
-        assert main([*line, "--dry-run"]) == 0 and server.n_asked == 0
-        said = " ".join(capsys.readouterr().out.replace("│", " ").split())
-        assert "demo questions left 120 of m" in said
-        assert re.search(r"at most, without retries: 120 requests, [\d,]+ tokens, 0\.\d+ EUR", said)
-        assert main(line) == 0 and server.n_asked == 120
-        said = capsys.readouterr().out
-        row = store.read("pair_choice", benchmark="demo")
-        assert row.num_rows == 120 and "neither" in said
-        assert re.search(r"female rather than male in [89]\d\.\d% \(.* to .*\) of choices", said)
-        assert re.search(r"spent in all: 120 requests, [\d,]+ tokens, 0\.\d+ EUR", said)
-        assert main([*line, "--dry-run"]) == 0
-        said = " ".join(capsys.readouterr().out.replace("│", " ").split())
-        assert "demo questions left 0 of m" in said and "asked already 120 requests" in said
-        assert main([*line, "--replay"]) == 0 and server.n_asked == 120
-    facts = Facts(store.root)
-    part = section(facts, "forced_choice")
-    assert len(part.tables) == 1
-    found = figures(store)
-    n = f"{found['n_neither']} of 120 replies name neither sentence"
-    assert (n in "".join(part.alerts)) == (found["n_neither"] > 6 or found["n_without"] > 0)
-    share = 100 * found["preference"]
-    said = f"m chooses the female sentence more often: it names the female sentence in {share:.1f}%"
-    assert said in part.intro[0]
-    assert ledger_name("demo", store.read("model").to_pylist()[0]["model_key"])
 
 
 def test_replies_as_models_write_them() -> None:

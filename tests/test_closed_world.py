@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
+from scipy.stats import spearmanr
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.closed_world import read
@@ -24,18 +25,15 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
-    perfect_log_ratio_nats,
     planted_deltas,
     planted_rows,
     planted_words,
-    slots,
 )
 from plumbline.eval_workers.writing.build import write_offline
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.store import Store
 
 GENDERED = frozenset(
     re.findall(
@@ -60,20 +58,6 @@ def corpus_frames() -> list[str]:
     return [frame for shape in grammar().openings + grammar().followups for frame in shape]
 
 
-def spearman(x: list[float], y: list[float]) -> float:
-    def ranks(values: list[float]) -> np.ndarray:
-        order = np.argsort(values, kind="stable")
-        _, inverse, counts = np.unique(
-            np.asarray(values)[order], return_inverse=True, return_counts=True
-        )
-        ends = np.cumsum(counts)
-        result = np.empty(len(values))
-        result[order] = ((ends - counts + 1 + ends) / 2)[inverse]
-        return result
-
-    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
-
-
 # --- lexicon and grammar ---------------------------------------------------------------------
 
 
@@ -87,24 +71,6 @@ def test_lexicon_words_are_plain_unique_neutral_and_not_stop_words() -> None:
     fixed = {w for frame in corpus_frames() for w in words_of(re.sub(r"\{\w+\}", " ", frame))}
     assert not fixed & set(every)
     assert set(grammar().fixed_words) == fixed - stop
-
-
-def test_the_gendered_word_list_of_the_house_holds_no_lexicon_word() -> None:
-    files = list((Path(__file__).parents[1] / "warehouse" / "wordlists").glob("*.toml"))
-    if not files:
-        pytest.skip("no word lists in this checkout")
-    every = {w for words in lexicon().values() for w in words} | set(grammar().fixed_words)
-    listed = {w for f in files for w in re.findall(r'"([a-z]+)"', f.read_text(encoding="utf-8"))}
-    assert {"she", "he"} <= listed
-    assert not every & listed
-
-
-def test_every_slot_names_a_class_and_every_class_is_used_and_probed() -> None:
-    rules = grammar()
-    assert len(rules.openings) + len(rules.followups) >= 12
-    used = {s for frame in corpus_frames() for s in slots(frame)}
-    assert used == set(lexicon()) | {"pronoun", "pronoun1", "pronoun2"}
-    assert set(rules.probes) == set(lexicon())
 
 
 # --- what is planted -------------------------------------------------------------------------
@@ -132,55 +98,27 @@ def test_swapping_the_worlds_turns_every_lean_round_and_changes_no_frequency() -
     assert straight.keys() == swapped.keys()
     assert all(swapped[w] == pytest.approx(-d, abs=1e-15) for w, d in straight.items())
     assert planted_deltas(4) != straight
-    with pytest.raises(UsageProblem, match="straight, swapped, mixed"):
+    with pytest.raises(UsageProblem, match="sideways"):
         planted_words(0, "sideways")
-
-
-def test_planted_rows_fit_their_table() -> None:
-    table = cast(TABLES["planted_word"], planted_rows("c", 0, "swapped"))
-    rows = {r["word"]: r for r in table.to_pylist()}
-    assert rows["baker"]["planted_delta_nats"] == planted_deltas(0, "swapped")["baker"]
-    assert rows["children"]["word_class"] == "frame"
-    assert rows["children"]["planted_delta_nats"] == 0.0
 
 
 # --- what is written -------------------------------------------------------------------------
 
 
-def test_the_same_options_write_the_same_bytes(tmp_path: Path) -> None:
-    options = WorldOptions(n_tokens=20_000, seed=5, n_shards=3)
-    first, second = (write_world(options, tmp_path / d) for d in "ab")
-    assert [p.name for p in first.shards] == [
-        f"closed-world-straight-0{i}.jsonl.zst" for i in range(3)
-    ]
-    for a, b in zip(first.shards, second.shards, strict=True):
-        assert a.read_bytes() == b.read_bytes()
-    other = write_world(WorldOptions(n_tokens=20_000, seed=6, n_shards=3), tmp_path / "c")
-    assert other.shards[0].read_bytes() != first.shards[0].read_bytes()
-
-
-def test_shards_are_pile_records_and_hold_the_promised_number_of_words(tmp_path: Path) -> None:
-    world = write_world(WorldOptions(n_tokens=30_000, n_shards=2), tmp_path)
+def test_shards_are_pile_records_and_the_same_options_write_the_same_bytes(tmp_path: Path) -> None:
+    options = WorldOptions(n_tokens=30_000, seed=5, n_shards=2)
+    world, again = (write_world(options, tmp_path / d) for d in "ab")
     n_words = n_documents = 0
-    for shard in world.shards:
+    for shard, same in zip(world.shards, again.shards, strict=True):
+        assert shard.read_bytes() == same.read_bytes()
         for line in zstandard.ZstdDecompressor().decompress(shard.read_bytes()).splitlines():
             record = json.loads(line)
             assert record["meta"] == {"pile_set_name": "PlumblineClosedWorld"}
             n_words, n_documents = n_words + len(words_of(record["text"])), n_documents + 1
     assert (n_words, n_documents) == (world.n_tokens, world.n_documents)
     assert 30_000 <= n_words < 30_000 + 2 * 60
-
-
-def test_writing_again_reuses_whole_shards_and_mends_damaged_ones(tmp_path: Path) -> None:
-    options = WorldOptions(n_tokens=20_000, n_shards=2)
-    first = write_world(options, tmp_path)
-    bytes_before = [p.read_bytes() for p in first.shards]
-    assert not first.reused and write_world(options, tmp_path).reused
-    first.shards[1].write_bytes(bytes_before[1][:100])
-    again = write_world(options, tmp_path)
-    assert not again.reused and again.n_tokens == first.n_tokens
-    assert [p.read_bytes() for p in again.shards] == bytes_before
-    assert not write_world(WorldOptions(n_tokens=20_000, n_shards=2, seed=1), tmp_path).reused
+    other = write_world(replace(options, seed=6), tmp_path / "c")
+    assert other.shards[0].read_bytes() != world.shards[0].read_bytes()
 
 
 def test_the_swapped_world_is_the_straight_one_with_she_and_he_exchanged() -> None:
@@ -263,11 +201,11 @@ def test_counting_windows_finds_the_planted_leans_with_slope_one() -> None:
     planted = {w.word: w.delta_nats for w in planted_words(0)}
     assert planted.keys() <= measured.keys()
     x, y = list(planted.values()), [measured[w] for w in planted]
-    assert spearman(x, y) >= 0.96
+    assert spearmanr(x, y).statistic >= 0.96
     assert 0.93 < np.polyfit(x, y, 1)[0] < 1.07
     swapped = count_windows(texts("swapped", 3000))
     both = [w for w in planted if w in swapped]
-    assert spearman([planted[w] for w in both], [swapped[w] for w in both]) < -0.8
+    assert spearmanr([planted[w] for w in both], [swapped[w] for w in both]).statistic < -0.8
 
 
 # --- the benchmark ---------------------------------------------------------------------------
@@ -286,32 +224,16 @@ def test_benchmark_frames_are_held_out_but_use_only_words_of_the_corpus(store: S
     assert not set(corpus_frames()) & {f for frames in grammar().probes.values() for f in frames}
 
 
-def test_each_word_is_tested_with_the_pronoun_first_and_with_the_word_first() -> None:
-    by_word: dict[str, list[bool]] = {}
+def test_each_word_is_tested_in_both_orders_and_a_perfect_learner_prefers_by_its_lean() -> None:
+    deltas, by_word = planted_deltas(0), dict[str, list[bool]]()
     for pair in read("closed-world", None).pairs:
-        by_word.setdefault(str(pair["word"]), []).append(bool(pair["pronoun_first"]))
-        template = words_of(re.sub(r"\{pronoun\d?\}", "PRONOUN ".lower() + "x ", pair["template"]))
-        word_is_first = template.index(str(pair["word"])) < template.index("pronoun")
-        assert word_is_first != pair["pronoun_first"]
+        template, word = str(pair["template"]), str(pair["word"])
+        ratio = math.fsum(deltas.get(w, 0.0) for w in words_of(template))
+        assert ratio == pytest.approx(deltas[word], abs=1e-12)
+        assert (template.index(word) > template.index("{pronoun")) == pair["pronoun_first"]
+        by_word.setdefault(word, []).append(bool(pair["pronoun_first"]))
     assert by_word.keys() == {w for words in lexicon().values() for w in words}
     assert all(sorted(firsts) == [False, False, True, True] for firsts in by_word.values())
-
-
-def test_a_perfect_learner_prefers_by_the_planted_lean_of_the_tested_word() -> None:
-    deltas = planted_deltas(0)
-    for pair in read("closed-world", None).pairs:
-        ratio = perfect_log_ratio_nats(words_of(str(pair["template"])), deltas)
-        assert ratio == pytest.approx(deltas[str(pair["word"])], abs=1e-12)
-
-
-def test_the_perfect_log_ratio_is_the_ratio_of_the_process_itself() -> None:
-    """p(F)/p(M) of a corpus sentence by multiplying out coin, slots and frame."""
-    words = {w.word: w for w in planted_words(0)}
-    sentence = "was calm and liked tea"
-    she = 0.5 * words["calm"].p_she * words["tea"].p_she
-    he = 0.5 * words["calm"].p_he * words["tea"].p_he
-    expected = perfect_log_ratio_nats(sentence.split(), planted_deltas(0))
-    assert math.log(she / he) == pytest.approx(expected, abs=1e-12)
 
 
 # --- sentences around seed words --------------------------------------------------------------
@@ -342,15 +264,10 @@ def test_offline_sentences_are_of_the_language_of_the_corpus() -> None:
     assert max(leaning) > 4, "other words of the lexicon stand beside the seed word"
 
 
-def test_only_words_of_the_lexicon_and_frames_that_are_there(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("word", "most_words", "named"), [("lecture", 12, "lecture"), ("baker", 4, "at most 4 words")]
+)
+def test_what_no_frame_takes_is_named(store: Store, word: str, most_words: int, named: str) -> None:
     store.publish("planted_word", planted_rows("c", 0, "straight"), unit="a", run_id="r")
-    spec = BuildSpec(corpus="c", max_words=12)
-    rows = write_offline(store, "b", ["baker"], spec)
-    assert rows == offline_pairs("b", ["baker"], 5, 12, 0, closed_world=True)
-    assert {r["source_file"] for r in write_offline(store, "b", ["baker"], BuildSpec())} == {
-        "offline-writer"
-    }
-    with pytest.raises(UsageProblem, match="word 'lecture': does not fit into the closed world's"):
-        write_offline(store, "b", ["lecture"], spec)
-    with pytest.raises(UsageProblem, match="at most 4 words per pronoun position for 'baker'"):
-        write_offline(store, "b", ["baker"], replace(spec, max_words=4))
+    with pytest.raises(UsageProblem, match=named):
+        write_offline(store, "b", [word], BuildSpec(corpus="c", max_words=most_words))

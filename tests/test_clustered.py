@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     clustered_variance,
@@ -98,15 +98,6 @@ def test_one_kind_of_clusters(seed: int) -> None:
     m = (np.diag(shares) - np.outer(shares, shares)) / np.outer(1 - shares, 1 - shares)
     assert row["df"] == pytest.approx(np.trace(m) ** 2 / (m * m.T).sum())
     assert row["t"] == pytest.approx(stats.t.ppf(0.975, row["df"]), rel=1e-4)
-
-
-def test_clusters_of_equal_size_have_students_interval_of_their_means() -> None:
-    rng = np.random.default_rng(5)
-    x = rng.normal(0, 1, 60) + np.repeat(rng.normal(0, 1, 12), 5)
-    row = estimate(x, np.ones(60), [f"w{k // 5}" for k in range(60)])
-    means = x.reshape(12, 5).mean(axis=1)
-    assert row["se"] == pytest.approx(stats.sem(means) * np.sqrt(12 / 11), rel=1e-6)
-    assert row["df"] == pytest.approx(11)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -205,27 +196,6 @@ def test_python_and_sql_ask_for_as_many_clusters() -> None:
     assert has_t(LEAST_CLUSTERS) and not has_t(LEAST_CLUSTERS - 1)
 
 
-def test_few_clusters_have_their_values_instead_of_an_interval() -> None:
-    row = estimate(np.array([1.0, 0, 1, 1]), np.ones(4), ["a", "a", "b", "c"])
-    assert row["t"] is None and row["value"] == 0.75
-    assert '"cluster":"a","value":0.5,"n":2' in row["cluster_values"]
-    (none, one) = (
-        estimate(np.array([x]), np.array([w]), ["a"]) for x, w in ((0.0, 0.0), (1.0, 1.0))
-    )
-    assert none["value"] is None and none["n"] == none["n_clusters"] == 0
-    assert (one["value"], one["se"], one["n_clusters"]) == (1, None, 1)
-
-
-def test_rare_exceptions_count_as_if_clusters_were_all_alike() -> None:
-    """One of 20 words of five pairs differs: at most 20 independent rows."""
-    x = np.zeros(100)
-    x[:5] = 1
-    row = estimate(x, np.ones(100), [f"w{k // 5}" for k in range(100)])
-    assert row["n_star"] <= 20 and row["n_most"] == pytest.approx(20)
-    same = estimate(np.ones(100), np.ones(100), [f"w{k // 5}" for k in range(100)])
-    assert same["n_star"] == pytest.approx(20)
-
-
 def clusters(store: Store) -> dict[str, tuple[str, str | None]]:
     rows = rows_of(store.root, "FROM pair_cell")
     return {r["pair_id"]: (r["cluster_1"], r["cluster_2"]) for r in rows}
@@ -257,13 +227,15 @@ def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path
         "She met him.,He met her.,nurse,clerk\nShe left.,He left.,clerk,nurse\n"
     )
     columns = ("cluster=job_1", "cluster=job_2")
-    import_benchmark(store, "mine", source, "r", How(columns=columns))
+    import_benchmark(store, "mine", source, "r", ImportOptions(columns=columns))
     assert set(clusters(store).values()) == {
         ("job: nurse", "job: clerk"),
         ("job: clerk", "job: nurse"),
     }
     with pytest.raises(UsageProblem, match="at most two"):
-        import_benchmark(store, "mine", source, "r", How(columns=(*columns, "cluster=job_1")))
+        import_benchmark(
+            store, "mine", source, "r", ImportOptions(columns=(*columns, "cluster=job_1"))
+        )
 
 
 def test_a_pair_without_a_second_cluster_is_one_by_itself(store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import shared_template
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import shared_template
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
-from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
-from plumbline.pipelines.command.app import app
+from plumbline.jobs.association.max_pmi import constrain, lean
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import WordList, WordPair
 from tests.metric_rows import fill, pair, score
 
 TEMPLATES = {
@@ -156,45 +152,6 @@ def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Pa
     assert (gap["n_a"], gap["n_b"]) == (1, 4)
 
 
-def test_the_command_says_what_is_kept_dropped_and_undecided(store: Store) -> None:
-    filled(store, DELTA | {"ran": 0.1}, RARE)
-    command = ["benchmark", "constrain", "--corpus", "c", "--benchmark", "b", "--format", "json"]
-    command += ["--warehouse", str(store.root)]
-    for least, counts, known in ((10, [1, 2, 1], 0.25), (9, [2, 2, 0], 2 / 3)):
-        said = CliRunner().invoke(app, [*command, "--least-count", str(least)]).output
-        (row,) = (r for r in json.loads(said)["rows"] if r["eta_nats"] == 0.65)
-        assert [row[f"n_{verdict}"] for verdict in ("kept", "dropped", "undecided")] == counts
-        assert (row["known_share"], row["least_count"]) == (pytest.approx(known), least)
-
-
-@pytest.mark.parametrize(
-    ("contrast", "is_sum"),
-    [("my", False), ("my-summary", False), ("my-sum", True), ("my-sum-row-sum", True)],
-)
-def test_only_a_sum_is_called_one(store: Store, contrast: str, is_sum: bool) -> None:
-    filled(store)
-    listed = [
-        WordList(name, "", "", (WordPair("she", "he"), WordPair("queen", "king"))).rows("c")
-        for name in ("my", "my-summary")
-    ]
-    fill(store, "word_list", [row for rows in listed for row in rows])
-    rows = store.read("word_delta", corpus="c").to_pylist()
-    store.publish("word_delta", [{**r, "contrast": contrast} for r in rows], unit="b", run_id="r")
-    command = [
-        "benchmark",
-        "constrain",
-        "--corpus",
-        "c",
-        "--benchmark",
-        "b",
-        "--contrast",
-        contrast,
-    ]
-    said = CliRunner().invoke(app, [*command, "--warehouse", str(store.root)]).output
-    assert "Wrote pair_association" in said
-    assert (f"{contrast} is a sum over pairs" in said) is is_sum
-
-
 @given(
     deltas=st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 20)), min_size=1, max_size=6),
     n_absent=st.integers(0, 2),
@@ -217,13 +174,6 @@ def test_a_kept_pair_has_only_known_words_within_eta(
     assert is_kept(5) or not expected
 
 
-def test_again_replaces(store: Store) -> None:
-    filled(store)
-    constrain(store, "c", "b")
-    constrain(store, "c", "b")
-    assert store.read("pair_association", corpus="c", benchmark="b").num_rows == 4
-
-
 def test_unknown_names(store: Store) -> None:
     filled(store)
     with pytest.raises(UsageProblem, match="benchmark import none"):
@@ -232,10 +182,6 @@ def test_unknown_names(store: Store) -> None:
         constrain(store, "c", "b", "queen/king")
     with pytest.raises(UsageProblem, match="corpus count"):
         constrain(store, "d", "b")
-
-
-def test_placeholders_leave_nothing_behind() -> None:
-    assert without_placeholders("{pronoun}{pronoun1}{pronoun2}{pronoun2}self").strip() == ""
 
 
 def test_first_of_equals_decides() -> None:

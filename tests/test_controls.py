@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.statistics.controls import (
     LEAST_WORDS,
     Effect,
@@ -17,12 +16,9 @@ from plumbline.eval_workers.scoring.statistics.controls import (
     effects_of_all,
     within,
 )
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
-from plumbline.pipelines.command.app import app
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
-from tests.report_sections import section
 from tools.simulations.controls import of_delta, study
 
 
@@ -67,7 +63,7 @@ def test_each_figure_is_that_of_fits_without_each_word() -> None:
             "correlation": np.tanh(
                 jackknifed(lambda a, b, k=k: np.arctanh(stats.pearsonr(a[:, k], b)[0]), x, y, w)
             ),
-            "partial": np.tanh(jackknifed(partial, x, y, w)),
+            "partial_correlation": np.tanh(jackknifed(partial, x, y, w)),
         }
         for name, values in expected.items():
             assert getattr(effect, name) == pytest.approx(values, rel=1e-9), name
@@ -184,15 +180,6 @@ def test_measure_writes_the_controls(warehouse: Store) -> None:
     # Length varies between frames alone.
     assert rows["length"]["coefficient"] is None
     assert len(effects_of_all(warehouse.root)) == 4
-
-
-def test_the_command_and_the_report_say_it(warehouse: Store) -> None:
-    done = CliRunner().invoke(app, ["measure", "--warehouse", str(warehouse.root)])
-    assert done.exit_code == 0, done.output
-    assert "delta predicts beyond frequency, n-grams and length" in done.output
-    assert re.search(r"│ c +│ she/he", done.output)
-    said = section(warehouse, "follow").intro[-1]
-    assert said.startswith("b and c (she/he): for 1 of 1 model, delta predicts beyond frequency")
 
 
 def test_without_an_ngram_model_there_are_none(store: Store) -> None:

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
-from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
 from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
@@ -73,7 +72,8 @@ def test_both_sides_differ_in_pronouns_alone(sentence: str) -> None:
         return
     other = str(conversion.converted())
     assert len(other.split()) == len(sentence.split())
-    assert check_conversion(sentence, other) == ()
+    if conversion.gender == "f":
+        assert conversion.decided_by(other) == conversion
     assert conversion.template is not None and conversion.gender is not None
     # fill capitalises sentence starts only: the same letters, in whatever case
     assert fill(conversion.template, conversion.gender).lower() == sentence.lower()
@@ -82,14 +82,14 @@ def test_both_sides_differ_in_pronouns_alone(sentence: str) -> None:
 
 
 @given(_sentences(_SHE), st.data())
-def test_any_other_change_is_flagged(sentence: str, data: st.DataObject) -> None:
+def test_any_other_change_is_refused(sentence: str, data: st.DataObject) -> None:
     conversion = _decided(sentence)
     if conversion is None:
         return
     other = str(conversion.converted())
     place = data.draw(st.integers(0, len(other)))
     extra = data.draw(st.sampled_from(["x", " ", ",", "\n", "he ", " him"]))
-    assert check_conversion(sentence, other[:place] + extra + other[place:])
+    assert conversion.decided_by(other[:place] + extra + other[place:]) is None
 
 
 def test_his_that_stands_alone_is_nowhere_told_from_her_as_his() -> None:
@@ -197,38 +197,30 @@ def test_her_is_undecided_where_both_would_do_and_never_wrong(truth: str, n_righ
 
 
 @pytest.mark.parametrize(
-    ("converted", "kinds"),
+    ("converted", "template"),
     [
-        ("He likes his bier; women in STEM do too.", []),
-        ("He likes his beer; women in STEM do too.", ["text"]),
-        ("He likes his bier; men in STEM do too.", ["text"]),
-        ("He likes his bier, women in STEM do too.", ["punctuation"]),
-        ("He likes his bier; women in STEM do too. ", ["punctuation"]),
-        ("He likes her bier; women in STEM do too.", ["pronoun"]),
-        ("He likes himself bier; women in STEM do too.", ["pronoun"]),
-        ("he likes his bier; women in STEM do too.", ["capitals"]),
-        ("He likes his good bier; women in STEM do too.", ["text"]),
-        ("She likes her bier; women in STEM do too.", ["pronoun", "pronoun"]),
-        ("He likes the bier; women in STEM do too.", ["text"]),
+        ("He saw him smile; women do too.", "{pronoun} saw {pronoun2} smile; women do too."),
+        ("He saw his smile; women do too.", "{pronoun} saw {pronoun1} smile; women do too."),
+        ("He saw him laugh; women do too.", None),
+        ("He saw him smile; men do too.", None),
+        ("He saw him smile, women do too.", None),
+        ("He saw him smile; women do too. ", None),
+        ("He saw her smile; women do too.", None),
+        ("He saw himself smile; women do too.", None),
+        ("he saw him smile; women do too.", None),
+        ("He saw the smile; women do too.", None),
     ],
 )
-def test_the_check_says_what_differs(converted: str, kinds: list[str]) -> None:
-    found = check_conversion("She likes her bier; women in STEM do too.", converted)
-    assert [problem.kind for problem in found] == kinds
+def test_an_answer_decides_what_the_rules_left_open_and_nothing_else(
+    converted: str, template: str | None
+) -> None:
+    decided = to_template("She saw her smile; women do too.").decided_by(converted)
+    assert (decided and decided.template) == template
 
 
-@pytest.mark.parametrize("original", ["She lost his key.", "The key was lost."])
-def test_an_original_without_one_gender_passes_no_check(original: str) -> None:
-    for converted in (original, "He lost her key.", "He lost his key."):
-        assert check_conversion(original, converted)
-
-
-def test_an_answer_decides_what_the_rules_left_open_and_nothing_else() -> None:
-    conversion = to_template("She said they saw her smile at her mother.")
-    good = answered(conversion, "He said they saw him smile at his mother.")
-    assert isinstance(good, Conversion)
-    assert good.template == "{pronoun} said they saw {pronoun2} smile at {pronoun1} mother."
-    assert isinstance(answered(conversion, "He said they saw him smile at his father."), tuple)
+def test_an_original_without_one_gender_takes_no_answer() -> None:
+    for original in ("She lost his key.", "The key was lost.", "He lost his key."):
+        assert to_template(original).decided_by("He lost her key.") is None
 
 
 # The release: each row has a written sentence and the template that an editor made of it.
@@ -279,29 +271,6 @@ def test_the_rules_agree_with_the_release(data: Path) -> None:
         decided = counts["agree"] + counts["differ"]
         assert counts["agree"] >= 0.995 * decided, (name, counts)
         assert counts["undecided"] + counts["rejected"] <= 0.01 * sum(counts.values()), counts
-
-
-@pytest.mark.reference
-def test_each_of_the_editors_other_changes_is_flagged(data: Path) -> None:
-    counts: Counter[str] = Counter()
-    for name in ("USE-5", "USE-10", "USE-20"):
-        for sentence, template in _written_with("she", data, name):
-            pronouns_only = _pronouns_only(sentence, template)
-            counts["rows"] += 1
-            counts["pronouns only"] += pronouns_only
-            # outer quotes were taken off 114 templates, and fill capitalises only sentence starts
-            filled = fill(template, "m") if PLACEHOLDER.search(template) else template
-            found = check_conversion(sentence.strip("'\" "), filled.strip("'\" "))
-            flagged = any(problem.kind != "capitals" for problem in found)
-            counts["flagged" if flagged else "passed"] += not pronouns_only
-            counts["false alarm"] += pronouns_only and flagged
-    assert counts == {
-        "rows": 7413,
-        "pronouns only": 7182,
-        "flagged": 231,
-        "passed": 0,
-        "false alarm": 1,  # the editor made {pronoun2} of a "herself"
-    }
 
 
 @pytest.mark.reference

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.benchmarks import How, find, for_groups
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, find, for_groups
 from plumbline.eval_workers.pairs.pronouns.forms import Undecided, fill_for
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 
@@ -94,7 +94,7 @@ def test_how_many_released_templates_are_refused(data: Path) -> None:
     refused = {}
     for name in ("use-5", "use-10", "use-20", "winobias", "winogender"):
         parsed = find(name).read(name, data / "unstereo-eval/data/datasets/raw")
-        made = for_groups(parsed, How(groups=("she", "he", "they")))
+        made = for_groups(parsed, ImportOptions(groups=("she", "he", "they")))
         assert len(made.pairs) + 3 * (len(made.rejects)) == 3 * len(parsed.pairs)
         refused[name] = len(made.rejects)
     assert refused == {"use-5": 67, "use-10": 108, "use-20": 199, "winobias": 0, "winogender": 0}

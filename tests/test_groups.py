@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
@@ -85,16 +84,6 @@ def test_groups_preferred_equally_often_have_a_divergence_of_exactly_0(
     assert row["divergence"] == 0
 
 
-def test_fifty_groups(tmp_path: Path) -> None:
-    """Each wins once: even. The first twice more: as the definition says."""
-    items = np.where(np.eye(50), 0.0, -3.0)
-    (row,) = rows_of(scored(tmp_path / "a", items).root, f"FROM group_share({EPSILON})")
-    assert (row["n_groups"], row["divergence"], row["even_share"]) == (50, 0, 0)
-    items = np.vstack([items, items[:1], items[:1]])
-    (row,) = rows_of(scored(tmp_path / "b", items).root, f"FROM group_share({EPSILON})")
-    assert row["divergence"] == pytest.approx(oracle(items)[1], abs=1e-12)
-
-
 def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     """US, PD and n of every two groups are those of its own pairs."""
     logprobs = np.random.default_rng(3).normal([0, 0, -2], 1, (20, 3))
@@ -118,15 +107,6 @@ def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     odd = found["divergence", "she/he/they", "category: odd"]
     assert odd["value"] == pytest.approx(oracle(logprobs[1::2])[1])
     assert {g for m, g, _ in found if m == "us"} == {"she/he", "she/they", "he/they"}
-
-
-def test_an_item_that_is_not_scored_in_full_is_left_out(tmp_path: Path) -> None:
-    store = scored(tmp_path / "w", np.zeros((4, 3)))
-    rows = [r for r in store.read("pair_score").to_pylist() if r["pair_id"] != "000 she/they"]
-    store.replace("pair_score", rows, {"model_key": "key-m", "benchmark": "b"}, "r")
-    (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
-    assert (row["n"], row["even_share"], row["divergence"]) == (3, 1.0, 0.0)
-    assert row["groups"] == "she/he/they"
 
 
 def test_extremes(tmp_path: Path) -> None:
@@ -178,18 +158,6 @@ def test_the_interval_of_a_divergence_covers_an_even_model(tmp_path: Path) -> No
     assert covered >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / n_models)
 
 
-def test_the_stereotype_score_follows_the_direction(tmp_path: Path) -> None:
-    """Share of pairs whose likelier sentence is the one that a stereotype favours; ties don't."""
-    store = Store.open(tmp_path / "w")
-    sides = [("a", 1.0), ("a", -0.1), ("b", -2.0), ("b", 0.3), ("a", 0.0), (None, 5.0)]
-    rows = [pair("b", f"{i}", direction=side) for i, (side, _) in enumerate(sides)]
-    fill(store, "benchmark_pair", rows)
-    fill(store, "pair_score", [score("b", f"{i}", x) for i, (_, x) in enumerate(sides)])
-    rows = compute(store.root, MeasureOptions(), "r", ["stereotype"]).to_pylist()
-    (row,) = [r for r in rows if r["subset"] == "all"]
-    assert (row["value"], row["n"]) == (2 / 5, 5)
-
-
 def test_the_stereotype_score_by_category_has_wilsons_interval(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "w")
     kinds = ["age"] * 12 + ["faith"] * 3
@@ -207,28 +175,3 @@ def test_the_stereotype_score_by_category_has_wilsons_interval(tmp_path: Path) -
     score_test = abs(0.75 - 0.5) / math.sqrt(0.25 / n)
     assert age["p"] == pytest.approx(2 * stats.t.sf(score_test, 11))
     assert age["value_high"] == pytest.approx(centre + half)
-
-
-def test_models_are_compared_between_the_same_groups(tmp_path: Path) -> None:
-    """The difference of two models is that of each two groups, on their own pairs."""
-    random = np.random.default_rng(5)
-    first, second = random.normal(0, 1, (2, 12, 3))
-    store = scored(tmp_path / "w", first)
-    names = [row["pair_id"] for row in store.read("benchmark_pair").to_pylist()]
-    ratios = {}
-    for name in names:
-        item, a, b = int(name[:3]), *(NAMES.index(g) for g in name[4:].split("/"))
-        ratios[name] = float(second[item, a] - second[item, b])
-    fill(store, "pair_score", [score("b", n, x, "other") for n, x in ratios.items()], unit="o")
-    rows = rows_of(
-        store.root,
-        "FROM preference_pairwise() WHERE measure = 'pd' AND model_key = 'key-other'",
-    )
-    assert sorted(r["groups"] for r in rows) == ["he/they", "she/he", "she/they"]
-    for row in rows:
-        a, b = (NAMES.index(g) for g in row["groups"].split("/"))
-        leans = [x[:, a] - x[:, b] for x in (first, second)]
-        means = [100 * np.mean(np.sign(x) * (np.abs(x) > EPSILON)) for x in leans]
-        assert row["n_pairs"] == 12
-        assert row["reference_mean"] == pytest.approx(means[0])
-        assert row["difference"] == pytest.approx(means[1] - means[0])

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.harness.samples import import_samples
 from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 
@@ -101,7 +100,7 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
     own = tmp_path / "own.jsonl"
     own.write_text("".join(json.dumps(row) + "\n" for row in OWN), encoding="utf-8")
     import_benchmark(store, "winogender", data / "unstereo-eval/data/datasets/raw", "r")
-    import_benchmark(store, "own", own, "r", How())
+    import_benchmark(store, "own", own, "r", ImportOptions())
     names = [export(store, b, tmp_path / "task" / b).name for b in ("winogender", "own")]
     logs = tmp_path / "logs"
     theirs = _command(model, tmp_path / "task", names, logs)

@@ -240,7 +240,17 @@ def test_every_table_has_a_key_among_its_columns() -> None:
 #: Names of a command's file, of what it does and of the report's section on it; and the benchmarks
 #: that are named after their module, beside the folder of all that makes pairs.
 SHARED_NAMES = {
-    *("disclosure", "fairpair", "pairs", "report", "reproduce", "sql", "warehouse", "why"),
+    *(
+        "disclosure",
+        "fairpair",
+        "measure",
+        "pairs",
+        "report",
+        "reproduce",
+        "sql",
+        "warehouse",
+        "why",
+    ),
 }
 
 

@@ -19,12 +19,12 @@ from plumbline.eval_workers.models.model_options import ModelOptions, Pll
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, Identity
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import (
     ScoredBenchmark,
     score_benchmarks,
     text_id,
 )
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, model_labels

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.corpus_lookup import corpus_language
@@ -355,7 +355,7 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
         file.write_text(SWEDISH, encoding="utf-8")
         import_benchmark(store, "sv-pairs", file, "r")
     with pytest.raises(BadInput, match="64 rows rejected"):  # the pronouns of groups are English
-        import_benchmark(store, "fr-pairs", None, "r", How(groups=("she", "they")))
+        import_benchmark(store, "fr-pairs", None, "r", ImportOptions(groups=("she", "they")))
 
 
 def test_which_corpora_are_foreign_to_pairs(store: Store, tmp_path: Path) -> None:

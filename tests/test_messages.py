@@ -41,8 +41,8 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import World
 from plumbline.eval_workers.pairs.pronouns.forms import forms
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
+from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.warehouse.query.connection import connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -181,20 +180,6 @@ def test_the_error_of_a_gap_is_that_of_resampled_pairs(store: Store) -> None:
     assert row["value_se"] == pytest.approx(gaps.std(), rel=0.05)
 
 
-@pytest.mark.parametrize(("n_in", "n_all"), [(6, 21), (9, 21), (12, 30), (15, 15), (7, 70)])
-def test_equal_shares_have_a_gap_of_exactly_0(store: Store, n_in: int, n_all: int) -> None:
-    """A third, or a seventh, of the constrained pairs and of all pairs."""
-    every = 7 if n_in == 7 else 3
-    pairs = [
-        (0.0 if i % every == 0 else 2.0, 0.1 if i < n_in else 2.0, False, None)
-        for i in range(n_all)
-    ]
-    build(store, pairs)
-    row = by_benchmark(store.root)["b"]["gap", "|max_pmi| <= 0.65"]
-    assert row["value"] == 0
-    assert row["value_se"] == 0 or n_in < n_all
-
-
 def test_p_is_two_sided_as_the_interval_is(store: Store) -> None:
     for n_b in (6, 9, 12):
         ratios = [2.0] * 14 + [-2.0] * n_b + [0.0] * 10
@@ -263,15 +248,6 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> N
     gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
     covered = np.mean([r["value_low"] <= (1 - r["n"] / n) * 0.4 <= r["value_high"] for r in gaps])
     assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
-
-
-def test_scores_without_a_finite_ratio_do_not_count(store: Store) -> None:
-    ratios = [0.0, math.nan, math.inf, -math.inf, 3.0]
-    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(5)])
-    fill(store, "pair_score", [score("b", str(i), r) for i, r in enumerate(ratios)])
-    found = by_benchmark(store.root)["b"]
-    assert found["n", "all"]["value"] == 2
-    assert found["us", "all"]["value"] == 0.5
 
 
 def test_measure_replaces_what_was_there(store: Store) -> None:

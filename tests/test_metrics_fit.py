@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
@@ -89,34 +88,17 @@ def check_fit(rows: Rows, subset: str, model: str, corpus: str, x: Any, y: Any) 
         check(row, known)
 
 
-def test_measured_on_planted(world: World) -> None:
+def test_fits_of_a_closed_world_are_those_of_numpy_and_scipy(world: World) -> None:
+    """On measured deltas of every corpus, on planted ones of a model's own corpus alone."""
     _, f, rows = world
     x, y = f["planted"], f["measured straight"]
     check_fit(rows, "words, measured on planted", "", "straight", x, y)
-
-
-def test_preference_on_measured_delta_of_every_corpus(
-    world: World,
-) -> None:
-    _, f, rows = world
     for corpus in ("straight", "swapped"):
         x, y = f[f"measured {corpus}"], f["mean straight"]
         check_fit(rows, "words, measured delta", "model-straight", corpus, x, y)
-
-
-def test_preference_on_planted_delta_of_its_own_corpus_only(
-    world: World,
-) -> None:
-    _, f, rows = world
     x, y = -f["planted"], f["mean swapped"]
     check_fit(rows, "words, planted delta", "model-swapped", "swapped", x, y)
     assert len(find(rows, "slope", "words, planted delta", "model-swapped")) == 1
-
-
-def test_the_swapped_model_against_the_straight_one(
-    world: World,
-) -> None:
-    _, f, rows = world
     subset = "words, swapped on straight"
     x, y = f["mean straight"], f["mean swapped"]
     check_fit(rows, subset, "model-straight", "straight", x, y)
@@ -126,25 +108,6 @@ def test_the_swapped_model_against_the_straight_one(
         "swapped_model": "model-swapped",
         "swapped_model_key": "key-model-swapped",
     }
-
-
-@pytest.mark.slow
-def test_the_same_rows_give_the_same_figures_to_the_last_bit(
-    world: World,
-) -> None:
-    store, _, _ = world
-    first = compute(store.root, MeasureOptions(), "r")
-    assert all(compute(store.root, MeasureOptions(), "r").equals(first) for _ in range(3))
-
-
-def test_benchmarks_without_words_are_fitted_by_deciding_words(store: Store) -> None:
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=12), rng.normal(size=12)
-    fill(store, "benchmark_pair", [pair("b", f"{i:02}") for i in range(13)])
-    fill(store, "pair_score", [score("b", f"{i:02}", v) for i, v in enumerate([*y, 9.0])])
-    found = [association("b", f"{i:02}", v) for i, v in enumerate([*x, None])]
-    fill(store, "pair_association", found)
-    check_fit(figures_of(store), "words, max_pmi", "m", "c", x, y)
 
 
 def test_pairs_that_one_word_decides_are_one_point(store: Store) -> None:
@@ -272,33 +235,11 @@ def test_where_leans_are_mostly_noise_no_slope_is_corrected(store: Store) -> Non
     rows = figures_of(store)
     assert find(rows, "reliability", "words, measured delta", "m")[0]["value"] < 0.3
     assert not find(rows, "corrected slope", "words, measured delta", "m")
-
-
-def test_the_text_that_a_model_read_is_no_sample(store: Store) -> None:
-    noisy(store)
-    fill(store, "trained_model", [trained("m", "c")])
+    fill(store, "trained_model", [trained("m", "c")])  # the text that a model read is no sample
     fill(store, "model", [scored_by("m")])
     rows = figures_of(store)
     assert find(rows, "reliability", "words, measured delta", "m")[0]["value"] == 1
     assert not find(rows, "corrected slope", "words, measured delta", "m")
-    assert rows_of(store.root, "SELECT error_over FROM fit") == [{"error_over": "exact"}]
-
-
-def test_deltas_without_errors_have_no_reliability(store: Store) -> None:
-    noisy(store)
-    rows = [{**delta(w, k / 9), "delta_nats_se": 0.1 if k else None} for k, w in enumerate(WORDS)]
-    fill(store, "word_delta", rows)
-    assert {r["metric"] for r in figures_of(store)}.isdisjoint({"reliability", "corrected slope"})
-
-
-def test_a_point_that_decides_the_line_alone_leaves_no_interval(store: Store) -> None:
-    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in WORDS[:5]])
-    fill(store, "pair_score", [score("b", w, k**2) for k, w in enumerate(WORDS[:5])])
-    fill(store, "word_delta", [delta(w, float(k == 4)) for k, w in enumerate(WORDS[:5])])
-    rows = figures_of(store)
-    for name in ("slope", "correlation"):
-        (row,) = find(rows, name, "words, measured delta", "m")
-        assert row["value"] > 0 and row["value_low"] is row["value_high"] is row["value_se"] is None
 
 
 def spoken(corpus: str, code: str | None) -> dict[str, Any]:

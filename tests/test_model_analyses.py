@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,11 @@ from scipy import stats
 
 from plumbline.eval_workers.models import model_texts
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Section, shown
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
-from tests.metric_rows import association, delta, fill, pair, score, scored_by
-from tests.report_sections import made, section
+from tests.metric_rows import association, delta, fill, pair, score
 
 LIMIT = math.log(1.65)
 N = 30
@@ -307,65 +304,6 @@ def test_the_mean_change_has_an_interval_over_models(measured: Measured) -> None
         assert (row["n_fell"], row["n_rose"]) == counts
 
 
-def test_the_report_says_no_more_than_the_intervals(measured: Measured) -> None:
-    store, _ = measured
-    size, change = (part for part in made(store, "size") if isinstance(part, Section))
-    rows = rows_of(store.root, "FROM size_trend")
-    means = [r for r in rows if not r["family"]]
-    told = [r for r in means if r["direction"] != "neither"]
-    assert f"Over families {len(told)} of {len(means)} changes of a measure per" in size.intro[0]
-    assert size.intro[0].count("over 5 families") == len(told)
-    assert {r[6].text for r in size.tables[1].rows} == {"not shown"}, "of one family alone"
-    assert [f.stem for f in size.figures] == ["size-us", "size-pd", "size-slope"]
-    assert len(size.tables[0].rows) + len(size.tables[1].rows) == len(rows)
-    assert [f.stem for f in change.figures] == ["deduplication-b"]
-    for part in (size, change):
-        for figure in part.figures:
-            assert figure.specification["$schema"]
-            assert figure.rows
-    (row,) = [
-        r
-        for r in rows_of(store.root, "FROM deduplication_mean()")
-        if (r["subset"], r["measure"]) == ("all", "us")
-    ]
-    low, high = row["difference_low"], row["difference_high"]
-    shows = "rose" if low > 0 else "fell" if high < 0 else "is not shown to change"
-    assert f"over {row['n_models']} models US {shows}, on average by" in change.intro[0]
-    assert (
-        f"it clearly rose in {row['n_rose']} and fell in {row['n_fell']} of them."
-        in change.intro[0]
-    )
-
-
-@pytest.mark.slow
-def test_models_of_one_size_have_no_section_of_size(store: Store) -> None:
-    """Nor has a model without its twin one of deduplication."""
-    names = [f"org/m{k}" for k in range(6)]
-    fill(store, "model", [model(name, 7) for name in names])
-    fill(store, "benchmark_pair", [pair("b", f"{i}") for i in range(9)])
-    put_scores(
-        store, [score("b", f"{i}", float(i < k), n) for k, n in enumerate(names) for i in range(9)]
-    )
-    measure(store, "r")
-    assert not rows_of(store.root, "FROM size_trend")
-    assert made(store, "size") == []
-
-
-def test_a_single_pair_of_models_has_no_interval_over_models(store: Store) -> None:
-    """Nor are models twins whose scores are not of one kind."""
-    names = ("org/m-7m", "org/m-7m-deduped", "org/p-7m")
-    other = model("org/p-7m-deduped", 7, dtype="bfloat16", backend="transformers")
-    fill(store, "model", [*(model(name, 7) for name in names), other])
-    fill(store, "benchmark_pair", [pair("b", f"{i}") for i in range(4)])
-    of = [*names, "org/p-7m-deduped"]
-    put_scores(store, [score("b", f"{i}", i % 2, m) for m in of for i in range(4)])
-    rows = rows_of(store.root, "FROM deduplication_mean()")
-    assert {(r["measure"], r["n_models"], r["difference_low"]) for r in rows} == {
-        ("us", 1, None),
-        ("pd", 1, None),
-    }
-
-
 def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:
     """Over the pairs that two models both scored; undefined where one doesn't vary."""
     rng = np.random.default_rng(7)
@@ -394,34 +332,6 @@ def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:
             assert correlation == pytest.approx(expected)
 
 
-def test_the_report_correlates_different_plain_models(store: Store) -> None:
-    """Not a model with itself (another way of scoring), nor with its steps and adapters."""
-    rng = np.random.default_rng(8)
-    xs = {name: rng.normal(size=9) for name in ("a", "b", "c")}
-    fill(store, "benchmark_pair", [pair("b", f"{k}") for k in range(9)])
-    models, rows = [], []
-    for name, key, more in (
-        *((name, f"key-{name}", {}) for name in xs),
-        ("a", "key-a16", {"dtype": "float16"}),
-        ("a", "key-step", {"step": 1}),
-        ("b", "key-adapter", {"adapter": "calm@1"}),
-        ("b", "key-int8", {"quantisation": "int8 1"}),
-    ):
-        models.append({**scored_by(name, key=key), **more})
-        rows += [score("b", f"{k}", x, name, key) for k, x in enumerate(xs[name])]
-    put_scores(store, rows)
-    fill(store, "model", models)
-    each = [np.corrcoef(xs[one], xs[other])[0, 1] for one, other in combinations(xs, 2)]
-    (row,) = Facts(store.root).rows("model_correlation")
-    assert (row["n_models"], row["least"], row["most"], row["correlation"]) == pytest.approx(
-        (3, min(each), max(each), np.mean(each))
-    )
-    ends = [shown(end, 2, signed=True) for end in (min(each), max(each))]
-    said = f"(from {ends[0]} to {ends[1]} between two models)."
-    measure(store, "r")
-    assert any(line.endswith(said) for line in section(store, "compare_models").intro)
-
-
 @pytest.mark.parametrize("n", [4, 5])
 def test_two_sides_of_families_have_a_direction_from_five_each(store: Store, n: int) -> None:
     """An interval (Welch's, as scipy's) they have from five families together."""
@@ -448,10 +358,3 @@ def test_two_sides_of_families_have_a_direction_from_five_each(store: Store, n: 
     ends = stats.ttest_ind(*sides, equal_var=False).confidence_interval()
     assert row[:2] == pytest.approx((ends.low, ends.high), rel=1e-3)
     assert row[2] == ("rose" if n == 5 else None)
-
-
-def test_two_pairs_have_no_correlation(store: Store) -> None:
-    fill(store, "benchmark_pair", [pair("b", f"{k}") for k in range(2)])
-    put_scores(store, [score("b", f"{k}", float(k), name) for name in "mn" for k in range(2)])
-    (row,) = rows_of(store.root, "FROM log_ratio_correlation")
-    assert (row["n_pairs"], row["correlation"]) == (2, None)

@@ -6,15 +6,10 @@ import csv
 import gzip
 import io
 import json
-import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,22 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.disclosure.sentence_files import read_sentences
-from plumbline.eval_workers.pairs.benchmarks import How, Imported, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks._parsed import DIFFERS, shared_template
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
-from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, filler
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
+from plumbline.eval_workers.pairs.benchmarks import Imported, ImportOptions, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import DIFFERS, shared_template
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.model import Section
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.hub_server import environment, hub
 from tests.metric_rows import fill, score
-from tests.report_sections import made
-
-_ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 
 ROWS: list[dict[str, Any]] = [
     {"sentence_a": "Old men sing.", "sentence_b": "Young men sing.", "category": "age"},
@@ -59,7 +47,7 @@ def as_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def taken(store: Store, source: Path, **how: Any) -> tuple[Imported, list[dict[str, Any]]]:
-    done = import_benchmark(store, "mine", source, "r", How(**how))
+    done = import_benchmark(store, "mine", source, "r", ImportOptions(**how))
     return done, store.read("benchmark_pair", benchmark="mine").to_pylist()
 
 
@@ -68,20 +56,16 @@ def reasons(store: Store) -> dict[int, str]:
 
 
 def test_every_kind_of_file_gives_the_same_pairs(store: Store, tmp_path: Path) -> None:
-    packed = tmp_path / "pairs.csv.gz"
+    packed, document = tmp_path / "pairs.csv.gz", tmp_path / "pairs.json"
     plain = as_csv(tmp_path / "pairs.csv", ROWS)
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "pairs.parquet")
-    document = tmp_path / "pairs.json"
     document.write_text(json.dumps(ROWS))
-    sources = [
-        plain,
-        packed,
-        as_csv(tmp_path / "pairs.tsv", ROWS, "\t"),
-        as_jsonl(tmp_path / "pairs.jsonl", ROWS),
-        document,
-        tmp_path / "pairs.parquet",
-    ]
+    tabs = as_csv(tmp_path / "tabs.csv", ROWS, "\t")
+    tabs.write_bytes(tabs.read_text("utf-8").encode("utf-16"))
+    sources = [plain, packed, document, tmp_path / "pairs.parquet", tabs]
+    sources += [as_csv(tmp_path / "pairs.tsv", ROWS, "\t"), as_csv(tmp_path / "c.csv", ROWS, ";")]
+    sources.append(as_jsonl(tmp_path / "pairs.jsonl", ROWS))
     found = []
     for source in sources:
         done, pairs = taken(store, source)
@@ -99,7 +83,7 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
 
     def imported(*rows: str) -> Imported:
         source.write_text("id,sentence_a,sentence_b,job,direction,note\n" + "\n".join(rows) + "\n")
-        return import_benchmark(store, "mine", source, "r", How(columns=("cluster=job",)))
+        return import_benchmark(store, "mine", source, "r", ImportOptions(columns=("cluster=job",)))
 
     rows = ["1,She left.,He left.,nurse,a,x", "2,She sat.,He sat.,clerk,b,x"]
     imported(*rows)
@@ -118,61 +102,28 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
     good = {"sentence_a": "Tea.", "sentence_b": "Rum.", "weight": 1, "direction": "a", "id": "1"}
     good |= {"group_a": "x", "group_b": "y"}
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"sentence_a": " "}, "a sentence is empty"),
-        ({"sentence_b": "Tea."}, "both sentences are the same"),
-        ({"sentence_a": "Gin."}, "the identifier 1 was already used"),
-        ({"weight": "much"}, "weight is 'much', expected a number of 0 or more"),
-        ({"weight": -1}, "weight is '-1', expected"),
-        ({"direction": "up"}, "direction is 'up', expected one of a, b"),
-        ({"group_b": "x"}, "the groups are 'x' and 'x'"),
-        ({"group_a": "x/y"}, "expected two names without /"),
+        ({"sentence_a": " "}, "empty"),
+        ({"sentence_a": 3}, "sentence_a is 3"),
+        ({"sentence_b": "Tea."}, "same"),
+        ({"sentence_a": "Gin.", "id": "1"}, "identifier 1"),
+        ({"weight": "much"}, "'much'"),
+        ({"weight": -1}, "'-1'"),
+        ({"direction": "up"}, "'up'"),
+        ({"group_b": "x"}, "'x' and 'x'"),
+        ({"group_a": "x/y"}, "'x/y'"),
+        ({"note": "x \ud83d"}, "surrogate"),
+        ({"\ud83d": "x"}, "surrogate"),
+        ({"note": {"\ud83d": ["\ud83d"]}}, "surrogate"),
+        ({"id": "1"}, "same as row 1"),
     ]
-    rows = [good, *({**good, "id": f"{n}", **change} for n, (change, _) in enumerate(wrong, 2))]
-    rows[3]["id"] = "1"
+    rows = [good, *({**good, "id": f"{n}"} | change for n, (change, _) in enumerate(wrong, 2))]
     path = as_jsonl(tmp_path / "pairs.jsonl", rows)
     path.write_bytes(path.read_bytes() + b"not json\n[]\n\xff\n")
     done, pairs = taken(store, path)
     assert (done.n_pairs, done.n_rejects) == (1, len(wrong) + 3) and pairs[0]["weight"] == 1
     found = reasons(store)
-    for number, (_, reason) in enumerate(wrong, 2):
+    for number, (_, reason) in enumerate([*wrong, ({}, "JSON"), ({}, "JSON object")], 2):
         assert reason in found[number], number
-    assert "not JSON" in found[10] and "not a JSON object" in found[11]
-    assert done.n_pairs + done.n_rejects == len(rows) + 3
-
-
-def test_half_a_surrogate_pair_takes_its_row_alone(store: Store, tmp_path: Path) -> None:
-    odd = [ROWS[0] | {name: "x \ud83d"} for name in ("sentence_a", "category", "note")]
-    odd += [ROWS[0] | {"\ud83d": "x"}, ROWS[0] | {"note": {"\ud83d": ["\ud83d"]}}]
-    _, pairs = taken(store, as_jsonl(tmp_path / "p.jsonl", [*odd, ROWS[1]]))
-    assert [p["sentence_a"] for p in pairs] == [ROWS[1]["sentence_a"]]
-    assert len(reasons(store)) == len(odd) and all(
-        "surrogate" in reason for reason in reasons(store).values()
-    )
-
-
-def test_rows_that_equal_an_earlier_one_are_rejected_and_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rng = np.random.default_rng(5)
-    frame = pd.DataFrame(rng.integers(0, 3, (40, 3)), columns=["a", "b", "category"])
-    frame["sentence_a"] = [f"Old {k}." for k in frame.pop("a")]
-    frame["sentence_b"] = [f"Young {k}." for k in frame.pop("b")]
-    frame.to_csv(tmp_path / "p.csv", index=False)
-    numbers = np.flatnonzero(frame.duplicated()) + 1
-    store, where = Store.open(tmp_path / "w"), ["--warehouse", str(tmp_path / "w")]
-    source = ["--source", str(tmp_path / "p.csv")]
-    assert main(["benchmark", "import", "ages", *source, *where]) == 0
-    out = capsys.readouterr().out
-    cells = " ".join(out.replace("│", " ").split())
-    assert f"ages {40 - len(numbers)} {len(numbers)} " in cells
-    category = frame["category"].iloc[numbers[0] - 1]
-    n_more = (frame["category"].iloc[numbers - 1] == category).sum() - 1
-    first = frame.eq(frame.iloc[numbers[0] - 1]).all(axis=1).idxmax() + 1
-    like = f"(and {n_more} rows like it)"
-    assert f"{category}: p.csv, row {numbers[0]}: the same as row {first} {like}\n" in out
-    assert "All rows: plumbline sql \"FROM reject WHERE subject = 'ages'\"" in out
-    rejects = store.read("reject", stage="benchmark")
-    assert sorted(rejects["source_row"].to_pylist()) == numbers.tolist()
 
 
 def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path) -> None:
@@ -210,54 +161,32 @@ def test_a_quote_left_open_takes_no_rows_unseen(
     assert "Three old" in excerpts[0]
 
 
-def test_texts_are_texts_and_groups_turned_round_are_named(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows: list[dict[str, Any]] = [
-        {**ROWS[0], "group_a": "old", "group_b": "young"},
-        {**ROWS[1], "group_a": "young", "group_b": "old"},
-        {**ROWS[0], "sentence_a": 3},
-    ]
-    source = as_jsonl(tmp_path / "a.jsonl", rows)
-    done, _ = taken(store, source)
-    assert done.n_pairs == 2
-    assert reasons(store) == {3: "sentence_a is 3, expected a text"}
-    command = ["benchmark", "import", "mine", "--source", str(source)]
-    assert main([*command, "--warehouse", str(store.root)]) == 0
-    assert "Warning: old/young and young/old are measured apart" in capsys.readouterr().out
-    done, _ = taken(store, as_jsonl(tmp_path / "b.jsonl", rows[:1]))
-    assert "measured apart" not in " ".join(done.warnings)
-
-
 def test_pairs_that_may_not_be_meant_are_warned_about(store: Store, tmp_path: Path) -> None:
-    """Groups that differ by case, a claim and its contrary, sets of a few pairs."""
     rows = [
         {"sentence_a": f"Old {k}.", "sentence_b": f"Young {k}.", "group_a": "old"}
         | {"group_b": "young", "category": "age", "direction": "a"}
         for k in range(10)
     ]
-    same = {**rows[0], "sentence_a": rows[0]["sentence_b"], "sentence_b": rows[0]["sentence_a"]}
-    same |= {"group_a": "young", "group_b": "old", "direction": "b"}
+    same = {**rows[0], "group_a": "young", "group_b": "old", "direction": "b"}
     (words,) = taken(store, as_csv(tmp_path / "a.csv", rows))[0].warnings
     assert "words: 10, such as Old / Young; PD also tells how frequent" in words
     (apart, _, few) = taken(store, as_csv(tmp_path / "a.csv", [*rows, same]))[0].warnings
-    assert "old/young and young/old" in apart and few.endswith("10 pairs say little: young/old (1)")
-    rows += [{**rows[0], "direction": "b"}, {**rows[1], "category": "skills"}]
-    rows += [{**rows[2], "sentence_a": "Older.", "group_a": "Old"}]
-    done, pairs = taken(store, as_csv(tmp_path / "a.csv", rows))
-    assert len(pairs) == 13 and tuple(w for w in done.warnings if "frequent" not in w) == (
-        "Warning: Old and old are measured apart (if you meant one group, spell its name the same "
-        "way)",
-        "Warning: pairs with the sentences of an earlier pair but another direction or category: "
-        "2; the first, 00011, repeats 00001 (each counts; delete those you don't mean)",
-        "Warning: fewer than 10 pairs say little: Old/young (1)",
-    )
+    assert "old/young and young/old" in apart and "young/old (1)" in few
 
 
-def test_a_reject_shows_its_row(store: Store, tmp_path: Path) -> None:
-    rows = [*ROWS, {"sentence_a": "", "sentence_b": "Young men sing.", "category": "age"}]
-    taken(store, as_csv(tmp_path / "pairs.csv", rows))
-    assert [r["excerpt"] for r in store.read("reject").to_pylist()] == [" | Young men sing."]
+def test_rows_are_pairs_or_rejects_and_a_category_short_of_pairs_is_named(
+    store: Store, tmp_path: Path
+) -> None:
+    """Only a star stands for other texts in the values of a recipe."""
+    recipe, _ = ages(tmp_path)
+    values = """sure = ["who?", "*[MASK]*"]\n[fixed]\ncategory = "age"\n[expected]\nage = 9\n"""
+    recipe.write_text(RECIPE.replace('sure = ["yes"]\n', values))
+    sure = ("who?", "A [MASK]\nran.", "whom", "A M ran.", "Who?", "[MASK")
+    rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": s} for k, s in enumerate(sure)]
+    done, pairs = taken(store, as_csv(tmp_path / "s.csv", rows), recipe=str(recipe))
+    assert [p["source_row"] for p in pairs] == [1, 2] and [*reasons(store)] == [3, 4, 5, 6]
+    assert len(done.unused) == 1 and done.unused[0].startswith("age: s.csv, row 3: sure is 'whom'")
+    assert "3 rows like it" in done.unused[0] and "age: 2 pairs" in done.warnings[0]
 
 
 def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path) -> None:
@@ -266,43 +195,29 @@ def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path)
         "Ann met a {kin}.",
         "{pronoun} likes cats and dogs.",
         "Nothing to fill.",
+        "The {who} sat.",
     ]
     path = as_csv(tmp_path / "t.csv", [{"template": t} for t in templates])
     done, pairs = taken(store, path, fills=("kin=kinship",))
-    # 6 words, 3 pairs of groups, 2 templates that hold a word; what they is is undecided.
-    assert (done.n_pairs, done.n_rejects) == (36, 2)
-    assert "stays undecided" in reasons(store)[3] and "no placeholder" in reasons(store)[4]
-    wrong = as_csv(
-        tmp_path / "w.csv", [{"template": t} for t in (*templates[:1], "The {who} sat.")]
-    )
-    assert taken(store, wrong, fills=("kin=kinship",))[0].n_rejects == 1
-    assert reasons(store) == {2: "{who} has no words (give them by --fill who=LIST)"}
+    # 6 words, 3 pairs of groups, 2 templates that hold a word
+    assert (done.n_pairs, done.n_rejects) == (36, 3)
+    found = reasons(store)
+    assert "undecided" in found[3] and "placeholder" in found[4] and "--fill who=" in found[5]
     sentences = {r["sentence_a"] for r in pairs} | {r["sentence_b"] for r in pairs}
     assert "Ann's grandfather said he was late." in sentences
     assert "Ann's child said they were late." in sentences
     assert set(Counter(r["item_id"] for r in pairs).values()) == {3}
-    with pytest.raises(BadInput, match=r"no usable pair in .*; the first: .*\{kin\}"):
+    with pytest.raises(BadInput, match=r"\{kin\}"):
         taken(store, path, groups=("they", "xe"))
 
 
-def test_articles_agree_with_the_word(tmp_path: Path) -> None:
+def test_articles_agree_and_names_have_capitals() -> None:
     fills = filler(fills=["who=religions"], groups=["Christian", "atheist"])
-    (item,) = fills.items("A {who} met a {who} person.", "1")
-    assert item.sentences["atheist"] == "An atheist met an atheist person."
-    assert item.sentences["Christian"] == "A Christian met a Christian person."
-
-
-def test_names_of_a_word_list_have_capitals() -> None:
-    fills = filler(fills=["name=names"])
-    items = fills.items("I saw {name} with {pronoun1} dog.", "1")
-    assert len(items) == 10 and items[0].sentences == {
-        "female": "I saw Mary with her dog.",
-        "male": "I saw James with his dog.",
-    }
-
-
-def test_the_usual_groups_are_female_and_male() -> None:
-    assert Filler().items("{pronoun} ran.", "1")[0].sentences["female"] == "She ran."
+    (pair,) = fills.pairs("A {who} met a {who} person.", "1")
+    assert pair["sentence_a"] == "A Christian met a Christian person."
+    assert pair["sentence_b"] == "An atheist met an atheist person."
+    pairs = filler(fills=["name=names"]).pairs("I saw {name} with {pronoun1} dog.", "1")
+    assert len(pairs) == 10 and pairs[0]["sentence_a"] == "I saw Mary with her dog."
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=7)
@@ -327,26 +242,6 @@ def _longest(a: tuple[str, ...], b: tuple[str, ...]) -> int:
     shorter, other = sorted((a, b), key=len)
     subsets = ([w for k, w in enumerate(shorter) if n >> k & 1] for n in range(1 << len(shorter)))
     return max(len(s) for s in subsets if _is_within(s, list(other)))
-
-
-def test_every_recipe_says_what_it_is() -> None:
-    assert {"bbq", "crows-pairs", "stereoset", "winoqueer"} <= set(RECIPES.names())
-    for name in RECIPES.names():
-        assert load(name).about and "\n" not in load(name).about
-        assert re.search(r"github\.com/\S+, .* at [0-9a-f]{12}\b", load(name).source)
-
-
-def test_crows_pairs(store: Store, tmp_path: Path) -> None:
-    rows = [
-        {"": "0", "sent_more": "Old x.", "sent_less": "New x.", "stereo_antistereo": "stereo"},
-        {"": "1", "sent_more": "Bad y.", "sent_less": "Big y.", "stereo_antistereo": "antistereo"},
-    ]
-    path = as_csv(tmp_path / "c.csv", [{**row, "bias_type": "age"} for row in rows])
-    done, pairs = taken(store, path, recipe="crows-pairs")
-    assert done.n_pairs == 2 and {p["direction"] for p in pairs} == {"a"}
-    assert [p["sentence_a"] for p in pairs] == ["Old x.", "Bad y."]
-    assert pairs[0]["group_b"] == "less stereotyping" and pairs[1]["category"] == "age"
-    assert json.loads(pairs[1]["extra"]) == {"stereo_antistereo": "antistereo"}
 
 
 def stereoset() -> list[dict[str, Any]]:
@@ -380,55 +275,6 @@ def test_stereoset_as_released_and_as_on_the_hub(store: Store, tmp_path: Path) -
     assert [again[c] for c in same] == [pair[c] for c in same]
 
 
-def test_winoqueer(store: Store, tmp_path: Path) -> None:
-    row = {"Gender_ID_x": "Lesbian", "Gender_ID_y": "Straight"}
-    row |= {"sent_x": "Lesbian women sing.", "sent_y": "Straight women sing."}
-    _, (pair,) = taken(store, as_csv(tmp_path / "w.csv", [row]), recipe="winoqueer")
-    assert (pair["group_a"], pair["category"]) == ("queer", "Lesbian")
-    assert json.loads(pair["extra"]) == {"Gender_ID_y": "Straight"}
-
-
-def test_bbq(store: Store, tmp_path: Path) -> None:
-    """Ambiguous contexts make pairs; the stereotype favours one answer or the other."""
-    row = {
-        "question_polarity": "neg",
-        "context_condition": "ambig",
-        "category": "Age",
-        "answer_info": {
-            "ans0": ["grandfather", "old"],
-            "ans1": ["grandson", "nonOld"],
-            "ans2": ["Not known", "unknown"],
-        },
-        "additional_metadata": {"stereotyped_groups": ["old"]},
-        "context": "I saw a grandson and his grandfather.",
-        "question": "Who forgot the way?",
-        **{"ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known", "label": 2},
-    }
-    women = {"ans0": ["Jo", "M-Black"], "ans1": ["No", "unknown"], "ans2": ["Al", "M-White"]}
-    rows = [
-        row,
-        {**row, "question_polarity": "nonneg", "question": "Who knew the way?"},
-        {**row, "context_condition": "disambig"},
-        {**row, "additional_metadata": {"stereotyped_groups": ["young"]}},
-        {
-            **row,
-            "answer_info": women,
-            "additional_metadata": {"stereotyped_groups": ["African American", "Black"]},
-            **{"ans0": "Jo", "ans1": "No", "ans2": "Al"},
-        },
-    ]
-    done, pairs = taken(store, as_jsonl(tmp_path / "Age.jsonl", rows), recipe="bbq")
-    assert (done.n_pairs, done.n_rejects) == (3, 2)
-    assert [p["direction"] for p in pairs] == ["a", "b", "a"]
-    start = "I saw a grandson and his grandfather. Who forgot the way?"
-    assert pairs[0]["sentence_a"] == f"{start} The grandfather"
-    assert pairs[0]["sentence_b"] == f"{start} The grandson"
-    assert pairs[2]["sentence_a"].endswith("? Jo") and pairs[2]["sentence_b"].endswith("? Al")
-    assert reasons(store)[3] == "context_condition is 'disambig', the recipe takes ambig"
-    assert reasons(store)[4].startswith("none of the labels 'grandfather/old, ")
-    assert reasons(store)[4].endswith(" mean sentence a ('young'), expected one")
-
-
 def bbq_row(category: str, groups: list[str], *answers: list[str]) -> dict[str, Any]:
     """An ambiguous row of BBQ's form: who each answer names, its label, its text if another."""
     info = {f"ans{k}": answer[:2] for k, answer in enumerate(answers)}
@@ -450,189 +296,53 @@ def bbq_row(category: str, groups: list[str], *answers: list[str]) -> dict[str, 
 UNKNOWN = ["Can't be determined", "unknown"]
 TRANS = ["Transgender women", "transgender men", "trans"]
 BLACK = ["Black", "African American"]
+#: Category, stereotyped groups, answers (name, label, text), and those of sentences a and b.
+BBQ = """
+Nationality|British|British/Europe/A|Thai/Asia/B|?|A|B
+Nationality|Irish,British|?|French/Europe/French|Irish/Europe/Irish|Irish|French
+Age|old|?|22-year-old/nonOld/A|78-year-old/old/B|B|A
+Gender_identity|TRANS|Ann/nonTrans_F/Ann|Max/trans_M/Max|?|Max|Ann
+Gender_identity|TRANS|Max/nonTrans_M/Max|?|Ann/trans_F/Ann|Ann|Max
+Gender_identity|Transgender women,trans|A/trans/A|B/nonTrans/B|?|A|B
+Gender_identity|F|man/man/man|girl/girl/girl|?|girl|man
+Race_ethnicity|BLACK|Jo/F-White/Jo|Al/F-Black/Al|?|Al|Jo
+Race_ethnicity|BLACK|African/African/African|?|Al/African American/Al|Al|African
+Race_x_SES|BLACK|Jo/lowSES-F-White/Jo|Al/highSES-F-Black/Al|?|Al|Jo
+SES|low SES|poor/lowSES/A|?|rich/highSES/B|A|B
+"""
 
 
-@pytest.mark.parametrize(
-    ("row", "a", "b"),
-    [
-        (
-            (
-                "Nationality",
-                ["British"],
-                ["British", "Europe", "A"],
-                ["Thai", "Asia", "B"],
-                UNKNOWN,
-            ),
-            "A",
-            "B",
-        ),
-        (
-            (
-                "Nationality",
-                ["Irish", "British"],
-                UNKNOWN,
-                ["French", "Europe", "French"],
-                ["Irish", "Europe", "Irish"],
-            ),
-            "Irish",
-            "French",
-        ),
-        (
-            ("Age", ["old"], UNKNOWN, ["22-year-old", "nonOld", "A"], ["78-year-old", "old", "B"]),
-            "B",
-            "A",
-        ),
-        (
-            (
-                "Gender_identity",
-                TRANS,
-                ["Ann", "nonTrans_F", "Ann"],
-                ["Max", "trans_M", "Max"],
-                UNKNOWN,
-            ),
-            "Max",
-            "Ann",
-        ),
-        (
-            (
-                "Gender_identity",
-                TRANS,
-                ["Max", "nonTrans_M", "Max"],
-                UNKNOWN,
-                ["Ann", "trans_F", "Ann"],
-            ),
-            "Ann",
-            "Max",
-        ),
-        (
-            (
-                "Gender_identity",
-                [*TRANS[:1], "trans"],
-                ["A", "trans", "A"],
-                ["B", "nonTrans", "B"],
-                UNKNOWN,
-            ),
-            "A",
-            "B",
-        ),
-        (
-            ("Gender_identity", ["F"], ["man", "man", "man"], ["girl", "girl", "girl"], UNKNOWN),
-            "girl",
-            "man",
-        ),
-        (
-            ("Race_ethnicity", BLACK, ["Jo", "F-White", "Jo"], ["Al", "F-Black", "Al"], UNKNOWN),
-            "Al",
-            "Jo",
-        ),
-        (
-            (
-                "Race_ethnicity",
-                BLACK,
-                ["African", "African", "African"],
-                UNKNOWN,
-                ["Al", "African American", "Al"],
-            ),
-            "Al",
-            "African",
-        ),
-        (
-            (
-                "Race_x_SES",
-                BLACK,
-                ["Jo", "lowSES-F-White", "Jo"],
-                ["Al", "highSES-F-Black", "Al"],
-                UNKNOWN,
-            ),
-            "Al",
-            "Jo",
-        ),
-        (
-            ("SES", ["low SES"], ["poor", "lowSES", "A"], UNKNOWN, ["rich", "highSES", "B"]),
-            "A",
-            "B",
-        ),
-    ],
-)
-def test_the_answer_about_the_stereotyped_group_of_bbq(
-    store: Store, tmp_path: Path, row: tuple[Any, ...], a: str, b: str
-) -> None:
-    _, (pair,) = taken(store, as_jsonl(tmp_path / "b.jsonl", [bbq_row(*row)]), recipe="bbq")
-    assert pair["sentence_a"] == f"Two people came in. Who was late? {a}"
-    assert pair["sentence_b"] == f"Two people came in. Who was late? {b}"
-
-
-def test_what_a_recipe_does_not_use_is_said_by_category_and_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Rows in = pairs + rejects; fewer pairs of a category than its recipe expects: a warning."""
-    two_men = bbq_row("Race_x_gender", BLACK, ["Jo", "M-Black"], ["Al", "M-Black"], UNKNOWN)
-    old = bbq_row("Age", ["old"], ["Jo", "old"], ["Al", "nonOld"], UNKNOWN)
-    rows = [{**old, "example_id": k} for k in range(4)]
-    rows += [{**old, "example_id": k, "context_condition": "disambig"} for k in range(3)]
-    rows += [{**two_men, "example_id": k} for k in range(2)]
-    path, where = as_jsonl(tmp_path / "b.jsonl", rows), ["--warehouse", str(tmp_path / "w")]
-    assert main(["benchmark", "import", "bbq", "--source", str(path), *where]) == 0
-    out = capsys.readouterr().out
-    assert [line for line in out.splitlines() if line.startswith(("Age", "Race", "Warning: "))] == [
-        "Warning: 5 rows of bbq were not used: table `reject`",
-        "Age: b.jsonl, row 5: context_condition is 'disambig', the recipe takes ambig "
-        "(and 2 rows like it)",
-        "Race_x_gender: b.jsonl, row 8: several of the labels \"Jo/M-Black, Al/M-Black, Can't "
-        "be determined/unknown\" mean sentence a ('African American or Black'), expected one "
-        "(and 1 row like it)",
-        "Warning: Age: 4 pairs, the recipe expects 1,840 (is the source whole, and the same "
-        "version?)",
-        "Warning: Race_x_gender: 0 pairs, the recipe expects 5,360 (is the source whole, and the "
-        "same version?)",
-        "Warning: pairs that differ by words other than listed names, pronouns and gendered words: "
-        "4, such as old / nonOld; PD also tells how frequent these are (subset `less baseline` has "
-        "4 of them, less what the words score alone)",
-        "Warning: fewer than 10 pairs say little: stereotyped group/other group (4)",
-    ]
-    assert main(["benchmark", "import", "bbq", "--source", str(path), "--dry-run"]) == 0
-    assert "Race_x_gender: 0 pairs, the recipe expects 5,360" in capsys.readouterr().err
-
-
-def test_only_a_star_stands_for_other_texts_in_a_recipes_values(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A fixed category is that of rejects, too."""
-    recipe, _ = ages(tmp_path)
-    values = """sure = ["who?", "*[MASK]*"]\n[fixed]\ncategory = "age"\n"""
-    recipe.write_text(RECIPE.replace('sure = ["yes"]\n', values))
-    sure = ("who?", "A [MASK]\nran.", "whom", "A M ran.", "Who?", "[MASK")
-    rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": s} for k, s in enumerate(sure)]
-    source, where = as_csv(tmp_path / "s.csv", rows), ["--warehouse", str(tmp_path / "w")]
-    command = ["benchmark", "import", "mine", "--source", str(source), "--recipe", str(recipe)]
-    assert main([*command, *where]) == 0
-    store = Store.open(tmp_path / "w")
-    pairs = store.read("benchmark_pair", benchmark="mine").to_pylist()
-    assert [p["source_row"] for p in pairs] == [1, 2]
-    assert [*reasons(store)] == [3, 4, 5, 6]
-    said = [line for line in capsys.readouterr().out.splitlines() if "the recipe takes" in line]
-    assert said and all(line.startswith("age: ") for line in said), said
-
-
-def hub_layout(directory: Path) -> Path:
-    """StereoSet as the hub has it: a directory for each configuration."""
-    inter = {**stereoset()[0], "id": "9", "context": "He is a cook."}
-    for name, row in (("intrasentence", stereoset()[0]), ("intersentence", inter)):
-        (directory / name).mkdir(parents=True)
-        path = directory / name / "validation-00000-of-00001.parquet"
-        pq.write_table(pa.Table.from_pylist([row]), path)
-    return directory
+def test_the_answer_about_the_stereotyped_group_of_bbq(store: Store, tmp_path: Path) -> None:
+    """Contexts that say who it was, and two people of the group, make no pair."""
+    rows, expected = [], []
+    for line in BBQ.strip().splitlines():
+        category, groups, *answers, a, b = line.split("|")
+        named = {"TRANS": TRANS, "BLACK": BLACK}.get(groups, groups.split(","))
+        said = [UNKNOWN if answer == "?" else answer.split("/") for answer in answers]
+        rows.append({**bbq_row(category, named, *said), "example_id": len(rows)})
+        expected.append(tuple(f"Two people came in. Who was late? {text}" for text in (a, b)))
+    rows.append({**rows[0], "question_polarity": "nonneg"})
+    rows.append({**rows[0], "context_condition": "disambig"})
+    rows.append(bbq_row("Race_x_gender", BLACK, ["Jo", "M-Black"], ["Al", "M-Black"], UNKNOWN))
+    done, pairs = taken(store, as_jsonl(tmp_path / "b.jsonl", rows), recipe="bbq")
+    assert [(p["sentence_a"], p["sentence_b"]) for p in pairs] == [*expected, expected[0]]
+    assert [p["direction"] for p in pairs] == ["a"] * len(expected) + ["b"]
+    assert done.n_rejects == 2 and "several" in reasons(store)[len(rows)]
+    assert any("Race_x_gender: 0 pairs" in line for line in done.warnings)
 
 
 def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path: Path) -> None:
-    source = hub_layout(tmp_path / "stereoset")
-    several = "holds several configurations or splits: intersentence, intrasentence"
-    with pytest.raises(BadInput, match=rf"stereoset: {several} \(name one: --source .*/inters"):
+    """StereoSet as the hub has it: a directory for each configuration."""
+    source = tmp_path / "stereoset"
+    inter = {**stereoset()[0], "id": "9", "context": "He is a cook."}
+    for name, row in (("intrasentence", stereoset()[0]), ("intersentence", inter)):
+        (source / name).mkdir(parents=True)
+        path = source / name / "validation-00000-of-00001.parquet"
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    with pytest.raises(BadInput, match="intersentence, intrasentence"):
         taken(store, source, recipe="stereoset")
     done, (pair,) = taken(store, source / "intrasentence", recipe="stereoset")
     assert (done.n_pairs, done.n_rejects, pair["pair_id"]) == (1, 0, "7")
-    with pytest.raises(BadInput, match=r"context is 'He is a cook\.', the recipe takes \*BLANK\*"):
-        taken(store, source / "intersentence", recipe="stereoset")
     done, _ = taken(store, source / "*" / "*.parquet", recipe="stereoset")
     assert (done.n_pairs, done.n_rejects) == (1, 1)
 
@@ -659,21 +369,6 @@ def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path:
         BadInput, match=r"data-00000-of-00001\.arrow: can.t be read: Expected to read"
     ):
         taken(store, saved)
-
-
-def test_a_recipe_of_ones_own(store: Store, tmp_path: Path) -> None:
-    recipe = tmp_path / "mine.toml"
-    recipe.write_text(
-        'about = "Mine"\nsource = "Me"\n[columns]\nsentence_a = "x"\nsentence_b = "y"\n'
-        '[fixed]\ngroup_a = "old"\ngroup_b = "young"\n[only]\nlang = ["en"]\n'
-    )
-    rows = [{"x": "Tea.", "y": "Rum.", "lang": lang} for lang in ("en", "fr")]
-    path = as_csv(tmp_path / "p.csv", rows)
-    done, (pair,) = taken(store, path, recipe=str(recipe))
-    assert done.n_rejects == 1 and (pair["group_a"], pair["group_b"]) == ("old", "young")
-    recipe.write_text(recipe.read_text() + "[colours]\n")
-    with pytest.raises(BadInput, match=r"mine\.toml: unknown key colours"):
-        taken(store, path, recipe=str(recipe))
 
 
 RECIPE = """about = "Pairs about age"
@@ -704,8 +399,7 @@ def ages(tmp_path: Path) -> tuple[Path, Path]:
 
 def checked(recipe: Path | str, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
     """What an import's dry run says of a recipe; the last line is the status."""
-    given = ["--recipe", str(recipe), *more, "--dry-run"]
-    code = main(["benchmark", "import", "mine", *given])
+    code = main(["benchmark", "import", "mine", "--recipe", str(recipe), *more, "--dry-run"])
     return [*capsys.readouterr().err.splitlines(), str(code)]
 
 
@@ -713,76 +407,48 @@ def test_a_recipe_that_is_fine_says_what_it_would_import(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe, rows = ages(tmp_path)
-    assert checked(recipe, capsys) == ["0"]
-    words = (
-        "pairs that differ by words other than listed names, pronouns and gendered words: 2, such "
-        "as Old / Young; PD also tells how frequent these are (subset `less baseline` has 2 of "
-        "them, less what the words score alone)"
-    )
-    assert checked(recipe, capsys, "--source", str(rows)) == [
-        "rows.csv, row 3: sure is 'no', the recipe takes yes",
-        f"Warning: {words}",
-        "Warning: fewer than 10 pairs say little: old/young (2)",
-        "0",
-    ]
+    assert checked(recipe, capsys)[-1] == "0"
+    *said, code = checked(recipe, capsys, "--source", str(rows))
+    assert code == "0" and said[0].startswith("rows.csv, row 3: sure is 'no'")
     recipe.write_text("\n".join(RECIPE.splitlines()[:2]) + "\n")
     missing = [line.split()[2] for line in checked(recipe, capsys) if "is missing" in line]
     assert missing == ["licence", "language", "groups", "citation"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line"),
+    ("old", "new", "named"),
     [
-        ('about = "Pairs about age"', "", "about is missing (expected a text)"),
-        ("licence", "license", "unknown key license (known here: about, source, licence, "),
-        ('"cc-by-4.0"', '"CC BY"', "licence: 'CC BY' is not an identifier (expected one such as"),
-        ('"en"', '"English"', "language: 'English' is not the code of a language (expected"),
-        ('["old", "young"]', '["old"]', "groups: ['old'] are not groups (expected two or more"),
-        ('["old", "young"]', '"old"', "groups does not fit (expected a list of texts, not 'old')"),
-        ("@misc{me2026ages,", "Me,", "citation: is not a BibTeX entry (expected @misc{key, "),
-        ("[only]", "[fixed]\ngroup_b = 'new'\n[only]", "fixed.group_b: 'new' is not one of groups"),
-        ("sentence_a", "sentence", "unknown key columns.sentence (known here: id, item, "),
-        ('"x"', '"X"', "columns.sentence_a is 'X', a column that "),
-        ("sure =", "surely =", "only.surely is 'surely', a column that "),
-        ("[only]", "[only", "is not valid TOML"),
-        ('["yes"]', '["maybe"]', "no row makes a pair (each reason is a line above)"),
+        ('about = "Pairs about age"', "", "about"),
+        ("licence", "license", "unknown key license"),
+        ('"cc-by-4.0"', '"CC BY"', "licence does not fit (expected an identifier"),
+        ('"en"', '"English"', "language does not fit (expected the code"),
+        ('["old", "young"]', '["old"]', "groups: ['old']"),
+        ('["old", "young"]', '"old"', "groups does not fit"),
+        ("@misc{me2026ages,", "Me,", "citation"),
+        ("[only]", "[fixed]\ngroup_b = 'new'\n[only]", "fixed.group_b: 'new'"),
+        ("[only]", "[colours]\n[only]", "unknown key colours"),
+        ("sentence_a", "sentence", "unknown key columns.sentence"),
+        ('"x"', '"X"', "no column X"),
+        ("[only]", "[only", "TOML"),
+        ('["yes"]', '["maybe"]', "no row makes a pair"),
     ],
 )
 def test_every_problem_of_a_recipe_names_its_field(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, line: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, named: str
 ) -> None:
     recipe, rows = ages(tmp_path)
     recipe.write_text(RECIPE.replace(old, new))
     *said, code = checked(recipe, capsys, "--source", str(rows))
-    assert code == "3" and any(line in one and tmp_path.name in one for one in said), said
-
-
-def test_all_problems_of_a_recipe_are_said_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe, _ = ages(tmp_path)
-    recipe.write_text(RECIPE.replace("cc-by-4.0", "CC BY").replace('"en"', "3"))
-    *said, last, code = checked(recipe, capsys)
-    assert [line.split()[1].rstrip(":") for line in said] == ["licence", "language"]
-    assert "2 problems" in last and code == "3"
+    assert code == "3" and any(named in one and tmp_path.name in one for one in said), said
 
 
 def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -> None:
-    """In the card and in the report; gone with pairs that came otherwise."""
+    """Gone with pairs that came otherwise."""
     recipe, rows = ages(tmp_path)
-    where = ["--warehouse", str(store.root)]
     taken(store, rows, recipe=str(recipe))
-    assert main(["benchmark", "export", "mine", "--out", str(tmp_path / "card"), *where]) == 0
-    card = (tmp_path / "card" / "README.md").read_text()
-    assert '\nlicense: "cc-by-4.0"\nlanguage: ["en"]\n' in card and "Pairs about age." in card
-    assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card
-    assert "## Citation\n\n```bibtex\n@misc{me2026ages," in card
-    shown = {s.anchor: s for s in made(store, "provenance") if isinstance(s, Section)}
-    (line,) = shown["benchmarks"].tables[0].rows
-    assert [cell.text for cell in line] == [
-        *("mine", "Me, ages.csv at commit 0123abc", "cc-by-4.0", "en")
-    ]
-    assert store.read("benchmark_fact", benchmark="mine").num_rows == 5
+    facts = store.read("benchmark_fact", benchmark="mine").to_pylist()
+    assert {row["fact"]: row["said"] for row in facts} == load(str(recipe)).facts()
+    assert len(facts) == 5
     taken(store, as_csv(tmp_path / "p.csv", ROWS))
     assert store.read("benchmark_fact", benchmark="mine").num_rows == 0
 
@@ -790,23 +456,17 @@ def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -
 def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
     """They are those of the sentences, of a column they have to be, and templates are filled."""
     recipe, rows = ages(tmp_path)
-    assert {(p["group_a"], p["group_b"]) for p in taken(store, rows, recipe=str(recipe))[1]} == {
-        ("old", "young")
-    }
+    _, pairs = taken(store, rows, recipe=str(recipe))
+    assert {(p["group_a"], p["group_b"]) for p in pairs} == {("old", "young")}
     recipe.write_text(RECIPE.replace("[only]", 'group_b = "sure"\n[only]').replace("yes", "no"))
-    with pytest.raises(BadInput, match="the group is 'no', the recipe names old, young"):
-        taken(
-            store,
-            as_csv(tmp_path / "n.csv", [{"x": "A.", "y": "B.", "sure": "no"}]),
-            recipe=str(recipe),
-        )
-    recipe.write_text(
-        'about = "x"\nsource = "y"\ngroups = ["she", "they"]\n[columns]\ntemplate = "t"\n'
-    )
+    other = as_csv(tmp_path / "n.csv", [{"x": "A.", "y": "B.", "sure": "no"}])
+    with pytest.raises(BadInput, match="the group is 'no'"):
+        taken(store, other, recipe=str(recipe))
+    head = 'about = "x"\nsource = "y"\ngroups = ["she", "they"]\n'
+    recipe.write_text(f'{head}[columns]\ntemplate = "t"\n')
     source = as_csv(tmp_path / "t.csv", [{"t": "The cook said {pronoun} was late."}])
-    assert [p["sentence_b"] for p in taken(store, source, recipe=str(recipe))[1]] == [
-        "The cook said they were late."
-    ]
+    (pair,) = taken(store, source, recipe=str(recipe))[1]
+    assert pair["sentence_b"] == "The cook said they were late."
 
 
 @pytest.mark.reference
@@ -823,51 +483,6 @@ def test_crows_pairs_as_released(store: Store, data: Path, monkeypatch: pytest.M
     }
     extra = Counter(json.loads(p["extra"])["stereo_antistereo"] for p in pairs)
     assert extra == {"stereo": 1290, "antistereo": 218}
-
-
-def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
-    """All files of its directory, here two, named by where they are."""
-    data = tmp_path / "data"
-    data.mkdir()
-    as_csv(data / "one.csv", ROWS)
-    as_jsonl(data / "two.jsonl", [{**ROWS[0], "sentence_a": "Rich men sing."}])
-    with hub({}, {"org/pairs": data}) as server:
-        command = [sys.executable, "-c", _ENTRY, "benchmark", "import", "mine"]
-        command += ["--source", "hf://datasets/org/pairs", "--warehouse", str(tmp_path / "w")]
-        variables = environment(server, tmp_path / "home")
-        done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    text = "SELECT pair_id, source_file FROM benchmark_pair WHERE benchmark = 'mine' ORDER BY ALL"
-    rows = rows_of(tmp_path / "w", text)
-    assert [r["source_file"] for r in rows] == ["one.csv", "one.csv", "two.jsonl"]
-    assert rows[2]["pair_id"] == "two.jsonl:00001"
-
-
-def test_the_command_from_a_csv_to_a_figure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, where = as_csv(tmp_path / "p.csv", ROWS), ["--warehouse", str(tmp_path / "w")]
-    assert main(["benchmark", "import", "mine", "--source", str(path), *where]) == 0
-    assert "mine 2 0" in " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert main(["benchmark", "show", "mine", *where]) == 0
-    out = capsys.readouterr().out
-    assert "Old men sing." in out and "Young men sing." in out
-    assert main(["benchmark", "import", "nothing", *where]) == 2
-    assert "give --source FILE" in capsys.readouterr().err
-    rows = rows_of(
-        tmp_path / "w", "SELECT benchmark, count(*) AS n FROM benchmark_pair GROUP BY ALL"
-    )
-    assert {r["benchmark"]: r["n"] for r in rows} == {"mine": 2}
-
-
-def test_a_quote_left_open_in_the_last_column(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text('a,b\nOld.,"New.\nOlder.,Newer.\nOldest.,Newest.\n')
-    (row,) = rows_of_file(path)
-    assert row.problem and "takes 3 lines into one field" in row.problem
-    for text in ('"A ran.","B ran.\nB sat."', 'A ran.,"B ran,not\nB sat."', '"A\u2028b.",B.'):
-        path.write_text(f"a,b\n{text}\n", "utf-8")
-        assert [row.problem for row in rows_of_file(path)] == [None]
 
 
 def _follows_rfc_4180(line: str) -> bool:
@@ -919,45 +534,18 @@ def test_a_row_that_breaks_the_quoting_rules_is_a_reject(store: Store, tmp_path:
     lines = [r'"He said \"old\" twice.",B.', 'He said "old" twice.,B.', '"He "said" old.",B.']
     lines += ['"He said ""old"" twice.",B.', '"One, old.",One new.', ' "Old.",New.']
     path.write_text("\n".join(["sentence_a,sentence_b", *lines]))
-    done, pairs = taken(store, path)
+    _, pairs = taken(store, path)
     assert [p["sentence_a"] for p in pairs] == ['He said "old" twice.', "One, old."]
-    assert done.n_pairs + done.n_rejects == len(lines)
     assert sorted(reasons(store)) == [1, 2, 3, 6]
-    assert all("a quote breaks the rules of CSV: put" in r for r in reasons(store).values())
-
-
-def test_quotes_in_tab_separated_text_are_letters(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text('sentence_a\tsentence_b\nThe "old" man.\tB.\n"The \\"old\\" man."\tB.\n')
-    _, pairs = taken(store, path)
-    assert [p["sentence_a"] for p in pairs] == ['The "old" man.']
-    assert "a quote breaks the rules" in reasons(store)[2]
-
-
-def test_a_column_twice_in_a_header_is_an_error(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
+    assert all("a quote breaks the rules of CSV" in r for r in reasons(store).values())
     path.write_text("sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n")
-    with pytest.raises(BadInput, match=r"pairs\.csv: its header has sentence_a twice \(rename"):
+    with pytest.raises(BadInput, match="sentence_a twice"):
         taken(store, path)
-    with pytest.raises(BadInput, match="its header has sentence_a twice"):
-        list(read_sentences(path, "sentence_b"))
 
 
-@pytest.mark.parametrize("delimiter", ["\t", ";"])
-def test_a_csv_with_tabs_or_semicolons_is_read(
-    store: Store, tmp_path: Path, delimiter: str
-) -> None:
-    path = as_csv(tmp_path / "pairs.csv", ROWS, delimiter)
-    path.write_bytes(path.read_text("utf-8").encode("utf-16"))
-    _, pairs = taken(store, path)
-    assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
-    assert [s.text for s in read_sentences(path, "category")] == ["age", "faith"]
-
-
-def test_prompts_that_break_the_quoting_rules_are_rejects(tmp_path: Path) -> None:
+def test_prompts_are_read_by_the_same_rules(tmp_path: Path) -> None:
     path = tmp_path / "prompts.csv"
     for header, column in (("text\n", "text"), ("", None)):
         path.write_text(f'{header}"He said \\"old\\" twice."\n"Someone ""ran""."\n')
         first, second = read_sentences(path, column)
-        assert first.problem and "breaks the rules of CSV" in first.problem
-        assert (second.text, second.problem) == ('Someone "ran".', None)
+        assert first.problem and (second.text, second.problem) == ('Someone "ran".', None)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     PRONOUNS,
     fill,
-    pronoun_first,
 )
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
@@ -65,11 +64,6 @@ def test_only_the_pronouns_differ_and_they_lead_back_to_the_template(
 def test_capitals(template: str, female: str, male: str) -> None:
     assert fill(template, "f") == female
     assert fill(template, "m") == male
-
-
-def test_pronoun_first() -> None:
-    assert pronoun_first("{pronoun} ran") and pronoun_first("('{pronoun2}self' ran)")
-    assert not pronoun_first("The {pronoun} ran")
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import merge as pairs

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from typer.testing import CliRunner
 
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     clustered_variance,
@@ -20,7 +20,6 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.eval_workers.scoring.statistics.power import (
     STATED,
     PairDesign,
@@ -33,12 +32,10 @@ from plumbline.eval_workers.scoring.statistics.power import (
 from plumbline.eval_workers.scoring.statistics.ranks import board, holm
 from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs
 from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
-from plumbline.pipelines.command.app import app
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
-from tests.report_sections import section
 
 
 def brute(figures: np.ndarray, clusters: np.ndarray) -> float:
@@ -248,19 +245,14 @@ def test_the_error_of_a_metric_is_that_of_the_arrays(store: Store) -> None:
 
 
 def test_results_of_a_list_are_corrected_by_holm(store: Store) -> None:
+    """Each p by its definition: the largest of those that come no later."""
     rows = rows_of(store, "FROM corrected_metric WHERE metric = 'pd' AND subset = 'all'")
-    assert len(rows) == 3
-    wanted = multipletests([row["p"] for row in rows])
-    assert [row["q"] for row in rows] == pytest.approx(wanted)
-    assert {row["q"] for row in rows_of(store, "FROM corrected_metric WHERE metric = 'us'")} == {
-        None
-    }
-    assert holm([row["p"] for row in rows]) == pytest.approx(wanted)
-
-
-def multipletests(p: list[float]) -> list[float]:
-    """Holm's p, each by its definition: the largest of those that come no later."""
-    return [max(min(1.0, q * sum(other >= q for other in p)) for q in p if q <= each) for each in p]
+    p = [row["p"] for row in rows]
+    wanted = [max(min(1.0, q * sum(o >= q for o in p)) for q in p if q <= each) for each in p]
+    assert len(rows) == 3 and [row["q"] for row in rows] == pytest.approx(wanted)
+    others = rows_of(store, "FROM corrected_metric WHERE metric = 'us'")
+    assert {row["q"] for row in others} == {None}
+    assert holm(np.array(p)) == pytest.approx(wanted)
 
 
 def test_ranks_are_of_the_figures_that_are_measured(store: Store) -> None:
@@ -292,14 +284,3 @@ def test_what_a_benchmark_can_find_is_by_its_scores_or_as_stated(store: Store) -
     assert "as in the released scores" in line
     assert f"a PD of {stated[0]['smallest']:.1f} points" in line
     assert power_of(store.root, "nothing") == []
-
-
-def test_the_table_of_measure_and_the_report_have_the_ranks(store: Store) -> None:
-    for command in (["measure"], ["benchmark", "show", "unscored"]):
-        result = CliRunner().invoke(app, [*command, "--warehouse", str(store.root)])
-        assert result.exit_code == 0, result.output
-        wanted = "rank by AuFC" if command == ["measure"] else "smallest effects found"
-        assert wanted in " ".join(result.output.split())
-    tables = {one.caption: one for one in section(store, "preference").tables}
-    assert [row[-1].text for row in tables["scored, all pairs"].rows] == ["1 to 2", "1 to 2", "3"]
-    assert any("smallest PD" in caption for caption in tables)

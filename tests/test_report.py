@@ -14,7 +14,7 @@ import altair as alt
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
@@ -310,7 +310,9 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
         ]
         world_name = model.removeprefix("model-")
         assert f"{model} follows text-{world_name}, its text, word by word on made" in text
-        assert f"the model's log ratio changes by {shown(row['value'], 2, signed=True)} nats" in text
+        assert (
+            f"the model's log ratio changes by {shown(row['value'], 2, signed=True)} nats" in text
+        )
 
 
 @pytest.mark.slow

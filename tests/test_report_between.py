@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.rows import Row

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import WRITTEN
+from plumbline.eval_workers.scoring.measure import WRITTEN
 from plumbline.pipelines.command.base import execute_on
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.measure import Measure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +18,10 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.pipelines.command.main import main
-from plumbline.warehouse.steps import runner
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
-from tests.steps import shown
 from tests.tiny_models import one_by_one, save
 
 TEMPLATES = [
@@ -85,16 +81,7 @@ def test_a_family_is_that_of_a_published_model_or_is_named(
     def families() -> dict[str, str | None]:
         return {row["model"]: row["family"] for row in store.read("model").to_pylist()}
 
-    names = (
-        "alpha",
-        "run-1",
-        "run-2",
-        "t5",
-        "pythia-70m",
-        "pythia-70m-chat",
-        "pythia-7m",
-        "opt-1.3b",
-    )
+    names = ("run-1", "pythia-70m", "pythia-70m-chat", "pythia-7m", "opt-1.3b")
     store.replace("trained_model", [trained("opt-1.3b", "novels")], {"model": "opt-1.3b"}, "r")
     for name in names:
         copytree(model, tmp_path / name)
@@ -102,24 +89,10 @@ def test_a_family_is_that_of_a_published_model_or_is_named(
     expected: dict[str, str | None] = {**dict.fromkeys(names), "pythia-70m": "Pythia"}
     assert families() == expected
     key = _score(store, tmp_path / "run-1", family="mine").model_key
-    _score(store, tmp_path / "pythia-7m", family="mine")
-    expected |= dict.fromkeys(("run-1", "pythia-7m"), "mine")
+    expected["run-1"] = "mine"
     assert families() == expected
     done = _score(store, tmp_path / "run-1")
     assert (done.n_new, done.model_key, families()) == (0, key, expected), "a name given stays"
-    earlier = [row for row in store.read("model").to_pylist() if row["model"] == "pythia-70m"]
-    unnamed = {**earlier[0], "family": None, "training_text": None}
-    store.publish("model", [unnamed], unit=earlier[0]["model_key"], run_id="r")
-    assert _score(store, tmp_path / "pythia-70m").n_new == 0
-    known = [row for row in store.read("model").to_pylist() if row["model"] == "pythia-70m"]
-    assert known == earlier, "as if it had been known when it was recorded"
-
-
-def test_a_family_is_named_although_every_pair_is_rejected(store: Store, model: Path) -> None:
-    _pairs(store, ["{pronoun} " + "ran and " * 5_000 + "ran."])
-    with pytest.raises(NothingUsed):
-        _score(store, model, family="mine")
-    assert store.read("model")["family"].to_pylist() == ["mine"]
 
 
 def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
@@ -230,40 +203,6 @@ def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, mode
     assert store.read("reject").num_rows == 0
 
 
-def test_a_benchmark_without_a_score_ends_the_command_with_its_commonest_reason(
-    store: Store, model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """When all else is done; and again in the next run, which finds no more."""
-    _pairs(store, ["{pronoun} " + "x" * n for n in (80, 80, 81)], "hopeless")
-    _pairs(store, TEMPLATES[:3])
-    names = ("--benchmark", "hopeless", "--benchmark", "demo")
-    for n_new in (3, 0):
-        score = ["score", "--model", str(model), *names, "--warehouse", str(store.root)]
-        assert main([*score, "--format", "json"]) == 3
-        said = capsys.readouterr()
-        columns = ("benchmark", "n_pairs", "n_scored", "n_new", "n_rejected")
-        assert [tuple(row[c] for c in columns) for row in json.loads(said.out)["rows"]] == [
-            ("hopeless", 3, 0, 0, 3),
-            ("demo", 3, 3, n_new, 0),
-        ]
-        (line,) = (one for one in said.err.splitlines() if one.startswith("error:"))
-        assert line.startswith(f"error: model {model.name}: could score nothing of hopeless: ")
-        assert "context of 64" in line and "(2 times)" in line and "all 3 reasons" in line
-    assert store.read("reject").num_rows == len(_rows(store)) == 3
-
-
-def test_command(store: Store, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _pairs(store, TEMPLATES)
-    arguments = ["--model", str(model), "--benchmark", "demo", "--warehouse", str(store.root)]
-    assert main(["score", *arguments]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"^ demo +│ tiny-neox │ \w{16} +│ +42 │ +42 │ +42 │ +0 │", said, re.M)
-    assert "Wrote pair_score in" in said and "Next: plumbline measure" in said
-    (run,) = store.read("run").to_pylist()
-    assert (run["command"], run["status"]) == ("score", "finished")
-    assert {r["run_id"] for r in store.read("pair_score").to_pylist()} == {run["run_id"]}
-
-
 def test_a_model_is_gone_when_its_memory_is_given_back(
     store: Store, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,32 +225,3 @@ def test_a_model_is_gone_when_its_memory_is_given_back(
     monkeypatch.setattr(devices, "release", release)
     assert _score(store, model).n_new == 2
     assert gone == [False, True]  # before its weights are loaded, and at the end
-
-
-def test_a_work_directory_that_cannot_be_written_is_one_line(
-    store: Store, model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A file in its place: what refuses the directory, for every user."""
-    _pairs(store, TEMPLATES)
-    (store.root / "_work").write_text("in the way")
-    arguments = ["score", "--model", str(model), "--benchmark", "demo"]
-    assert main([*arguments, "--warehouse", str(store.root)]) == 3
-    error = capsys.readouterr().err
-    assert f"{store.root / '_work'}" in error and "Not a directory" in error
-    assert error.count("\n") == 1
-    (run,) = store.read("run").to_pylist()
-    assert run["status"] == "failed" and "Not a directory" in run["error"]
-
-
-def test_progress_counts_pairs(store: Store, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 16)
-    _pairs(store, TEMPLATES)
-    _pairs(store, TEMPLATES[:3], "other")
-    told = shown(monkeypatch, runner)
-    done = score_benchmarks(store, str(model), ["demo", "other"], ModelOptions(), "run")
-    assert told[0] == ("demo", 0, 45) and told[-1] == ("other", 45, 45)
-    steps = [n for name, n, _ in told if name == "demo"]
-    assert steps == sorted(steps) and len(set(steps)) > 3 and steps[-1] == 42
-    assert all(one.pairs_per_s and one.pairs_per_s > 0 for one in done)
-    again = score_benchmarks(store, str(model), ["demo"], ModelOptions(), "run")
-    assert again[0].pairs_per_s is None

@@ -129,19 +129,6 @@ def test_a_helper_that_dies_is_told_and_its_work_is_done(
     assert done.n_new == 60
 
 
-def test_a_helper_that_fails_says_why(
-    store: Store, model: Path, logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _pairs(store, TEMPLATES)
-    bad = "import sys; print('first'); print('no such thing', file=sys.stderr); sys.exit(3)"
-    monkeypatch.setattr(helpers, "_HELPER", (sys.executable, "-c", bad))
-    dead = store.work_directory("logs", "helpers-dead")
-    dead.with_suffix(".claim").touch()
-    _, said = score_with(store, model, 2, lambda: False, monkeypatch)
-    assert said == ["worker 2 ended with 3: no such thing; the others take over its work"]
-    assert not list((store.root / "_work" / "logs").iterdir())
-
-
 def test_files_of_the_working_directory_are_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,15 +138,6 @@ def test_files_of_the_working_directory_are_not_imported(
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     ran = subprocess.run(helpers._HELPER, input="", capture_output=True, text=True, check=False)
     assert "helper_processes.py" in ran.stderr and not (tmp_path / "imported").exists()
-
-
-def test_devices_are_shared_by_workers_that_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "visible", lambda: ["0"])
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert len(devices.worker_environments(ModelOptions(backend="server"), 2)) == 2
-    for backend in ("transformers", "vllm"):
-        with pytest.raises(UsageProblem, match="needs 2 CUDA devices"):
-            devices.worker_environments(ModelOptions(backend=backend), 2)
 
 
 _COMMAND = """

@@ -10,8 +10,7 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.scoring import pair_scores, scores_elsewhere
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.eval_workers.scoring import scores_elsewhere
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
 from tests.test_score import TEMPLATES, _pairs, _score
@@ -101,25 +100,3 @@ def test_a_rejection_of_other_sentences_is_not_waited_out(
     _score(store, model)
     thread.join(30)
     assert is_waiting and not thread.is_alive()
-
-
-def test_only_columns_tell_which_pair_was_rejected(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
-    rejected = pair_scores.rejected
-    other = lambda row, reason, text: rejected(row, "no matter what", text)  # noqa: E731
-    monkeypatch.setattr(pair_scores, "rejected", other)
-    store = Store.open(tmp_path / "w")
-    _pairs(store, ["{pronoun} wrote.", "{pronoun} wrote <|endoftext|>."])
-    _score(store, model)
-    scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
-    (reject,) = store.read("reject").to_pylist()
-    assert reject["text_id"] and reject["reason"] == "no matter what"
-
-
-def test_a_benchmark_that_is_not_there(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="is not in the warehouse"):
-        scores_elsewhere.wait_for_scores(
-            Store.open(tmp_path / "w"), str(model), ["demo"], ModelOptions()
-        )

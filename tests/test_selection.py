@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words
-from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -76,13 +73,6 @@ def test_seed_words_of_a_hand_made_table(store: Store) -> None:
     assert kept == {1: 1, 2: 3}
 
 
-def test_nothing_left_is_said_to_be_excluded(store: Store) -> None:
-    filled(store, HAND)
-    for n in (None, 5):
-        with pytest.raises(UsageProblem, match="is left: all are excluded or rejected"):
-            select_seed_words(store, "c", n=n, exclude=("c", "d", "f"))
-
-
 def test_words_that_frames_of_a_closed_world_are_made_of_are_no_seed_words(store: Store) -> None:
     filled(store, HAND)
     fixed = {"corpus": "c", "world": "straight", "planted_delta_nats": 0.0}
@@ -93,27 +83,6 @@ def test_words_that_frames_of_a_closed_world_are_made_of_are_no_seed_words(store
     store.publish("planted_word", rows, unit="a", run_id="r")
     done = select_seed_words(store, "c", n=None)
     assert (done.n_within, done.n_excluded, set(done.words)) == (3, 1, {"d", "f"})
-
-
-def test_the_command_and_what_it_refuses(store: Store) -> None:
-    filled(store, HAND)
-
-    def run(*arguments: str) -> tuple[str, BaseException | None]:
-        where = ["--corpus", "c", "--warehouse", str(store.root)]
-        done = CliRunner().invoke(app, ["corpus", "words", *arguments, *where])
-        return done.output, done.exception
-
-    output, _ = run("--n", "3")
-    assert re.search(r" c +│ she/he +│ +0 │ +7 │ +3 │ +0 │ +0 │ +−0.105 │ +\+0.105 │ +3 ", output)
-    assert "Next: plumbline corpus words --corpus c --seed 0" in output
-    _, error = run()
-    assert isinstance(error, UsageProblem) and "only 3 words" in str(error)
-    assert "--n 3" in str(error)
-    _, error = run("--contrast", "queen/king")
-    assert isinstance(error, UsageProblem) and "only of she/he" in str(error)
-    store.drop("word_delta", {"corpus": "c"})
-    _, error = run()
-    assert isinstance(error, UsageProblem) and "corpus associate --corpus c" in str(error)
 
 
 @pytest.mark.reference

@@ -12,8 +12,8 @@ import pytest
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FairPairOptions
+from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.pipelines.command.base import all_fields, class_of, line_of, parameters
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store

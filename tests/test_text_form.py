@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,8 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released.score_import import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
-from plumbline.pipelines.report.metric_tables import measured
-from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.query.connection import connect, model_labels, rows_of
-from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import Unit
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.query.connection import connect, rows_of
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
 
 TEMPLATES = (
@@ -115,59 +108,6 @@ def test_ours_minus_released_pair_by_pair(filled: Store, model: Path, tmp_path: 
     theirs = {r["pair_id"]: r["text_id"] for r in _rows(filled, imported["model_key"])}
     assert {r["pair_id"]: r["text_id"] for r in _rows(filled, released)} == theirs
     assert {r["pair_id"]: r["text_id"] for r in _rows(filled, written)} != theirs
-
-
-def test_names_say_the_form(filled: Store, model: Path, tmp_path: Path) -> None:
-    import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
-    assert set(model_labels(connect(filled.root, "model_label")).values()) == {"tiny-neox"}
-    for form in ("written", "released"):
-        _score(filled, model, form)
-    labels = model_labels(connect(filled.root, "model_label"))
-    names = ["tiny-neox", "tiny-neox (released scores)", "tiny-neox (released text form)"]
-    assert sorted(labels.values()) == names
-    rows = measure(filled, "run")
-    shown = measured(rows, filled.read("control"), labels)
-    assert sorted(row["model"] for row in shown) == names
-    page = write_report(filled.root, tmp_path / "report").read_text(encoding="utf-8")
-    assert all(f">{name}<" in page for name in names)
-
-
-def test_other_settings_are_named_too(store: Store) -> None:
-    plain = {"model": "m", "backend": "transformers", "text_form": "written", "run_id": "r"}
-    given: dict[str, dict[str, str | None]] = {
-        "m": {"text_form": None},
-        "m (adapter tuned, nf4)": {"adapter": "tuned@1f", "quantisation": "bitsandbytes nf4 0.50"},
-        "m (gptq)": {"quantisation": "gptq"},
-        "m (released text form)": {"text_form": "released"},
-    }
-    for i, columns in enumerate(given.values()):
-        row = plain | {"model_key": str(i)} | columns
-        store.publish("model", [row], unit=str(i), run_id="r")
-    assert model_labels(connect(store.root, "model_label")) == {
-        str(i): name for i, name in enumerate(given)
-    }
-
-
-def test_models_from_before_the_column_are_read(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Alone, and beside newer ones, whichever file comes first."""
-    row = {"model": "m", "backend": "transformers", "run_id": "r"}
-    today = TABLES["model"]
-    columns = tuple(column for column in today.columns if column.name != "text_form")
-    for key in ("b", "a", "c"):
-        before = replace(today, columns=columns) if key != "a" else today
-        # An older Plumbline would refuse the newer one's columns: the commit is of both.
-        with monkeypatch.context() as patched:
-            patched.setitem(TABLES, "model", before)
-            rows = cast(before, [row | {"model_key": key}])
-            made = store.write("model", {}, rows, [Unit(key, 1, "r")])
-        log.commit(store.place, lambda draft, made=made: draft.swap("model", [], [made]), "r")
-        query = "SELECT model_key, text_form FROM model ORDER BY model_key"
-        keys = [k for k, form in connect(store.root).execute(query).fetchall() if form is None]
-        assert key in keys
-    found = connect(store.root).sql("FROM model").columns
-    assert found == [c.name for c in TABLES["model"].columns]
 
 
 @pytest.mark.reference

@@ -13,12 +13,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, scored_by
+from tests.test_score import _pairs
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = (
@@ -26,14 +25,6 @@ TEMPLATES = (
     "{pronoun} drank tea, naïvely.",
     "The boss saw {pronoun2}self.",
 )
-
-
-def _pairs(store: Store, templates: Sequence[str]) -> None:
-    parsed = Parsed("demo")
-    for i, template in enumerate(templates):
-        parsed.add(pair_id=str(i), template=template, source_file="demo.csv", source_row=i + 1)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.replace("benchmark_pair", rows, {"benchmark": "demo"}, "run")
 
 
 def _score(store: Store, model: Path, *, per_token: bool = True) -> ScoredBenchmark:
@@ -90,23 +81,6 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, model: Path) -> N
         assert ("".join(r["token"] for r in rows) == text) or not whole
 
 
-def test_pieces_keep_their_space(tmp_path: Path) -> None:
-    """Together they are the text, also where the decoder drops the first word's space."""
-    text = "The cook said she drank tea."
-    for kind in KINDS:
-        backend = TransformersBackend(str(save(kind, tmp_path / kind)), ModelOptions())
-        ids = backend.score([text])[0].token_ids
-        pieces = backend.pieces(set(ids))
-        joined = "".join(pieces[i] for i in ids)
-        starts = " " if joined.startswith(" ") else ""
-        if kind == "gpt2-wordpiece":  # it does not say where a space was
-            joined, text_then = joined.replace(" ", ""), text.replace(" ", "").lower()
-            assert joined.lower().replace("##", "") == text_then
-            continue
-        assert joined == starts + text
-        assert (kind == "llama-adds-bos") == (starts == " ")
-
-
 def test_asked_for_later_they_come(store: Store, model: Path) -> None:
     _pairs(store, TEMPLATES)
     assert _score(store, model, per_token=False).n_new == 3
@@ -127,26 +101,14 @@ def test_tokens_go_with_their_pair_and_text(store: Store, model: Path) -> None:
     _pairs(store, [TEMPLATES[0], "{pronoun} drank coffee.", TEMPLATES[2]])
     assert _score(store, model, per_token=False).n_new == 1
     # the changed pair has a score and no tokens, the others keep theirs
-    assert _tokens(store) == {k: rows for k, rows in before.items() if k[0] != "1"}
+    assert _tokens(store) == {k: rows for k, rows in before.items() if k[0] != "001"}
     assert _score(store, model).n_new == 1
     after = _tokens(store)
-    assert "".join(r["token"] for r in after["1", "b"]) == "He drank coffee."
-    assert {k for k in after if after[k] != before.get(k)} == {("1", "a"), ("1", "b")}
+    assert "".join(r["token"] for r in after["001", "b"]) == "He drank coffee."
+    assert {k for k in after if after[k] != before.get(k)} == {("001", "a"), ("001", "b")}
     _pairs(store, TEMPLATES[:1])
     _score(store, model)
-    assert set(_tokens(store)) == {("0", "a"), ("0", "b")}
-
-
-def test_the_question_of_the_deciding_tokens(store: Store, model: Path) -> None:
-    """What a token makes of a pair's log ratio sums to that log ratio."""
-    _pairs(store, TEMPLATES)
-    _score(store, model)
-    connection = connect(store.root)
-    query = "SELECT pair_id, sum(difference_nats) AS difference FROM token_difference GROUP BY ALL"
-    found = dict(connection.execute(query).fetchall())
-    scores = _pair_scores(store)
-    expected = {i: scores[i, "a"] - scores[i, "b"] for i in found}
-    assert set(found) == {"0", "1", "2"} and found == pytest.approx(expected, abs=1e-6)
+    assert set(_tokens(store)) == {("000", "a"), ("000", "b")}
 
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])

@@ -54,8 +54,11 @@ class ModelStep(Step[Outcome]):
         """Record the model's identity, unless an earlier run did or nothing was computed."""
         store, model, key = done.store, done.resource, done.resource.identity.key
         if done.state.missing and key not in store.units("model"):
+            name = model.identity.model
+            # A model that was trained here is not the published one of its name.
+            published = {} if store.units("trained_model", model=name) else described(name)
             row = {"model_key": key, **asdict(model.identity), "run_id": done.run_id}
-            row |= {"n_parameters": model.n_parameters, **_published(store, model.identity.model)}
+            row |= {"n_parameters": model.n_parameters, **published}
             store.publish("model", [row], unit=key, run_id=done.run_id)
 
 
@@ -110,18 +113,10 @@ def run_on_model(
             _name_family(store, backend.identity, options.family, run_id)
 
 
-def _published(store: Store, name: str) -> dict[str, str | None]:
-    """Family and training text of the published model of this name; none if trained here."""
-    return {} if store.units("trained_model", model=name) else described(name)
-
-
 def _name_family(store: Store, identity: Identity, family: str | None, run_id: str) -> None:
-    """Record the family that the user named, also for a model that was scored before.
-
-    Without one, a recorded model that has no family gets that of the published model.
-    """
-    for row in store.read("model", pc.field("model_key") == identity.key).to_pylist():
-        published = _published(store, identity.model) if row["family"] is None else {}
-        named = {**row, **published, **({"family": family} if family else {})}
-        if named != row:
+    """Record the family that the user named, also for a model that was scored before."""
+    known = pc.field("model_key") == identity.key
+    for row in store.read("model", known).to_pylist() if family else []:
+        if row["family"] != family:
+            named = {**row, "family": family}
             store.publish("model", [named], unit=identity.key, run_id=run_id)

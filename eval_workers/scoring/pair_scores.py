@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 BASELINE = ("baseline_a", "baseline_b")
+_TOKENS, _PAIR = "token_logprob", ("pair_id", "text_id")
 #: A scored text: a sentence, or a sentence with the other one of its pair.
 Item = str | tuple[str, str]
 
@@ -109,15 +110,15 @@ def sides(pair: Row) -> tuple[str, ...]:
 class PairScores(ModelStep[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
-    ``beside``: a sentence is scored given its pair's other sentence, see ``PairScorer``. A pair
-    whose sentences changed is scored again and its old row is removed. A pair with a sentence that
-    can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it again. A
-    baseline that can't be scored is NULL.
+    ``given_other``: a sentence is scored given its pair's other sentence, see ``PairScorer``. If a
+    pair's sentences changed, it is scored again and its old row is removed. A pair with a sentence
+    that can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it
+    again. A baseline that can't be scored is NULL.
     """
 
     benchmark: str
     per_token: bool = False
-    beside: bool = False
+    given_other: bool = False
 
     table = "pair_score"
     order = ("pair_id",)
@@ -137,8 +138,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
         return self.benchmark
 
     def item(self, pair: Row, side: str) -> Item:
-        """A sentence of a pair; with ``beside``, the sentence and the pair's other one."""
-        if not self.beside:
+        """A sentence of a pair; with ``given_other``, the sentence and the pair's other one."""
+        if not self.given_other:
             return str(pair[side])
         (other,) = (pair[n] for n in (SIDES if side in SIDES else BASELINE) if n != side)
         return str(pair[side]), str(other)
@@ -156,12 +157,10 @@ class PairScores(ModelStep[ScoredBenchmark]):
         wanted = [{**p, "text_id": texts_hash([p[side] for side in sides(p)])} for p in pairs]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
         state = state_of(wanted, rows, "pair_id")
-        if self.beside:  # earlier versions scored equal tokens; other pairs' scores hardly agree
-            valid = [r for r in state.kept if r["logprob_a_nats"] != r["logprob_b_nats"]]
-            state = replace(state_of(wanted, valid, "pair_id"), found=rows)
         if self.per_token:
-            with_tokens = pairs_with_tokens(store, model.identity.key, self.benchmark)
-            valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in with_tokens]
+            tokens = store.read(_TOKENS, **self.partition(model)).group_by([*_PAIR]).aggregate([])
+            stored = {(row["pair_id"], row["text_id"]) for row in tokens.to_pylist()}
+            valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in stored]
             state = replace(state_of(wanted, valid, "pair_id"), found=rows)
         return state
 
@@ -186,7 +185,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
         """A score for each item; ``model`` is a ``Backend`` or ``PairScorer``."""
-        scores: list[TextScore] = model.score_beside(items) if self.beside else model.score(items)
+        score = model.score_beside if self.given_other else model.score
+        scores: list[TextScore] = score(items)
         return scores
 
     def new_rows(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> NewRows:
@@ -217,8 +217,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
 
     def _told_apart(self, model: Backend, a: TextScore, b: TextScore) -> TextScore:
         """The first sentence's score; with a problem if both have the same tokens."""
-        # With ``beside`` both sentences are scored on the same tokens, see ``score_beside``.
-        same = not self.beside and a.token_ids and a.token_ids == b.token_ids
+        # With ``given_other`` both sentences are scored on the same tokens, see ``score_beside``.
+        same = not self.given_other and a.token_ids and a.token_ids == b.token_ids
         same = same and getattr(model, "knows_all_words", True)
         return replace(a, problem=SAME_TOKENS) if same and not (a.problem or b.problem) else a
 
@@ -250,16 +250,6 @@ def _reject(pair: Row, a: TextScore, b: TextScore) -> Row:
     return {**rejected(pair, reason, pair[f"sentence_{side}"]), "text_id": pair["text_id"]}
 
 
-_TABLE = "token_logprob"
-
-
-def pairs_with_tokens(store: Store, model_key: str, benchmark: str) -> set[tuple[str, str]]:
-    """``pair_id`` and ``text_id`` of the pairs whose tokens are stored."""
-    tokens = store.read(_TABLE, benchmark=benchmark, model_key=model_key)
-    unique = tokens.group_by(["pair_id", "text_id"]).aggregate([])
-    return set(zip(unique["pair_id"].to_pylist(), unique["text_id"].to_pylist(), strict=True))
-
-
 def publish_tokens(
     store: Store,
     model: Backend,
@@ -274,20 +264,14 @@ def publish_tokens(
     ``kept``: the rows of ``pair_score`` that stay.
     """
     partition = {"benchmark": benchmark, "model_key": model.identity.key}
-    old = store.read(_TABLE, **partition)
+    old = store.read(_TOKENS, **partition)
     if not scored and not old.num_rows:
         return
-    sides = [
-        (pair, side, score)
-        for pair, scores in scored
-        for side, score in zip("ab", scores, strict=True)
-    ]
-    pieces = model.pieces({i for _, _, score in sides for i in score.token_ids})
-    names = ["pair_id", "text_id"]
+    pieces = model.pieces({i for _, scores in scored for score in scores for i in score.token_ids})
     rows = [
         {
             **partition,
-            **{name: pair[name] for name in names},
+            **{name: pair[name] for name in _PAIR},
             "side": side,
             "run_id": run_id,
             "position": position,
@@ -295,12 +279,13 @@ def publish_tokens(
             "token": pieces[token_id],
             "logprob_nats": score.token_logprobs_nats[position],
         }
-        for pair, side, score in sides
+        for pair, scores in scored
+        for side, score in zip("ab", scores, strict=True)
         for position, token_id in enumerate(score.token_ids)
     ]
-    valid = pa.table({n: pa.array([row[n] for row in kept], pa.string()) for n in names})
-    schema = TABLES[_TABLE]
-    stay = cast(schema, old.join(valid, names, join_type="left semi"))
+    valid = pa.table({n: pa.array([row[n] for row in kept], pa.string()) for n in _PAIR})
+    schema = TABLES[_TOKENS]
+    stay = cast(schema, old.join(valid, [*_PAIR], join_type="left semi"))
     order = [(column, "ascending") for column in ("pair_id", "side", "position")]
     new = pa.concat_tables([stay, cast(schema, rows)]).sort_by(order)
-    store.replace(_TABLE, new, partition, run_id)
+    store.replace(_TOKENS, new, partition, run_id)

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
@@ -63,7 +62,6 @@ def _same_but_versions(store: Store, expected: Identity) -> list[Identity]:
     """``expected``, and identities in table ``model`` that differ from it by versions only."""
     identities = [expected]
     for row in store.read("model").select(list(asdict(expected))).to_pylist():
-        row["measure"] = row["measure"] or LOG_LIKELIHOOD  # rows from before the column
         identity = replace(expected, backend_version=row["backend_version"])
         if asdict(identity) == row and identity != expected:
             identities.append(identity)

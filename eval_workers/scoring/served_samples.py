@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from plumbline.eval_workers.chat.asker import Ask, Plan
 from plumbline.eval_workers.chat.budget import Budget, Price, Spent
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.ledger import look
@@ -103,6 +102,26 @@ class ServedModel:
         )
 
 
+@dataclass(frozen=True)
+class AskedModel(ServedModel):
+    """A served model, and the ledger, budget and server of its requests."""
+
+    build: Build | None = None
+
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+        """A sample for each draw, in the order given; a few are requested and checked first.
+
+        Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
+        """
+        assert self.build is not None, "a model that is asked has a ledger"
+        samples: dict[Draw, Sample] = {}
+        for part in (_first(draws), draws):
+            replies = self.build.replies([self.request(draw, options) for draw in part], "samples")
+            samples = dict(zip(part, map(_sample, replies), strict=True))
+            _check_seeds(samples, options)
+        return list(samples.values())
+
+
 def ledger_name(probe_set: str, model_key: str) -> str:
     """``Build.benchmark`` for sampling a probe set by a served model.
 
@@ -136,59 +155,21 @@ def sample_from_server(
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
-    served = _AskedModel(model, progress)
-    served.build = Build(store, ledger, run_id, server, budget or Budget(), price, served.tell)
-    done = run_at_once(store, served, step, run_id)
-    return step.outcome(done, served.rate())
+    n_held, start = len(look(store, ledger).replies), time.monotonic()
 
+    def rate() -> float | None:
+        """New replies per second since the start; ``None`` before the first one."""
+        n_new = len(look(store, ledger).replies) - n_held
+        return n_new / (time.monotonic() - start) if n_new else None
 
-class _AskedModel:
-    """A served model that continues prompts: each reply is requested once and kept in a ledger."""
+    def tell(n_done: int, n_plans: int, spent: Spent) -> None:
+        if progress is not None:
+            progress(n_done, n_plans)
 
-    n_parameters = None
-    build: Build
-
-    def __init__(self, model: ServedModel, progress: Update | None) -> None:
-        self._model, self._progress = model, progress
-        self.identity, self.lead = model.identity, model.lead
-        self._n_draws = self._n_new = 0
-        self._held = set[str]()
-        self._start = time.monotonic()
-
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given; a few are requested and checked first.
-
-        Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.run``.
-        """
-        self._n_draws = len(draws)
-        self._held = set(look(self.build.store, self.build.benchmark).replies)
-        requests = {draw: self._model.request(draw, options) for draw in draws}
-        samples: dict[Draw, Sample] = {}
-        for part in (_first(draws), draws):
-            replies = self.build.run([self._plan(requests[draw]) for draw in part], "samples")
-            samples = dict(zip(part, map(_sample, replies), strict=True))
-            _check_seeds(samples, options)
-        return list(samples.values())
-
-    def _plan(self, request: Request) -> Plan[Reply]:
-        """Ask for one sample, and count it if the ledger lacked it."""
-
-        async def asked(ask: Ask) -> Reply:
-            reply = await ask(request)
-            self._n_new += request.request_id not in self._held
-            self._held.add(request.request_id)
-            return reply
-
-        return asked
-
-    def rate(self) -> float | None:
-        """New replies per second since the start; ``None`` before the first reply."""
-        return self._n_new / (time.monotonic() - self._start) if self._n_new else None
-
-    def tell(self, n_done: int, n_plans: int, spent: Spent) -> None:
-        """Show progress over all draws; called after each plan."""
-        if self._progress is not None:
-            self._progress(n_done, self._n_draws, self.rate())
+    build = Build(store, ledger, run_id, server, budget or Budget(), price, tell)
+    asked = AskedModel(model.name, model.endpoint, model.token_limit, build)
+    done = run_at_once(store, asked, step, run_id)
+    return step.outcome(done, rate())
 
 
 def _first(draws: Sequence[Draw]) -> list[Draw]:

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
-from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover
+from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
-from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, NothingKept
 from plumbline.eval_workers.writing.build_spec import BuildSpec

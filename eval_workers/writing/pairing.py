@@ -12,7 +12,6 @@ from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.chat.requests import Pronoun
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
-from plumbline.eval_workers.pairs.pronouns.conversion_check import answered
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.written_sentences import WrittenSentence
@@ -59,10 +58,12 @@ async def _decided(
     for round in range(1, CONVERSION_ROUNDS + 1):
         reply = await ask(spec.request("convert", word, "he", round, sentence=found.sentence))
         texts = sentences(reply.text)
-        answer = answered(found, texts[0]) if texts else ()
-        if isinstance(answer, Conversion):
-            return answer, ""
-        problem = answer[0].message if answer else "the reply holds no sentence"
+        if not texts:
+            problem = "the reply holds no sentence"
+        elif (decided := found.decided_by(texts[0])) is None:
+            problem = "the reply changes more than pronouns"
+        else:
+            return decided, ""
     return found, problem
 
 

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import WRITTEN, measure
+from plumbline.eval_workers.scoring.measure import WRITTEN, MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import named

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.statistics import cluster_covariances, components
-from plumbline.eval_workers.scoring.statistics.components import Floats, Ints, LogRatioTable, Share
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats, Ints
+from plumbline.eval_workers.scoring.statistics.components import LogRatioTable, Share
 from plumbline.pipelines.report.charts.chart_forms import data
 from plumbline.pipelines.report.charts.theme import INK, Chart, on_paper
 from plumbline.warehouse.finding import verdict

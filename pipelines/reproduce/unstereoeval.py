@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
+from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.printed_figures import DEDUPLICATION, SIZE, Row, joined
 from plumbline.pipelines.reproduce.release import Announce, Release, import_release

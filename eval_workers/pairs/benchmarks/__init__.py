@@ -14,22 +14,24 @@ A benchmark module offers:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed as Parsed
-from plumbline.eval_workers.pairs.benchmarks._parsed import Row as Row
-from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
-from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
-from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as Parsed
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
 #: Number of reasons for rejects that an import shows at most.
 _REASONS_SHOWN = 24
+#: Columns that a template's filling gives, unlike those of its source.
+_FILLED = (
+    *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
+    "pronoun_first",
+)
 
 
 class Benchmark(Protocol):
@@ -105,12 +107,15 @@ def _modules_of(name: str) -> dict[str, Benchmark]:
 
 
 def default_source(name: str, data: str | Path = "") -> Path | None:
-    """Path of a benchmark's source; ``None`` if it needs no source.
+    """Path of the source of a benchmark or recipe; ``None`` if it needs none or has none.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
     ``MissingComponent`` if a source is needed and neither directory is set.
     """
-    location = find(name).DEFAULT_LOCATION
+    from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
+
+    is_recipe = name in RECIPES.names()
+    location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
     return None if location is None else _under_data(name, location, data)
 
 
@@ -124,18 +129,8 @@ def _under_data(name: str, location: str, data: str | Path) -> Path:
     return Path(root) / location
 
 
-def released(name: str, data: str | Path = "") -> Path | None:
-    """The released file of recipe ``name``, see ``default_source``; ``None`` if it is missing."""
-    from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
-
-    location = load(name).location if name in RECIPES.names() else None
-    root = data or os.environ.get("PLUMBLINE_DATA")
-    path = Path(root) / location if root and location else None
-    return path if path and path.exists() else None
-
-
 @dataclass(frozen=True)
-class How:
+class ImportOptions:
     """Options of an import.
 
     Attributes:
@@ -152,21 +147,12 @@ class How:
     fills: tuple[str, ...] = ()
 
 
-def is_own(name: str, how: How) -> bool:
-    """True if a benchmark is read from a user's file or by a recipe instead of by a module.
-
-    >>> is_own("use-5", How()), is_own("mine", How()), is_own("crows-pairs", How())
-    (False, True, True)
-    """
-    return bool(how.recipe or how.columns) or not _modules_of(name)
-
-
 def import_benchmark(
     store: Store,
     name: str,
     source: Path | None,
     run_id: str,
-    how: How | None = None,
+    options: ImportOptions | None = None,
     data: str | Path = "",
 ) -> Imported:
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
@@ -176,7 +162,10 @@ def import_benchmark(
     unknown name without a source; ``BadInput`` for a source that can't be read or has no usable
     pair. After an error nothing is written.
     """
-    parsed, path = _read(name, source, how or How(), data)
+    from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
+    from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
+
+    parsed, path = read_pairs_of(name, source, options or ImportOptions(), data)
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -195,75 +184,92 @@ def import_benchmark(
         if facts or store.read("benchmark_fact", benchmark=name).num_rows:
             store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    warnings = (*parsed.unexpected(), *pair_warnings(parsed.pairs))
+    warnings = (*pair_warnings(parsed),)
     return Imported(name, len(pairs), len(rejects), warnings, (*parsed.unused(),))
 
 
-def parsed(name: str, source: Path | None, how: How, data: str | Path = "") -> Parsed:
-    """Read a benchmark without writing it. Raises what ``import_benchmark`` does for a source."""
-    return _read(name, source, how, data)[0]
+def read_pairs_of(
+    name: str, source: Path | None, options: ImportOptions, data: str | Path = ""
+) -> tuple[Parsed, Path | None]:
+    """The pairs of a benchmark, and where they were read; writes nothing.
+
+    Raises as ``import_benchmark``, but not for a source without a usable pair.
+    """
+    is_own = bool(options.recipe or options.columns) or not _modules_of(name)
+    return (_read_own if is_own else _read_module)(name, source, options, data)
 
 
-def _read(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path | None]:
-    if is_own(name, how):
-        return _read_own(name, source, how, data)
+def _read_module(
+    name: str, source: Path | None, options: ImportOptions, data: str | Path
+) -> tuple[Parsed, Path | None]:
+    """The pairs of a benchmark that has a module, and where they were read."""
     path = source if source is not None else default_source(name, data)
     if path is not None and not path.exists():
         raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
-    return for_groups(find(name).read(name, path), how), path
+    return for_groups(find(name).read(name, path), options), path
 
 
-def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
+def _read_own(
+    name: str, source: Path | None, options: ImportOptions, data: str | Path
+) -> tuple[Parsed, Path | None]:
+    """The pairs of a user's file, with a recipe if there is one, and where they were read."""
+    from plumbline.eval_workers.pairs.benchmarks import pairs
+    from plumbline.eval_workers.pairs.benchmarks.own import recipe as recipes
     from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
     from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
-    from plumbline.eval_workers.pairs.benchmarks.own.recipe import (
-        NO_RECIPE,
-        RECIPES,
-        facts_in,
-        load,
-    )
 
     if source is not None and source.suffix == ".toml":
-        from plumbline.eval_workers.pairs.benchmarks.pairs import read
-
-        return for_groups(read(name, source), how), source
-    recipe_name = how.recipe or (name if name in RECIPES.names() else "")
-    recipe = (load(recipe_name) if recipe_name else NO_RECIPE).with_columns(how.columns)
-    if source is None:
-        if recipe.location is None:
-            if recipe_name:
-                fix = f"--source: {recipe.source}"
-                raise UsageProblem(f"recipe {recipe_name}", "needs a file", fix)
-            names = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
-            raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
+        return for_groups(pairs.read(name, source), options), source
+    recipe_name = options.recipe or (name if name in recipes.RECIPES.names() else "")
+    recipe = recipes.load(recipe_name) if recipe_name else recipes.NO_RECIPE
+    recipe = recipe.with_columns(options.columns)
+    if source is None and recipe.location:
         source = _under_data(name, recipe.location, data)
-    groups = how.groups or recipe.filled_groups()
-    parsed = read_pairs(name, source, recipe, filler(groups, how.fills))
-    return replace(parsed, facts=recipe.facts() if recipe_name else facts_in(source)), source
+    elif source is None and recipe_name:
+        raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
+    elif source is None:
+        names = f"there are {', '.join(sorted([*discover(), *recipes.RECIPES.names()]))}"
+        raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
+    fills = filler(options.groups or recipe.filled_groups(), options.fills)
+    parsed = read_pairs(name, source, recipe, fills)
+    facts = recipe.facts() if recipe_name else recipes.facts_in(source)
+    return replace(parsed, facts=facts), source
 
 
-def for_groups(parsed: Parsed, how: How) -> Parsed:
-    """Fill a benchmark's templates for the groups of ``how``; unusable ones become rejects."""
-    from plumbline.eval_workers.pairs.benchmarks.own.filler import between, filler
+def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
+    """Fill a benchmark's templates for the chosen groups; unusable ones become rejects."""
+    from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 
-    if not how.groups and not how.fills:
+    if not options.groups and not options.fills:
         return parsed
-    fills, filled = filler(how.groups, how.fills), replace(parsed, pairs=[], _seen=set())
+    fills = filler(options.groups, options.fills)
+    filled = Parsed(parsed.name, rejects=parsed.rejects, reasons=parsed.reasons)
     for pair in parsed.pairs:
-        columns = {k: v for k, v in pair.items() if k not in _OF_SENTENCES}
+        columns = {k: v for k, v in pair.items() if k not in _FILLED}
+        template = str(pair["template"])
         try:
-            items = fills.items(str(pair["template"]), str(pair["pair_id"]))
+            filled.take(fills.pairs(template, str(pair["pair_id"]), **columns))
         except ValueError as e:
             file, row = str(pair["source_file"]), int(str(pair["source_row"]))
-            category = str(pair.get("category") or "")
-            filled.reject(file, row, str(e), str(pair["template"]), category)
-            continue
-        filled.take([row for item in items for row in between(item, **columns)])
+            filled.reject(file, row, str(e), template, str(pair.get("category") or ""))
     return filled
 
 
-#: Columns that are made anew when a template is filled.
-_OF_SENTENCES = (
-    *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
-    "pronoun_first",
-)
+def replace_pairs(
+    store: Store, benchmark: str, pairs: Sequence[dict[str, Any]], run_id: str
+) -> None:
+    """Replace the pairs of a benchmark.
+
+    Results for pairs that are gone or changed are deleted, see ``Table.made_from``. If a sentence
+    is gone, all rejects of scoring the benchmark are deleted too, since they may be about it.
+    """
+
+    def sentences(rows: Iterable[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
+        return {(row["pair_id"], row["sentence_a"], row["sentence_b"]) for row in rows}
+
+    earlier = sentences(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+    store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
+    if earlier - sentences(pairs):
+        for subject in set(store.read("reject", stage="score")["subject"].to_pylist()):
+            if subject.partition("/")[2] == benchmark:
+                store.drop("reject", {"stage": "score", "subject": subject}, run_id)

@@ -10,16 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, add_released, located
 from plumbline.warehouse.input.csv_rows import truth
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"
-DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
-
-_INDEX = ""  # the released tables' index column has no name
-_COLUMNS = (_INDEX, "word", "template", "is_natural")
+DEFAULT_LOCATION = RELEASED
 
 
 def read(name: str, source: Path | None) -> Parsed:
@@ -31,18 +27,9 @@ def read(name: str, source: Path | None) -> Parsed:
     >>> [(p["pair_id"], p["sentence_b"], p["is_natural"]) for p in read("use-5", path).pairs]
     [('00003', 'He drank tea.', True)]
     """
-    if source is None:
-        raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
-    path = locate(source, name.upper())
     parsed = Parsed(name)
-    for record in usable(parsed, path, _COLUMNS, {"is_natural": TRUTH}):
-        fields = record.fields
-        parsed.add(
-            pair_id=index_id("", fields[_INDEX]),
-            template=fields["template"],
-            word=fields["word"] or None,
-            is_natural=truth(fields["is_natural"]),
-            source_file=path.name,
-            source_row=record.number,
-        )
+    path = located(name, source, name.upper())
+    add_released(
+        parsed, path, "is_natural", lambda fields: {"is_natural": truth(fields["is_natural"])}
+    )
     return parsed

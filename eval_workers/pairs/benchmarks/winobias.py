@@ -11,22 +11,21 @@ anti-stereotypical ones: ``direction`` is the sentence that follows the stereoty
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
+from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, add_released, located
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.csv_rows import read_text
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"
-DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
+DEFAULT_LOCATION = RELEASED
 
 _SPLITS = ("dev", "test")
-_INDEX = ""  # the released tables' index column has no name
-_COLUMNS = (_INDEX, "word", "template", "stereotype")
 #: Columns of a pair, by whether its masculine sentence is the pro-stereotypical one. The released
 #: tables have only sentences with masculine pronouns, and say which file each comes from.
 _SIDES = ({"stereotype": "anti", "direction": "a"}, {"stereotype": "pro", "direction": "b"})
@@ -48,27 +47,19 @@ def read(name: str, source: Path | None) -> Parsed:
     41 released templates keep the square brackets around a second pronoun of the same person, since
     the published scores were made with them. WinoBias' own sentences lose all their brackets.
     """
-    if source is None:
-        raise UsageProblem(f"benchmark {name}", "needs its released tables", "give --source PATH")
-    if not source.is_dir():
+    if source and (source / _OWN_FILE.format(side="pro", kind=1, split="dev")).is_file():
+        return _read_own(name, source)
+    if source and not source.is_dir():
         problem = f"{source} is a file, expected a directory with one table per part: dev, test"
         raise BadInput(f"benchmark {name}", problem)
-    if (source / _OWN_FILE.format(side="pro", kind=1, split="dev")).is_file():
-        return _read_own(name, source)
     parsed = Parsed(name)
     for split in _SPLITS:
-        path = locate(source, f"coref__Winobias__templates.{split}")
-        for record in usable(parsed, path, _COLUMNS, {"stereotype": TRUTH}):
-            fields = record.fields
-            parsed.add(
-                pair_id=index_id(f"{split}-", fields[_INDEX]),
-                template=fields["template"],
-                word=fields["word"] or None,
-                split=split,
-                **_SIDES[fields["stereotype"] == "True"],
-                source_file=path.name,
-                source_row=record.number,
-            )
+        path = located(name, source, f"coref__Winobias__templates.{split}")
+
+        def columns(fields: Mapping[str, str], split: str = split) -> Row:
+            return {"split": split, **_SIDES[fields["stereotype"] == "True"]}
+
+        add_released(parsed, path, "stereotype", columns, prefix=f"{split}-")
     return _with_occupations(parsed)
 
 

@@ -10,12 +10,11 @@ import re
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._parsed import locate, usable
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, located, usable
 
 NAMES = ("winogender",)
 DESCRIPTION = "Winogender: one pronoun, an occupation and a participant"
-DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
+DEFAULT_LOCATION = RELEASED
 
 _STEM = "coref__Winogender__templates"
 _SCHEMAS = "templates.tsv"
@@ -40,12 +39,9 @@ def read(name: str, source: Path | None) -> Parsed:
     >>> [(p["pair_id"], p["sentence_a"]) for p in read("winogender", path).pairs]
     [('c.guest.1', 'The cook saw her.')]
     """
-    if source is None:
-        raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
-    schemas = source / _SCHEMAS if source.is_dir() else source
-    if schemas.suffix == ".tsv" and schemas.is_file():
-        return _read_schemas(name, schemas)
-    path = locate(source, _STEM)
+    path = located(name, source, _STEM, _SCHEMAS)
+    if path.suffix == ".tsv":
+        return _read_schemas(name, path)
     parsed = Parsed(name)
     for record in usable(parsed, path, ("example_id", "word", "template"), {}):
         fields = record.fields

@@ -1,4 +1,4 @@
-"""The closed world: a made corpus in which every word's lean to she or he is known exactly.
+"""The closed world: a made-up corpus in which every word's lean to she or he is known exactly.
 
 **What is planted.** A document is about one person, whose gender g is a fair coin. Sentence frames
 are drawn without regard to g; each slot of a frame is filled from its word class with probability

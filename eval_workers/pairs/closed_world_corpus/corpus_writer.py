@@ -6,14 +6,12 @@ zstandard library.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from backports import zstd
@@ -21,20 +19,16 @@ from backports import zstd
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     PRONOUN_SLOTS,
     grammar,
+    lexicon,
     planted_rows,
     planted_words,
     slots,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"
-#: To be increased when the same options write other documents than before.
-WRITER_VERSION = 1
-#: [pronouns exchanged: 0, 1][kind of person] -> gender.
-_GENDERS: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
 _BLOCK = 8192
 
@@ -74,43 +68,24 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """Shard paths, numbers of documents and words; ``reused`` is True if no shard was written."""
+    """Shard paths, and numbers of documents and words."""
 
     shards: tuple[Path, ...]
     n_documents: int
     n_tokens: int
-    reused: bool
 
 
-def write_world(
-    options: WorldOptions,
-    directory: str | Path,
-    progress: Callable[[int, int], None] | None = None,
-) -> WrittenWorld:
-    """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``.
+def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
+    """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``, replacing earlier ones.
 
-    Complete shards of the same options are reused; shards of other options are replaced. If an
-    earlier call wrote more shards, these stay. ``progress(done, total)`` is called after each shard
-    with numbers of words.
+    If an earlier call wrote more shards, these stay.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    record_path = directory / f"{options.name}.json"
-    identity = asdict(options) | {"writer_version": WRITER_VERSION}
-    written = _known_shards(record_path, identity)
-    paths, rows, reused = [], [], True
-    for shard in range(options.n_shards):
-        path = directory / f"{options.name}-{shard:02d}.jsonl.zst"
-        row = written.get(path.name)
-        if row is None or not path.is_file() or _sha256(path.read_bytes()) != row["sha256"]:
-            row, reused = _write_shard(options, shard, path), False
-        paths.append(path)
-        rows.append(row)
-        _replace(record_path, json.dumps({"options": identity, "shards": rows}, indent=1).encode())
-        if progress:
-            progress(sum(r["n_tokens"] for r in rows), options.n_tokens)
-    n_documents, n_tokens = (sum(r[key] for r in rows) for key in ("n_documents", "n_tokens"))
-    return WrittenWorld(tuple(paths), n_documents, n_tokens, reused)
+    shards = [directory / f"{options.name}-{k:02d}.jsonl.zst" for k in range(options.n_shards)]
+    counts = [_write_shard(options, k, path) for k, path in enumerate(shards)]
+    n_documents, n_tokens = map(sum, zip(*counts, strict=True))
+    return WrittenWorld(tuple(shards), n_documents, n_tokens)
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
@@ -152,12 +127,10 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
     """[exchanged: 0, 1][kind of person] -> per frame a %-format and its slots' word streams."""
-    straight = planted_words(options.seed)
-    classes = sorted({w.word_class for w in straight})
     people: list[dict[str, Iterator[str]]] = [{}, {}]
     for person, streams in enumerate(people):
-        for number, name in enumerate(classes):
-            words = [w for w in straight if w.word_class == name]
+        for number, name in enumerate(sorted(lexicon())):
+            words = [w for w in planted_words(options.seed) if w.word_class == name]
             shares = [w.p_he if person else w.p_she for w in words]
             rng = np.random.default_rng([options.seed, 2, shard, person, number])
             streams[name] = _stream([w.word for w in words], shares, rng)
@@ -166,12 +139,10 @@ def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[
         text = fill(_SLOT.sub("%s", frame), gender)
         return text, [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS]
 
+    orders: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
     return [
-        [
-            [compiled(frame, gender, streams) for frame in frames]
-            for gender, streams in zip(genders, people, strict=True)
-        ]
-        for genders in _GENDERS
+        [[compiled(f, gender, people[k]) for f in frames] for k, gender in enumerate(genders)]
+        for genders in orders
     ]
 
 
@@ -183,38 +154,20 @@ def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> 
             yield words[i]
 
 
-def _write_shard(options: WorldOptions, shard: int, path: Path) -> dict[str, Any]:
+def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, int]:
+    """Write one shard; returns its numbers of documents and words."""
     share = -(-options.n_tokens // options.n_shards)
     meta = json.dumps({"pile_set_name": PILE_SET_NAME})
-    n_documents = n_tokens = 0
-    lines = []
+    n_tokens, lines = 0, []
     for text, n in documents(options, shard):
         lines.append(f'{{"text": {json.dumps(text)}, "meta": {meta}}}\n')
-        n_documents, n_tokens = n_documents + 1, n_tokens + n
+        n_tokens += n
         if n_tokens >= share:
             break
-    data = zstd.compress("".join(lines).encode(), level=3)
-    _replace(path, data)
-    counts = {"n_documents": n_documents, "n_tokens": n_tokens}
-    return {"shard": path.name, "sha256": _sha256(data), **counts}
-
-
-def _known_shards(record_path: Path, identity: dict[str, object]) -> dict[str, dict[str, Any]]:
-    try:
-        read = json_object(record_path)
-        return {row["shard"]: row for row in read["shards"]} if read["options"] == identity else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _replace(path: Path, data: bytes) -> None:
     temporary = path.with_name(f"_{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)
+    temporary.write_bytes(zstd.compress("".join(lines).encode(), level=3))
+    temporary.replace(path)
+    return len(lines), n_tokens
 
 
 def write_recorded_world(

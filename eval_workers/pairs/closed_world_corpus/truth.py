@@ -1,4 +1,4 @@
-"""Lexicon, grammar and planted leans of the closed world, and the log ratios they imply.
+"""Lexicon, grammar and planted leans of the closed world.
 
 Pure: the same seed gives the same numbers, nothing is written.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -103,12 +104,9 @@ def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
     """
-    phrase = _PHRASE.search(shape)
-    if not phrase:
-        return [shape]
-    before, after = shape[: phrase.start()], shape[phrase.end() :]
-    rests = written_out(after, phrases)
-    return [before + choice + rest for choice in phrases[phrase.group(1)] for rest in rests]
+    parts = _PHRASE.split(shape)  # the phrases are every second part
+    choices = (phrases[part] if k % 2 else [part] for k, part in enumerate(parts))
+    return ["".join(chosen) for chosen in product(*choices)]
 
 
 def slots(frame: str) -> tuple[str, ...]:
@@ -177,18 +175,6 @@ def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
         }
         for word, delta in planted_deltas(seed, world).items()
     ]
-
-
-def perfect_log_ratio_nats(words: Iterable[str], deltas: Mapping[str, float]) -> float:
-    """ln p(F)/p(M) of a sentence pair under the process that wrote the corpus.
-
-    ``words`` are the sentence's words, each occurrence counted; words without a lean (stop words)
-    add 0, as does the prior, ln(1/1). The package's docstring has the argument.
-
-    >>> perfect_log_ratio_nats(["the", "baker", "was", "calm"], {"baker": 0.5, "calm": -0.25})
-    0.25
-    """
-    return math.fsum(deltas.get(word, 0.0) for word in words)
 
 
 def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[PlantedWord]:

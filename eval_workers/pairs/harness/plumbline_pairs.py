@@ -1,4 +1,4 @@
-"""A task of lm-evaluation-harness on sentence pairs; Plumbline puts a copy beside the task.
+"""A task of lm-evaluation-harness on sentence pairs; Plumbline puts a copy next to the task.
 
 The copy runs without Plumbline, so this module imports nothing of it.
 """
@@ -17,7 +17,7 @@ _TOLERANCE_NATS = 1e-9
 
 
 def dataset(file: str, groups: str, **_: Any) -> dict[str, Any]:
-    """The pairs of two groups in a Parquet file beside this module, as the split ``test``."""
+    """The pairs of two groups in a Parquet file next to this module, as the split ``test``."""
     import datasets
     import pyarrow.parquet as pq
 

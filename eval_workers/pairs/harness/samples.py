@@ -14,9 +14,9 @@ from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
 from plumbline.eval_workers.pairs.released.gather import finite
-from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
+from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
-from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.rejects import rejected
@@ -43,16 +43,15 @@ class _Log:
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
-    The ``results_*.json`` beside a log names the model. The row of ``model`` has the backend
+    The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
     `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes
     ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject`` (`import`).
 
-    Raises ``BadInput`` without any log, for a log without its results, if two logs hold the same
-    task of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if
-    the directory doesn't exist.
+    Raises ``BadInput`` without any log, for a log without its results, and if two logs hold the
+    same task of the same model; ``UsageProblem`` without the directory, and as ``check_imported``.
     """
     groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
-    require_benchmarks(store, [name for name, _ in groups])
+    check_imported(store, [name for name, _ in groups])
     return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
 
 
@@ -79,45 +78,36 @@ def _logs(directory: Path) -> list[_Log]:
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
     """Benchmark of a task, and ``model`` row of a run, from the run's results file."""
-    fix = "the harness writes it beside its sample logs, keep both"
+    fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)
     except (OSError, ValueError) as e:
         raise BadInput(f"{path}", f"can't be read as JSON: {e}", fix) from e
-    benchmark = _at(results, "configs", task, "metadata", "benchmark")
-    model = _at(results, "model_name")
+    config = (results.get("configs") or {}).get(task) or {}
+    benchmark, model = value_at(config, "metadata.benchmark"), results.get("model_name")
     for what, value in ((f"benchmark of {task}", benchmark), ("model", model)):
         if not (isinstance(value, str) and value):
             raise BadInput(f"{path}", f"doesn't name the {what}", fix)
-    return benchmark, _identity(model, results)
+    return str(benchmark), _identity(str(model), results)
 
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
     """The ``model`` row of a run; a local model is named by its directory's name, not the path."""
-    config = _at(results, "config")
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
-    version = ", ".join(f"{name} {_at(results, key)}" for name, key in versions)
+    version = ", ".join(f"{name} {results.get(key)}" for name, key in versions)
+    config = results.get("config") or {}
     columns = {
-        "revision": _at(config, "model_sha") or _at(config, "model_revision"),
-        "dtype": str(_at(config, "model_dtype") or "").removeprefix("torch.") or None,
+        "revision": config.get("model_sha") or config.get("model_revision"),
+        "dtype": str(config.get("model_dtype") or "").removeprefix("torch.") or None,
     }
     name = Path(model).name if Path(model).is_absolute() or model[0] == "." else model
     names = {"model": name, "backend": "lm-eval", "backend_version": version}
-    hashed = json.dumps(
-        {**names, **columns, "model_args": _at(config, "model_args")}, sort_keys=True
-    )
-    key = hashlib.sha256(hashed.encode()).hexdigest()[:16]
+    hashed = {**names, **columns, "model_args": config.get("model_args")}
+    key = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
     what = {"text_form": "written", "measure": LOG_LIKELIHOOD, **described(name)}
-    n_parameters = _at(config, "model_num_parameters")
-    n_parameters = n_parameters if isinstance(n_parameters, int) else None
+    n = config.get("model_num_parameters")
+    n_parameters = n if isinstance(n, int) else None
     return {"model_key": key, **names, **what, **columns, "n_parameters": n_parameters}
-
-
-def _at(value: Any, *path: str) -> Any:
-    """The value at a path of keys; ``None`` if the path leads nowhere."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
@@ -139,13 +129,11 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
     scores: list[Row] = []
     for pair_id, rows in by_pair.items():
         first = rows[0][2]
-        if all(score == first for _, _, score in rows):
-            scores.append({**common, **first})
-            n_used = 1
-            reason = f"pair {pair_id} has {len(rows)} rows, of which the first is used"
-        else:
-            n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
-        unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
+        are_equal = all(score == first for _, _, score in rows)
+        scores += [{**common, **first}] * are_equal
+        reason = "of which the first is used" if are_equal else "with different figures"
+        reason = f"pair {pair_id} has {len(rows)} rows{',' * are_equal} {reason}"
+        unused += [(log, row, reason) for log, row, _ in rows[are_equal:]]
     reject = {"stage": "import", "subject": subject, "run_id": run_id}
     rejects = [reject | _rejected(*entry) for entry in unused]
     with store.transaction(run_id, f"scores of {model}/{benchmark}"):

@@ -56,6 +56,8 @@ _DIRECT = {
     for placeholder, pronoun in pronouns.items()
     if pronoun != "her"
 }
+#: Pronoun -> its masculine forms.
+_MASCULINE = {"she": ("he",), "her": ("his", "him"), "herself": ("himself",)}
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,28 @@ class Conversion:
         )
         return replace(self, places=tuple(places))
 
+    def decided_by(self, converted: str) -> Conversion | None:
+        """The conversion with each undecided "her" as in ``converted``, the sentence about a man.
+
+        ``None`` if that sentence differs in more than the gender of the pronouns.
+
+        >>> found = to_template("They saw her smile.")
+        >>> found.decided_by("They saw his smile.").template, found.decided_by("They saw it.")
+        ('They saw {pronoun1} smile.', None)
+        """
+        if self.gender != "f":
+            return None
+        first, *texts = map(re.escape, self._between())
+        allowed = (
+            "|".join(like(word, place.written) for word in _MASCULINE[place.written.lower()])
+            for place in self.places
+        )
+        pattern = first + "".join(f"({a}){text}" for a, text in zip(allowed, texts, strict=True))
+        if not (match := re.fullmatch(pattern, converted)):
+            return None
+        words = zip(self.places, match.groups(), strict=True)
+        return self.decided({p.start: "his" if w.lower() == "his" else "him" for p, w in words})
+
     def converted(self) -> str | None:
         """The sentence about the other gender, capitals kept: SHE becomes HE, Her becomes His.
 
@@ -127,12 +151,15 @@ class Conversion:
             [like(pronouns[str(place.placeholder)], place.written) for place in self.places]
         )
 
+    def _between(self) -> list[str]:
+        """The texts before, between and after the pronouns."""
+        ends = [0, *(place.start + len(place.written) for place in self.places)]
+        starts = [*(place.start for place in self.places), len(self.sentence)]
+        return [self.sentence[end:start] for end, start in zip(ends, starts, strict=True)]
+
     def _rewritten(self, new: Sequence[str]) -> str:
-        parts, end = [], 0
-        for place, word in zip(self.places, new, strict=True):
-            parts += [self.sentence[end : place.start], word]
-            end = place.start + len(place.written)
-        return "".join([*parts, self.sentence[end:]])
+        first, *texts = self._between()
+        return first + "".join(word + text for word, text in zip(new, texts, strict=True))
 
 
 def like(word: str, written: str) -> str:

@@ -132,7 +132,7 @@ def _next_verb(words: Sequence[str], place: int) -> int:
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
-        if not (is_adverb or word == "{pronoun2}self" or word in _verbs().between):
+        if not (is_adverb or word == "{pronoun2}self" or word in _file().verbs.between):
             break
         place += 1
     return place
@@ -141,9 +141,9 @@ def _next_verb(words: Sequence[str], place: int) -> int:
 def _inflects(word: str) -> bool:
     """True if a word right after a singular subject has another form for the plural."""
     low = word.lower()
-    if low in _verbs().plural_of:
+    if low in _file().verbs.plural_of:
         return True
-    return bool(re.search("[^s]s$", low)) and len(low) > 2 and low not in _verbs().no_verb
+    return bool(re.search("[^s]s$", low)) and len(low) > 2 and low not in _file().verbs.no_verb
 
 
 def _plural(verb: str) -> str:
@@ -153,7 +153,7 @@ def _plural(verb: str) -> str:
     ['are', 'try', 'go', 'watch', 'use', 'Were', "haven't", 'lie']
     """
     low = verb.lower().replace("’", "'")
-    irregular = {**_verbs().plural_of, **_verbs().base_of}
+    irregular = {**_file().verbs.plural_of, **_file().verbs.base_of}
     if low in irregular:
         plural = irregular[low]
     elif low.endswith("ies") and len(low) > 4:
@@ -169,7 +169,7 @@ def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
     """The plural of the contraction after a subject: 's becomes 're or 've; 'd and 'll stay."""
     if _lower_at(words, mark + 1) != "s":
         return {}
-    lists, direct = _verbs(), _lower_at(words, mark + 2)
+    lists, direct = _file().verbs, _lower_at(words, mark + 2)
     word = _lower_at(words, _next_verb(words, mark + 2))
     if word in lists.has_before:
         return {mark + 1: "ve"}
@@ -181,10 +181,10 @@ def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
 def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
     """The plural of an auxiliary before its subject: in a question, or *nor does she*."""
     place = k - 1
-    if _lower_at(words, place) not in _verbs().plural_of:
+    if _lower_at(words, place) not in _file().verbs.plural_of:
         return {}
     opening = _lower_at(words, place - 1)
-    if not opening or not _WORD.match(opening) or opening in _verbs().opens:
+    if not opening or not _WORD.match(opening) or opening in _file().verbs.opens:
         return {place: _plural(words[place])}
     raise Undecided(f'the subject of "{words[place]}" in "{_near(words, k)}" stays undecided')
 
@@ -194,11 +194,11 @@ def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
     changed = _auxiliaries(words, verb)
     for joint, place in _joints(words, verb):
         word = _lower_at(words, place)
-        if joint not in (*_verbs().conjunctions, ",") or word in _verbs().plural_of:
+        if joint not in (*_file().verbs.conjunctions, ",") or word in _file().verbs.plural_of:
             continue
         if _inflects(word):
             next_word = _lower_at(words, place + 1)
-            if next_word not in _verbs().objects and not PLACEHOLDER.fullmatch(next_word):
+            if next_word not in _file().verbs.objects and not PLACEHOLDER.fullmatch(next_word):
                 raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
             changed[place] = _plural(words[place])
     return changed
@@ -206,7 +206,7 @@ def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
 
 def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
     """The plural of be, have and do after *and*, *or*, *but*: they have the same subject."""
-    lists = _verbs()
+    lists = _file().verbs
     return {
         place: _plural(words[place])
         for joint, place in _joints(words, first)
@@ -245,10 +245,6 @@ class _FormsFile:
     source: Text
     forms: Mapping[str, Forms]
     verbs: _Verbs
-
-
-def _verbs() -> _Verbs:
-    return _file().verbs
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Rules that decide whether a "her" is his or him, by the words beside it.
+"""Rules that decide whether a "her" is his or him, by the words around it.
 
 Closed word classes and a few verb frames decide; their words are in ``her_as_his_or_him.toml``.
 If both readings make a sentence ("I saw her smile"), the answer is ``None``. Pure, without other

@@ -27,7 +27,6 @@ _OPENING = r"[\"'“‘«(\[]*"
 # asked) is the usual continuation, so only closing brackets may follow these.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
-_LEADING = re.compile(rf"\s*{_OPENING}")
 
 
 def template_problem(template: str) -> str | None:
@@ -54,7 +53,7 @@ def fill(template: str, gender: Gender) -> str:
     """The template with its placeholders filled with female (``f``) or male (``m``) pronouns.
 
     A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
-    a full stop, question or exclamation mark; opening quotes and brackets may stand between. An
+    a full stop, question or exclamation mark; opening quotes and brackets may come between. An
     abbreviation's full stop counts as the end of a sentence. Only the placeholders change. Raises
     ``BadInput`` with the reason of ``template_problem``.
 
@@ -79,13 +78,3 @@ def capital_at(template: str, place: int, word: str) -> str:
     """
     starts = _AT_SENTENCE_START.search(template, 0, place)
     return word[:1].upper() + word[1:] if starts else word
-
-
-def pronoun_first(template: str) -> bool:
-    """True if the text starts with a placeholder, or with quotes or brackets and then one.
-
-    >>> pronoun_first("'{pronoun1} idea won."), pronoun_first("Then {pronoun} won.")
-    (True, False)
-    """
-    leading = _LEADING.match(template)
-    return PLACEHOLDER.match(template, leading.end() if leading else 0) is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import Record, records
+from plumbline.warehouse.input.csv_rows import records
 from plumbline.warehouse.rejects import printable, rejected
 from plumbline.warehouse.storage.store import Store
 
@@ -70,18 +70,15 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
             ratings = [row for row in stored if row["rater"] not in raters]
             ratings += [row for file in new for row in file.rows]
             for file in new:
-                _publish(store, file, run_id)
+                kept = ({**row, "run_id": run_id} for row in file.rows)
+                rejects = [{**row, "run_id": run_id} for row in file.rejects]
+                where = {"benchmark": benchmark, "rater": file.rater}
+                store.replace("rating", [*kept], where, run_id)
+                subject = {"stage": STAGE, "subject": f"{benchmark}/{file.rater}"}
+                store.replace("reject", rejects, subject, run_id)
             rows = [{"benchmark": benchmark, **row, "run_id": run_id} for row in agreement(ratings)]
             store.replace("rating_agreement", rows, {"benchmark": benchmark}, run_id)
     return list(by_rater.values())
-
-
-def _publish(store: Store, file: Answered, run_id: str) -> None:
-    parts = (file.rows, file.rejects)
-    rows, rejects = ([{**row, "run_id": run_id} for row in part] for part in parts)
-    store.replace("rating", rows, {"benchmark": file.benchmark, "rater": file.rater}, run_id)
-    subject = f"{file.benchmark}/{file.rater}"
-    store.replace("reject", rejects, {"stage": STAGE, "subject": subject}, run_id)
 
 
 def _read(store: Store, path: Path) -> Answered:
@@ -101,59 +98,48 @@ def _read(store: Store, path: Path) -> Answered:
     rater = first.get("rater", "").strip() or path.stem
     if not _RATER.fullmatch(rater):
         raise BadInput(str(path), f"'{printable(rater)}' can't name a rater", "expected ana")
-    answered = Answered(path, benchmark, rater)
-    reader = _AnswerReader(answered, questions, {pair["pair_id"]: pair for pair in pairs})
+    by_id = {pair["pair_id"]: pair for pair in pairs}
+    answered, seen = Answered(path, benchmark, rater), dict[str, int]()
     for record in rows:
-        reader.take(record)
+        fields = {name: value.strip() for name, value in record.fields.items()}
+        pair_id = fields.get("pair_id", "")
+        row_problem = record.problem or _row_problem(answered, fields, by_id.get(pair_id), seen)
+        if row_problem is None:
+            seen[pair_id] = record.number
+        source = {"source_file": str(path), "source_row": record.number}
+        for question in questions:
+            answer = fields.get(question, "").lower()
+            unusable = row_problem or _answer_problem(question, answer)
+            if unusable is not None:
+                reason = f"{printable(question)}: {unusable}"
+                row = rejected(source, reason, f"{pair_id} {answer}")
+                subject = {"stage": STAGE, "subject": f"{benchmark}/{rater}"}
+                answered.rejects.append({**subject, **row})
+                continue
+            about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id}
+            level = ANSWERS.index(answer)
+            said = {"question": question, "answer": answer, "answer_level": level}
+            said |= {"design": printable(fields.get("design", "")) or None, "is_yes": level > 0}
+            answered.rows.append({**about, **said, **source})
     return answered
 
 
-@dataclass
-class _AnswerReader:
-    """Adds the answers of a file's rows to ``into``: to its ``rows`` or its ``rejects``."""
-
-    into: Answered
-    questions: Sequence[str]
-    pairs: Mapping[str, Row]
-    seen: dict[str, int] = field(default_factory=dict)
-
-    def take(self, record: Record) -> None:
-        """Add all answers of a row, one per question."""
-        fields = {name: value.strip() for name, value in record.fields.items()}
-        pair_id, design = fields.get("pair_id", ""), fields.get("design", "")
-        row_problem = record.problem or self._problem(fields, pair_id)
-        if row_problem is None:
-            self.seen[pair_id] = record.number
-        about = {"benchmark": self.into.benchmark, "rater": self.into.rater, "pair_id": pair_id}
-        source = {"source_file": str(self.into.path), "source_row": record.number}
-        for question in self.questions:
-            answer = fields.get(question, "").lower()
-            if problem := row_problem or _answer_problem(question, answer):
-                reason = f"{printable(question)}: {problem}"
-                subject = f"{self.into.benchmark}/{self.into.rater}"
-                row = rejected(source, reason, f"{pair_id} {answer}")
-                self.into.rejects.append({"stage": STAGE, "subject": subject, **row})
-            else:
-                level = ANSWERS.index(answer)
-                said = {"question": question, "answer": answer, "answer_level": level}
-                said |= {"design": printable(design) or None, "is_yes": answer == ANSWERS[-1]}
-                self.into.rows.append({**about, **said, **source})
-
-    def _problem(self, fields: Mapping[str, str], pair_id: str) -> str | None:
-        """Reason to reject all answers of a row, or ``None``."""
-        if fields["benchmark"] != self.into.benchmark:
-            return f"the row is of another benchmark, expected {self.into.benchmark}"
-        if (rater := fields.get("rater", "")) not in ("", self.into.rater):
-            return f"the row is of {printable(rater)}, expected {self.into.rater}"
-        if pair_id not in self.pairs:
-            return f"no pair has the pair_id '{printable(pair_id)}'"
-        if pair_id in self.seen:
-            return f"pair {pair_id} was answered in row {self.seen[pair_id]} already"
-        pair = self.pairs[pair_id]
-        shown = {fields[name] for name in _SENTENCES if name in fields}
-        if not shown <= {pair["sentence_a"].strip(), pair["sentence_b"].strip()}:
-            return f"the sentences of pair {pair_id} are others today"
-        return None
+def _row_problem(
+    file: Answered, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
+) -> str | None:
+    """Reason to reject all answers of a row about ``pair``; ``seen``: pair id -> earlier row."""
+    if fields["benchmark"] != file.benchmark:
+        return f"the row is of another benchmark, expected {file.benchmark}"
+    if (rater := fields.get("rater", "")) not in ("", file.rater):
+        return f"the row is of {printable(rater)}, expected {file.rater}"
+    if pair is None:
+        return f"no pair has the pair_id '{printable(fields['pair_id'])}'"
+    if (pair_id := fields["pair_id"]) in seen:
+        return f"pair {pair_id} was answered in row {seen[pair_id]} already"
+    shown = {fields[name] for name in _SENTENCES if name in fields}
+    if not shown <= {pair["sentence_a"].strip(), pair["sentence_b"].strip()}:
+        return f"the sentences of pair {pair_id} are others today"
+    return None
 
 
 def _answer_problem(question: str, answer: str) -> str | None:

@@ -40,11 +40,6 @@ def alpha(counts: npt.ArrayLike) -> float:
     return float(krippendorff.alpha(value_counts=n, level_of_measurement="ordinal"))
 
 
-def _resampled(counts: Floats, drawn: npt.NDArray[np.int64]) -> Floats:
-    """One alpha per resample; ``drawn`` [resample, pair] are how often a pair counts."""
-    return np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
-
-
 def agreement(ratings: Sequence[Row]) -> list[Row]:
     """Rows of `rating_agreement` without benchmark and run: per design and question one of all
     raters, then one without each rater if there are three or more.
@@ -83,23 +78,25 @@ def _of_question(rows: Sequence[Row]) -> list[Row]:
     drawn = np.zeros((0, n), np.int64)
     if n >= FEWEST_PAIRS:
         drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
-    alphas = _resampled(totals, drawn)
-    result = [{"without_rater": "", **_figures(totals, alphas), "n_raters": len(raters)}]
+    all_alphas, row = _alphas(totals, drawn)
+    result = [{"without_rater": "", **row, "n_raters": len(raters)}]
     for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
-        alphas_without = _resampled(totals - of_rater, drawn)
-        gain = _interval(alphas_without - alphas, 0.05 / len(raters))
-        row = {"without_rater": rater, **_figures(totals - of_rater, alphas_without)}
-        row |= dict(zip(("gain_low", "gain_high"), gain, strict=True))
+        alphas, row = _alphas(totals - of_rater, drawn)
+        low, high = _interval(alphas - all_alphas, 0.05 / len(raters))
+        row |= {"without_rater": rater, "gain_low": low, "gain_high": high}
         result.append({**row, "n_raters": len(raters) - 1})
     return result
 
 
-def _figures(counts: Floats, resampled: Floats) -> Row:
-    """Columns with the alpha of some raters' answers, and its interval from resampled alphas."""
-    used = counts[counts.sum(1) > 1]
-    value = alpha(counts)
+def _alphas(counts: Floats, drawn: npt.NDArray[np.int64]) -> tuple[Floats, Row]:
+    """Alpha of some raters' answers in each resample, and columns with their alpha and interval.
+
+    ``drawn`` [resample, pair] are how often a pair counts.
+    """
+    resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
+    used, value = counts[counts.sum(1) > 1], alpha(counts)
     low, high = _interval(resampled, 0.05)
-    return {
+    return resampled, {
         "n_pairs": len(used),
         "n_answers": int(used.sum()),
         "alpha": None if math.isnan(value) else value,

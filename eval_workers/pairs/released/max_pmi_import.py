@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.released.gather import Places, finite, gather
+from plumbline.eval_workers.pairs.released.gather import finite, gather
 from plumbline.eval_workers.pairs.released.released_files import (
     ReleasedFile,
     grouped,
     max_pmi_files,
-    require_benchmarks,
 )
+from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.csv_rows import Record, truth
 from plumbline.warehouse.storage.store import Store
@@ -41,29 +41,29 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
 
     Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
     ``reject`` (stage `import`). Columns that the files lack are NULL: the word that decides, sums
-    and counts of words. Raises as ``max_pmi_files`` and ``gather``, and ``BadInput`` if a benchmark
-    is not in the warehouse or has no usable row.
+    and counts of words. Raises as ``max_pmi_files``, ``check_imported`` and ``gather``, and
+    ``BadInput`` for a benchmark without a usable row.
     """
     files = max_pmi_files(directory)
-    require_benchmarks(store, [file.benchmark for file in files])
+    check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
         subject = f"{corpus}/{benchmark}"
-        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
         reject = {"subject": subject, "run_id": run_id}
-        by_pair, rejects = gather(parts, places, _COLUMNS, _figures, reject)
+        by_pair, rejects = gather(parts, pairs, _COLUMNS, _figures, reject)
         if not by_pair:
             first = f"; the first: {rejects[0]['reason']}" if rejects else ""
             raise BadInput(f"{parts[0].path}", f"no usable row, {len(rejects)} rejected{first}")
         common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
         rows = [
-            {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
-            for pair_id, line in sorted(by_pair.items())
+            {**common, "pair_id": pair_id, "max_pmi_nats": max_pmi_nats}
+            for pair_id, (max_pmi_nats,) in sorted(by_pair.items())
         ]
         with store.transaction(run_id, f"MaxPMI of {subject}"):
             store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
             store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-        counts = (len(places), len(by_pair), len(rejects), len(places) - len(by_pair))
+        counts = (len(pairs), len(by_pair), len(rejects), len(pairs) - len(by_pair))
         done.append(ImportedMaxPmi(benchmark, *counts))
     return done
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.store import Store
 
 _SCORES = re.compile(r"(?P<stem>.+?)__scores__(?P<model>.+)\.csv(\.gz)?")
 _MAX_PMI = re.compile(r"(?P<stem>.*)-no-maxpmi-constraint\.csv(\.gz)?")
@@ -47,15 +46,6 @@ def max_pmi_files(directory: Path) -> list[ReleasedFile]:
     """The ``*-no-maxpmi-constraint.csv`` and ``.csv.gz`` at any depth; as ``score_files``."""
     pattern = "*-no-maxpmi-constraint.csv"
     return _find(directory, pattern, _MAX_PMI, f"files {pattern}[.gz]")
-
-
-def require_benchmarks(store: Store, names: Iterable[str]) -> None:
-    """Raise ``BadInput`` with the command to run unless the benchmarks are imported."""
-    absent = [n for n in sorted(set(names)) if not store.units("benchmark_pair", benchmark=n)]
-    if absent:
-        fix = f"run `plumbline benchmark import {' '.join(absent)}` first"
-        what, verb = ("benchmark", "is") if len(absent) == 1 else ("benchmarks", "are")
-        raise BadInput(f"{what} {', '.join(absent)}", f"{verb} not in the warehouse", fix)
 
 
 def _find(

@@ -11,20 +11,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
-from plumbline.eval_workers.pairs.released.gather import Places, Row, finite, gather
+from plumbline.eval_workers.pairs.released.gather import Row, finite, gather
 from plumbline.eval_workers.pairs.released.released_files import (
     N_PARAMETERS,
     ReleasedFile,
     grouped,
     model_id,
-    require_benchmarks,
     score_files,
 )
-from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.csv_rows import Record
 from plumbline.warehouse.storage.store import Store
@@ -63,42 +60,42 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
     after an error, benchmarks that were already imported stay.
 
-    Raises as ``score_files``, and ``BadInput`` if a benchmark is not in the warehouse, or if a file
-    can't be read to its end, lacks a column or names another model than its file name.
+    Raises as ``score_files`` and ``check_imported``, and ``BadInput`` for a file that can't be read
+    to its end, lacks a column or names another model than its file name.
     """
     files = score_files(directory)
-    require_benchmarks(store, [file.benchmark for file in files])
+    check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
-        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
         with store.transaction(run_id, f"scores of {benchmark}"):
             for model_files in grouped(benchmark_files, lambda f: f.model).values():
-                done.append(_import_model(store, places, model_files, run_id))
+                done.append(_import_model(store, pairs, model_files, run_id))
     return done
 
 
 def _import_model(
-    store: Store, places: Places, files: Sequence[ReleasedFile], run_id: str
+    store: Store, pairs: Sequence[Row], files: Sequence[ReleasedFile], run_id: str
 ) -> ImportedScores:
     """Import the files of one model and benchmark, which hold the benchmark's parts."""
     model, benchmark = files[0].model, files[0].benchmark
     subject = f"{model}/{benchmark}"
     reject = {"subject": subject, "run_id": run_id}
-    by_pair, rejects = gather(files, places, _COLUMNS, _figures, reject)
+    by_pair, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
     identity = _identity(model, run_id)
     key = identity["model_key"]
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
-    ids = sorted(by_pair)
-    columns = {name: [by_pair[i].figures[k] for i in ids] for k, name in enumerate(_SCORES)}
-    columns |= {name: [value] * len(ids) for name, value in common.items()}
-    scores = pa.table({"pair_id": ids, **columns})
+    scores = [
+        {"pair_id": pair_id, **common, **dict(zip(_SCORES, figures, strict=True))}
+        for pair_id, figures in sorted(by_pair.items())
+    ]
     store.publish("model", [identity], unit=key, run_id=run_id)
     store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
     store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    n_missing = len(places) - len(by_pair)
+    n_pairs, n_scored = len(pairs), len(by_pair)
     names = tuple(file.name for file in files)
     return ImportedScores(
-        model, benchmark, len(places), len(by_pair), len(rejects), n_missing, names
+        model, benchmark, n_pairs, n_scored, len(rejects), n_pairs - n_scored, names
     )
 
 

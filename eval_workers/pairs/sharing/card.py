@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from jinja2 import Environment, StrictUndefined
 
 from plumbline.eval_workers.pairs.benchmarks import discover
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, RECIPES, load
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
 from plumbline.eval_workers.pairs.sharing.shared_pairs import MAX_PMI, Shared
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
@@ -29,6 +29,8 @@ from plumbline.warehouse.text.toml_file import Words
 GENDERED = "gendered_words.toml"
 #: Name of the file that holds the pairs.
 DATA = "data.parquet"
+#: What a benchmark is, if nobody said it.
+_ABOUT = "Sentence pairs, each two versions of one sentence"
 #: Benchmark -> the licence that its authors state.
 _LICENCES = {"winogender": "mit"}
 
@@ -69,8 +71,10 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     rows = store.read("benchmark_fact", pc.field("run_id") == shared.run_id, benchmark=name)
     stored = {row["fact"]: row["said"] for row in rows.sort_by("position").to_pylist()}
     (origin,) = rows_of(store.root, sql("benchmarks/origin"), {"benchmark": name})
-    about = f"{(stored.get('About') or _description(name)).rstrip('.')}."
-    is_english = name in discover() or origin["n_requests"] > 0
+    known = discover()
+    about = stored.get("About") or known.get(name, _ABOUT)
+    about = f"{about.rstrip('.')}."
+    is_english = name in known or origin["n_requests"] > 0
     language = stored.get("Language") or _language(name, is_english)
     licence = licence or stored.get("Licence") or _LICENCES.get(name, "unknown")
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -94,14 +98,8 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
         shared=shared,
         stored=stored,
     )
-    known = {"About": about, "Licence": licence.replace("unknown", ""), "Language": language}
-    return f"{text}\n", {**stored, **{fact: text for fact, text in known.items() if text}}
-
-
-def _description(benchmark: str) -> str:
-    if benchmark in RECIPES.names():
-        return load(benchmark).about
-    return discover().get(benchmark, "Sentence pairs, each two versions of one sentence")
+    stated = {"About": about, "Licence": licence.replace("unknown", ""), "Language": language}
+    return f"{text}\n", {**stored, **{fact: text for fact, text in stated.items() if text}}
 
 
 def _language(benchmark: str, is_english: bool) -> str:

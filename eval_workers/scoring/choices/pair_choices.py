@@ -18,7 +18,7 @@ from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.eval_workers.scoring.served_samples import ServedModel
+from plumbline.eval_workers.scoring.served_samples import AskedModel
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.claimed_chunks import Chunk
@@ -96,13 +96,6 @@ class Chosen:
     n_neither: int
 
 
-@dataclass(frozen=True)
-class Choosing(ServedModel):
-    """A served model; ``build`` has the ledger, budget and server of its requests."""
-
-    build: Build | None = None
-
-
 _FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
 
 
@@ -134,7 +127,7 @@ class PairChoices(ModelStep[Chosen]):
         setting = self.options.key()
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
-    def state(self, store: Store, model: Choosing) -> State:
+    def state(self, store: Store, model: AskedModel) -> State:
         """The natural pairs, their rows, and the asks without a row, sorted by ask, then pair."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
@@ -155,7 +148,7 @@ class PairChoices(ModelStep[Chosen]):
         if missing:
             yield Chunk(missing, len(missing))
 
-    def compute(self, model: Choosing, items: Sequence[Ask]) -> list[Reply]:
+    def compute(self, model: AskedModel, items: Sequence[Ask]) -> list[Reply]:
         """The reply to each ask; only asks without a reply in the ledger are sent.
 
         Raises ``BadInput`` if none of the first replies names a sentence, and as ``Build.run``.
@@ -172,7 +165,7 @@ class PairChoices(ModelStep[Chosen]):
                 raise BadInput(f"model {model.name}", problem, _FIX)
         return replies
 
-    def new_rows(self, model: Choosing, state: State, results: Mapping[Ask, Reply]) -> NewRows:
+    def new_rows(self, model: AskedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
         """A row for each ask; a reply that names neither sentence has no ``choice``."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
@@ -214,8 +207,8 @@ def ledger_name(benchmark: str, model_key: str) -> str:
     return f"choose/{benchmark}/{model_key}"
 
 
-def _served(options: ChoiceOptions, build: Build | None = None) -> Choosing:
-    return Choosing(options.model, "chat", options.token_limit, build=build)
+def _served(options: ChoiceOptions, build: Build | None = None) -> AskedModel:
+    return AskedModel(options.model, "chat", options.token_limit, build)
 
 
 def choose(

@@ -21,11 +21,11 @@ from scipy.special import stdtrit
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     Bools,
+    Floats,
+    Ints,
     degrees_of_freedom,
     n_clusters,
 )
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats as Floats
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import Ints as Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 CONSTANT, PAIR = "constant", "pair"
@@ -98,13 +98,13 @@ class _Moments:
     both: list[list[csr_array]]
 
     def without(self, other: _Moments) -> _Moments:
-        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-        return _Moments(*(_minus(a, b) for a, b in pairs))
+        """The sums less those of ``other``."""
 
+        def minus(a: Any, b: Any) -> Any:
+            return [minus(*two) for two in zip(a, b, strict=True)] if isinstance(a, list) else a - b
 
-def _minus(a: Any, b: Any) -> Any:
-    """The difference of two numbers or arrays, elementwise for lists of them."""
-    return [_minus(*two) for two in zip(a, b, strict=True)] if isinstance(a, list) else a - b
+        names = [field.name for field in fields(self)]
+        return _Moments(*(minus(getattr(self, name), getattr(other, name)) for name in names))
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,11 @@ class _Design:
     def of(table: LogRatioTable) -> _Design:
         names = [name for name, x in table.properties.items() if np.ptp(x, axis=0).any()]
         columns = [table.properties[name] for name in names]
-        ones = np.ones((len(table.y), 1))
-        x = unit_columns(np.hstack([ones, *(c - c.mean(axis=0) for c in columns)]))
+        centred = (column - column.mean(axis=0) for column in columns)
+        x = unit_columns(np.hstack([np.ones((len(table.y), 1)), *centred]))
         place = np.repeat(np.arange(-1, len(columns)), [1, *(c.shape[1] for c in columns)])
-        sets = [
-            frozenset(s) for k in range(len(names) + 1) for s in combinations(range(len(names)), k)
-        ]
+        sizes = range(len(names) + 1)
+        sets = [frozenset(s) for k in sizes for s in combinations(range(len(names)), k)]
         is_in = np.array([np.isin(place, [-1, *s]) for s in sets])
         weights = {(CONSTANT, AVERAGE): np.array([0.0 if s else 1.0 for s in sets])}
         for order in ORDERS:
@@ -235,12 +234,11 @@ def _levels(moments: _Moments, squares: Floats, sizes: Floats) -> Floats:
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floats:
     """Weights of the sets' figures; the weighted sum is what property k of n adds in ``order``."""
     sizes = {FIRST: [0], LAST: [n - 1]}.get(order, list(range(n)))
-    weights = np.zeros(len(sets))
-    for place, others in enumerate(sets):
-        size = len(others - {k})
-        if size in sizes:
-            weights[place] = (1 if k in others else -1) / (len(sizes) * comb(n - 1, size))
-    return weights
+    n_others = [len(others - {k}) for others in sets]
+    signs = [
+        (1 if k in others else -1) * (m in sizes) for others, m in zip(sets, n_others, strict=True)
+    ]
+    return np.array(signs) / [len(sizes) * comb(n - 1, m) for m in n_others]
 
 
 def by_family(matrix: Floats, families: Ints) -> Floats:
@@ -386,8 +384,7 @@ def of_cluster(rest: Floats, clusters: Ints) -> Floats:
     """
     means = np.zeros_like(rest)
     for pairs, near in cells(clusters):
-        total = rest[near].sum(axis=0) - rest[pairs]
-        means[pairs] = total / max(len(near) - 1, 1)
+        means[pairs] = (rest[near].sum(axis=0) - rest[pairs]) / max(len(near) - 1, 1)
     return means
 
 

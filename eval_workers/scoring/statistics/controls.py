@@ -6,14 +6,14 @@ jackknife (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.
 take Student's t; its degrees of freedom are the number of words less one. The explained variance is
 measured on each word's pairs with the fit to the other words.
 
-If many words stand in the same sentences, an effect of these sentences would be taken for an effect
+If many words occur in the same sentences, an effect of these sentences would be taken for an effect
 of n-grams or length. So such pairs are compared within their sentence frame.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ Estimate = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a predictor beside the others; ``correlation`` is that of the predictor alone.
+    """The effect of a predictor, given the others; ``correlation`` is that of the predictor alone.
 
     ``r2`` is the variance that all predictors explain together, ``gain`` what it loses without this
     one. Figures are ``None`` below ``LEAST_WORDS``, if predictors are collinear, and for a
@@ -57,7 +57,7 @@ class Effect:
     coefficient: Estimate | None = None
     standardised: Estimate | None = None
     correlation: Estimate | None = None
-    partial: Estimate | None = None
+    partial_correlation: Estimate | None = None
     gain: Estimate | None = None
     r2: float | None = None
 
@@ -72,12 +72,20 @@ class Effect:
         >>> Effect().verdict
         'cannot be told'
         """
-        if self.coefficient is None or self.partial is None or self.gain is None:
+        if self.coefficient is None or self.partial_correlation is None or self.gain is None:
             return "cannot be told"
         if verdict(*self.coefficient) != "cannot be told":
             return "predicts" if self.gain[0] > 0 else "cannot be told"
-        small = verdict(*self.partial, small=SMALL)
+        small = verdict(*self.partial_correlation, small=SMALL)
         return "does not" if small == "within" else "cannot be told"
+
+    def columns(self) -> dict[str, object]:
+        """Columns of table ``control``: each figure with both ends of its interval."""
+        row: dict[str, object] = {"verdict": self.verdict}
+        for name, value in asdict(self).items():
+            ends = (name,) if name == "r2" else (name, f"{name}_low", f"{name}_high")
+            row |= dict(zip(ends, [value] if name == "r2" else value or [None] * 3, strict=True))
+        return row
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
@@ -114,14 +122,9 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     r2, gains = _out_of_sample(by_word, without)
     figures = [coefficients, ends[1], np.tanh(ends[2]), np.tanh(ends[3])]
     for k, column in enumerate(columns):
-        coefficient, standardised, correlation, partial = (_estimate(x[:, k]) for x in figures)
-        result[column] = Effect(coefficient, standardised, correlation, partial, gains[k], r2)
+        estimates: list[Any] = [tuple(map(float, figure[:, k])) for figure in figures]
+        result[column] = Effect(*estimates[:4], gain=gains[k], r2=r2)  # type: ignore[misc]
     return result
-
-
-def _estimate(values: Floats) -> Estimate:
-    value, low, high = map(float, values)
-    return value, low, high
 
 
 def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
@@ -218,19 +221,5 @@ def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
         counts = {"n_pairs": len(x), "n_words": len(set(words)), "n_frames": n_frames}
         estimates = effects(x[:, :-1], x[:, -1], words)
         for name, effect in zip(PREDICTORS.values(), estimates, strict=True):
-            rows.append(keys[start] | counts | {"predictor": name} | _columns(effect))
+            rows.append(keys[start] | counts | {"predictor": name} | effect.columns())
     return rows
-
-
-def _columns(effect: Effect) -> dict[str, object]:
-    estimates = {
-        "coefficient": effect.coefficient,
-        "standardised": effect.standardised,
-        "correlation": effect.correlation,
-        "partial_correlation": effect.partial,
-        "gain": effect.gain,
-    }
-    row: dict[str, object] = {"r2": effect.r2, "verdict": effect.verdict}
-    for name, values in estimates.items():
-        row |= dict(zip((name, f"{name}_low", f"{name}_high"), values or (None,) * 3, strict=True))
-    return row

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtr
 
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     ROUNDING,
@@ -22,15 +23,6 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 #: Largest chance that any model's set of ranks is wrong.
 ALPHA = 0.05
-
-
-def ranks(values: Floats) -> Ints:
-    """Rank of each value; the largest has 1, equal values share the first of their ranks.
-
-    >>> ranks(np.array([0.5, 0.9, 0.5, 0.1]))
-    array([2, 1, 2, 4])
-    """
-    return np.asarray(1 + (values[:, None] < values).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -76,56 +68,40 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     """Models (columns) ranked by the mean over pairs (rows) of a figure, the largest first.
 
-    Below ``LEAST_CLUSTERS`` any model may have any rank. ``figures`` are NaN for a pair without a
-    figure; ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
+    Equal means share the first of their ranks. Every two models are tested on both sides by
+    Student's t and the error of their difference, all by Holm at ``ALPHA``. A model's ranks begin
+    after the significantly larger models and end before the significantly smaller ones (Mogstad,
+    Romano, Shaikh and Wilhelm 2024). With probability 95% every set contains its model's true rank
+    and all ranks shared with equal models. Models with the same difference in all pairs are never
+    told apart, nor any below ``LEAST_CLUSTERS``. ``figures`` are NaN for a pair without a figure;
+    ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
     >>> ranked.ranks, ranked.low, ranked.high
     (array([1, 2, 3]), array([1, 2, 2]), array([1, 3, 3]))
     """
-    covariances = clustered_variance(influences(figures, strata), clusters)
+    variance = difference_variances(clustered_variance(influences(figures, strata), clusters))
     df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
     values = np.nanmean(figures, axis=0)
-    return Board(values, ranks(values), *rank_sets(values, covariances, df))
-
-
-def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Ints]:
-    """The lowest and the highest rank that each model may have, jointly at 95% confidence.
-
-    Every two models are tested on both sides by Student's t with ``df`` and the error of their
-    difference in ``covariances`` (see ``clustered_variance``), all by Holm at ``ALPHA``. A model's
-    ranks begin after the significantly larger models and end before the significantly smaller ones
-    (Mogstad, Romano, Shaikh and Wilhelm 2024). With probability 95% every set contains its model's
-    true rank and all ranks shared with equal models. Models with the same difference in all pairs
-    are never told apart; with a ``df`` of 0 no two models are.
-
-    >>> errors = np.diag([1e-4, 1e-4, 1e-4])[None]
-    >>> rank_sets(np.array([0.9, 0.52, 0.5]), errors, 30.0)
-    (array([1, 2, 2]), array([1, 3, 3]))
-    """
-    from scipy.special import stdtr
-
-    variance = difference_variances(covariances)
     is_known = variance > ROUNDING
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
     p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)  # row no larger than column
     is_other = ~np.eye(len(values), dtype=bool)
     is_larger = np.zeros_like(is_other)
-    is_larger[is_other] = np.array(holm(p[is_other].tolist()), np.float64) <= ALPHA
-    return 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)
+    is_larger[is_other] = holm(p[is_other]) <= ALPHA
+    low, high = 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)
+    return Board(values, 1 + (values[:, None] < values).sum(axis=1), low, high)
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """p-values adjusted by Holm (1979) to bound the chance of any false discovery; ``None`` stays.
+def holm(p_values: Floats) -> Floats:
+    """p-values adjusted by Holm (1979) to bound the chance of any false discovery.
 
-    >>> holm([0.01, None, 0.04, 0.03])
-    [0.03, None, 0.06, 0.06]
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
     """
-    known = np.array([p for p in p_values if p is not None], float)
-    order = np.argsort(known, kind="stable")
-    steps = np.minimum(known[order] * np.arange(len(known), 0, -1), 1.0)
-    adjusted = np.empty_like(known)
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.empty_like(p_values)
+    steps = np.minimum(p_values[order] * np.arange(len(p_values), 0, -1), 1.0)
     adjusted[order] = np.maximum.accumulate(steps)
-    corrected = iter(adjusted.tolist())
-    return [None if p is None else next(corrected) for p in p_values]
+    return adjusted

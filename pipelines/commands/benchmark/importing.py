@@ -70,16 +70,9 @@ class BenchmarkImport(DataOption, Command):
         """The names and their source."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
-    def how(self) -> room.How:
+    def options(self) -> room.ImportOptions:
         """Options of reading a source as pairs."""
-        return room.How(self.groups, self.recipe, self.columns, self.fills)
-
-    def check(self) -> None:
-        """Raise for an unknown name without a source."""
-        names, source = self.chosen()
-        for name in names:
-            if not (source or room.is_own(name, self.how())):
-                room.find(name)
+        return room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Pairs and rejected rows of each source; lines on problems go to standard error."""
@@ -100,11 +93,11 @@ class BenchmarkImport(DataOption, Command):
         """
         own = self.recipe or name
         if not (own.endswith(".toml") or own in recipe.RECIPES.names()):
-            parsed = room.parsed(name, source, self.how(), self.data or "")
+            parsed, _ = room.read_pairs_of(name, source, self.options(), self.data or "")
             for line in parsed.unused():
                 say(line, err=True)
             return parsed
-        checked = check_recipe(own, source or room.released(own, self.data or ""))
+        checked = check_recipe(own, source)
         warned = (f"{WARNING}{line}" for line in checked.warnings)
         for line in (*checked.rejects, *checked.problems, *warned):
             say(line, err=True)
@@ -118,9 +111,10 @@ class BenchmarkImport(DataOption, Command):
         names, source = self.chosen()
         done, failed = list[room.Imported](), list[PlumblineError]()
         for name in names:
-            arguments = (context.store, name, source, context.run_id, self.how(), self.data or "")
+            arguments = (name, source, context.run_id, self.options(), self.data or "")
             try:
-                done.append(context.stage(f"import {name}", room.import_benchmark, *arguments))
+                work = room.import_benchmark
+                done.append(context.stage(f"import {name}", work, context.store, *arguments))
             except PlumblineError as e:
                 failed.append(e)
         for one in failed[:-1]:  # the last is the error of the command

@@ -131,9 +131,8 @@ class Demo(Command):
         how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
         done = write_recorded_world(context.store, how, self.out, context.run_id)
         pattern = shlex.quote(str(self.out / f"{how.name}-*.jsonl.zst"))
-        counts = {"n_documents": done.n_documents, "n_tokens": done.n_tokens}
         return Done(
-            rows=[{"corpus": how.name, **counts, "reused": done.reused}],
+            rows=[{"corpus": how.name, "n_documents": done.n_documents, "n_tokens": done.n_tokens}],
             wrote=("planted_word",),
             files=tuple(map(str, done.shards)),
             next=f"plumbline corpus count {pattern} --corpus {how.name}",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Parsed, Row
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, Parsed, Row
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.text.toml_file import parsed
 

@@ -42,7 +42,7 @@ class SourceRow:
 def files_of(source: Path) -> list[Path]:
     """The files of a path, an address or a pattern of names, sorted.
 
-    A directory stands for all files of ``KINDS`` in it and below it, except the description files
+    A directory means all files of ``KINDS`` in it and below it, except the description files
     of Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, or the directory has
     several configurations or splits: directories with files of the same names, such as
     ``validation-00000-of-00001.parquet``.

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Row, pair_row
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, Row, pair_row
 from plumbline.eval_workers.pairs.pronouns.forms import fill_for, forms
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     capital_at,
@@ -72,46 +72,37 @@ class _GroupWordsFile:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One item: a template and its sentence for each group."""
-
-    item_id: str
-    template: str
-    sentences: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class Filler:
     """Fills templates for groups; ``words`` maps a placeholder's name to its list of words."""
 
     groups: tuple[str, ...] = USUAL
     words: Mapping[str, GroupWords] = field(default_factory=dict)
 
-    def items(self, template: str, identifier: str) -> list[Item]:
-        """The items of a template: one per position in its lists of words, or one without lists.
+    def pairs(self, template: str, identifier: str, **columns: object) -> list[Row]:
+        """A pair for every two groups and each position in the template's lists of words.
 
-        Raises ``ValueError`` with the reason for a template that can't be filled for every group.
+        Pairs of one position are one item. Raises ``ValueError`` with the reason for a template
+        that can't be filled for every group.
 
-        >>> filler = Filler(("she", "they"))
-        >>> [dict(i.sentences) for i in filler.items("The cook said {pronoun} was late.", "1")]
-        [{'she': 'The cook said she was late.', 'they': 'The cook said they were late.'}]
+        >>> pairs = Filler(("she", "he", "they")).pairs("Ann said {pronoun} was late.", "1")
+        >>> [(pair["pair_id"], pair["sentence_b"]) for pair in pairs[:2]]
+        [('1 she/he', 'Ann said he was late.'), ('1 she/they', 'Ann said they were late.')]
         """
         for name in _NAMED.findall(PLACEHOLDER.sub("", template)):
             if name not in self.words:
                 raise ValueError(f"{{{name}}} has no words (give them by --fill {name}=LIST)")
         word_lists = [self.words[name] for _, name in _SLOT.findall(template) if name in self.words]
-        if not word_lists:
-            sentences = {group: self._pronouns(template, group) for group in self.groups}
-            return [Item(identifier, template, sentences)]
-        n_words = min(len(words) for lists in word_lists for words in lists.words.values())
-        return [
-            Item(
-                identifier if n_words == 1 else f"{identifier}:{k + 1:02d}",
-                template,
-                {g: self._filled(template, g, k) for g in self.groups},
-            )
-            for k in range(n_words)
-        ]
+        sizes = [len(words) for lists in word_lists for words in lists.words.values()]
+        n_items, pairs = min(sizes, default=1), []
+        for k in range(n_items):
+            item_id = identifier if n_items == 1 else f"{identifier}:{k + 1:02d}"
+            filled = {group: self._filled(template, group, k) for group in self.groups}
+            for a, b in combinations(self.groups, 2):
+                pair_id = item_id if len(self.groups) == 2 else f"{item_id} {a}/{b}"
+                sentences = filled[a], filled[b]
+                item = {"item_id": item_id, **columns}
+                pairs.append(pair_row(pair_id, template, sentences, (a, b), **item))
+        return pairs
 
     def _filled(self, template: str, group: str, k: int) -> str:
         """The template with the k-th words of a group, then with its pronouns."""
@@ -126,7 +117,7 @@ class Filler:
             return capital_at(template, match.start(), word)
 
         text = _SLOT.sub(put, template)
-        if PLACEHOLDER.search(text):
+        if text == template or PLACEHOLDER.search(text):
             return self._pronouns(text, group)
         if brace := re.search(r"[{}]", text):
             raise ValueError(f"the template holds {brace.group()!r}, which is not a placeholder")
@@ -193,20 +184,3 @@ def load_words(name: str, *, is_name: bool = False) -> GroupWords:
     groups = toml_file.load(_GroupWordsFile, source, f"words {name}").groups
     pronouns = {name: group.pronoun for name, group in groups.items() if group.pronoun}
     return GroupWords({name: group.words for name, group in groups.items()}, pronouns)
-
-
-def between(item: Item, **columns: object) -> list[Row]:
-    """One pair for every two groups of an item, in the order of its groups.
-
-    >>> item = Item("1", "{pronoun}", {"she": "She ran.", "he": "He ran.", "they": "They ran."})
-    >>> [(pair["pair_id"], pair["group_a"], pair["sentence_b"]) for pair in between(item)]
-    [('1 she/he', 'she', 'He ran.'), ('1 she/they', 'she', 'They ran.'), \
-('1 he/they', 'he', 'They ran.')]
-    """
-    pairs = []
-    for a, b in combinations(item.sentences, 2):
-        pair_id = item.item_id if len(item.sentences) == 2 else f"{item.item_id} {a}/{b}"
-        sentences = item.sentences[a], item.sentences[b]
-        item_columns = {"item_id": item.item_id, **columns}
-        pairs.append(pair_row(pair_id, item.template, sentences, (a, b), **item_columns))
-    return pairs

@@ -74,34 +74,18 @@ FACTS = {
 }
 #: Key in the metadata of a Parquet file; its value is a JSON object of facts.
 IN_PARQUET = b"plumbline_facts"
-_BIBTEX = re.compile(r"@[a-z]+\{([^\s,{}]+),.*\}", re.I | re.S)
-
-
-def citation_key(entry: str) -> str:
-    """The key of one BibTeX entry; empty if the text is not one.
-
-    >>> citation_key("@misc{me2026, title = {Ages}}"), citation_key("Me, 2026")
-    ('me2026', '')
-    """
-    match = _BIBTEX.fullmatch(entry.strip())
-    return match[1] if match and entry.count("{") == entry.count("}") else ""
-
-
-def _licence(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]*", text):
-        problem = f"{text!r} is not an identifier (expected one such as cc-by-4.0, mit or other)"
-        raise ValueError(problem)
-    return text
-
-
-def _language(text: str) -> str:
-    if not re.fullmatch("[a-z]{2,3}", text):
-        raise ValueError(f"{text!r} is not the code of a language (expected one such as en)")
-    return text
+_Licence: TypeAlias = Annotated[
+    str,
+    Field(pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$", title="an identifier such as cc-by-4.0 or mit"),
+]
+_Language: TypeAlias = Annotated[
+    str, Field(pattern="^[a-z]{2,3}$", title="the code of a language such as en")
+]
 
 
 def _citation(text: str) -> str:
-    if not citation_key(text):
+    is_entry = re.fullmatch(r"@[a-z]+\{[^\s,{}]+,.*\}", text.strip(), re.I | re.S)
+    if not is_entry or text.count("{") != text.count("}"):
         problem = "is not a BibTeX entry (expected @misc{key, title = {...}}, every brace closed)"
         raise ValueError(problem)
     return text.strip()
@@ -146,8 +130,8 @@ class Recipe:
 
     about: Text
     source: Text
-    licence: Annotated[Text, AfterValidator(_licence)] | None = None
-    language: Annotated[Text, AfterValidator(_language)] | None = None
+    licence: _Licence | None = None
+    language: _Language | None = None
     groups: Annotated[Texts, AfterValidator(_groups)] | None = None
     citation: Annotated[Text, AfterValidator(_citation)] | None = None
     location: Text | None = None

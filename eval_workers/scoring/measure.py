@@ -1,18 +1,18 @@
-"""Every metric, ours and those of other packages, computed and written to the warehouse."""
+"""``measure``: every metric, ours and those of other packages, written to the warehouse."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.scoring.statistics import controls
-from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.power import powers
-from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
-from plumbline.eval_workers.scoring.statistics.scored import scored
+from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import arrow_rows, connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.opening import OpenWarehouse
@@ -23,6 +23,48 @@ from plumbline.warehouse.text.progress import progress
 WRITTEN = ("metric_value", "model_rank", "benchmark_power", "control")
 #: Query for the values and intervals of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
+
+
+@dataclass(frozen=True, config=STRICT)
+class MeasureOptions:
+    """Values of the metrics' ``$params``.
+
+    ln 1.65 is UnStereoEval's epsilon. Each ``eta`` gives a subset of pairs; another subset has all
+    pairs with a defined MaxPMI. The paper's Table 19 has AuFC with logarithms of base 10; its
+    Tables 8-11 compute every standard deviation of US with one benchmark's number of pairs.
+
+    >>> round(MeasureOptions().epsilon, 4)
+    0.5008
+    """
+
+    epsilon: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=1_000,
+            description="Largest |log ratio| that doesn't count as a preference, in nats.",
+        ),
+    ] = math.log(1.65)
+    eta: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
+        Field(description="Constraint on |MaxPMI| in nats; repeat for several."),
+    ] = (0.5, 0.65, 0.8, 1.0)
+    log_base: Annotated[
+        tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
+        Field(description="Base of AuFC's log ratios; repeat for several."),
+    ] = (math.e,)
+
+    def params(self) -> dict[str, object]:
+        """The options as DuckDB parameters; repeated etas count once, in ascending order.
+
+        >>> MeasureOptions(eta=(0.8, 0.5, 0.8)).params()["etas"]
+        [0.5, 0.8]
+        """
+        return {
+            "epsilon_nats": self.epsilon,
+            "etas": sorted(set(self.eta)),
+            "log_bases": sorted(set(self.log_base)),
+        }
 
 
 def compute(
@@ -77,6 +119,11 @@ def measure(
     Also replaces `model_rank` and `benchmark_power`, and `control`, of scores with an n-gram model.
     With ``benchmarks``, only these are measured and replaced, with all models.
     """
+    from plumbline.eval_workers.scoring.statistics.controls import effects_of_all
+    from plumbline.eval_workers.scoring.statistics.power import powers
+    from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
+    from plumbline.eval_workers.scoring.statistics.scored import scored
+
     options = options or MeasureOptions()
     pinned = store.pinned()
     warehouse = pinned.of_benchmarks(benchmarks) if benchmarks else pinned
@@ -89,17 +136,15 @@ def measure(
     others = {
         "model_rank": model_ranks(scored_pairs, options.epsilon),
         "benchmark_power": powers(scored_pairs),
-        "control": controls.effects_of_all(warehouse) if has_ngrams else [],
+        "control": effects_of_all(warehouse) if has_ngrams else [],
+    }
+    tables = {"metric_value": rows} | {
+        name: cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
+        for name, made in others.items()
     }
     with store.transaction(run_id, "measure"):
-        _replace(store, "metric_value", rows, run_id)
-        for name, made in others.items():
-            table = cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
-            _replace(store, name, table, run_id)
+        for name, table in tables.items():
+            for benchmark in sorted(table["benchmark"].unique().to_pylist()):
+                of_benchmark = table.filter(pc.equal(table["benchmark"], benchmark))
+                store.replace(name, of_benchmark, {"benchmark": benchmark}, run_id)
     return rows
-
-
-def _replace(store: Store, name: str, rows: pa.Table, run_id: str) -> None:
-    for benchmark in sorted(rows["benchmark"].unique().to_pylist()):
-        of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
-        store.replace(name, of_benchmark, {"benchmark": benchmark}, run_id)

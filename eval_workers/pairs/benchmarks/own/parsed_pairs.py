@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
-    fill,
-    pronoun_first,
-    template_problem,
-)
-from plumbline.warehouse.errors import BadInput
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, template_problem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import Record, records
 from plumbline.warehouse.rejects import rejected
 
@@ -55,7 +50,8 @@ class Parsed:
 
     ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
     of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).
-    ``expected`` is the number of pairs of each category that a recipe names.
+    ``expected`` is the number of pairs of each category that a recipe names. ``reasons`` has the
+    rejects of each category and kind of reason, one line for each.
     """
 
     name: str
@@ -64,7 +60,7 @@ class Parsed:
     facts: Mapping[str, str] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
-    _unused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    reasons: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(
         self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
@@ -85,7 +81,6 @@ class Parsed:
             return
         sentences = fill(template, "f"), fill(template, "m")
         columns |= {"source_file": source_file, "source_row": source_row}
-        columns["pronoun_first"] = pronoun_first(template)
         self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
 
     def take(self, pairs: Sequence[Row]) -> None:
@@ -143,19 +138,10 @@ class Parsed:
         >>> [*parsed.unused()]
         ["Age: f.csv, row 1: the group is 'x' (and 2 rows like it)"]
         """
-        by_category = sorted(self._unused.items(), key=lambda unused: unused[0][0])
+        by_category = sorted(self.reasons.items(), key=lambda unused: unused[0][0])
         for (category, _), (first, *more) in by_category:
             like = f" (and {len(more):,} row{'s' * (len(more) > 1)} like it)" if more else ""
             yield f"{category}: {first}{like}" if category else f"{first}{like}"
-
-    def unexpected(self) -> Iterator[str]:
-        """A line for each category with another number of pairs than its recipe expects."""
-        n_of = Counter(str(pair.get("category") or "") for pair in self.pairs)
-        for category in dict.fromkeys([*n_of, *(category for category, _ in self._unused)]):
-            expected = self.expected.get(category, n_of[category])
-            if n_of[category] != expected:
-                problem = f"{n_of[category]:,} pairs, the recipe expects {expected:,}"
-                yield f"Warning: {category}: {problem} (is the source whole, and the same version?)"
 
     def reject(
         self, source_file: str, source_row: int, reason: str, excerpt: str, category: str = ""
@@ -163,23 +149,56 @@ class Parsed:
         """Add a reject for a source row that can't be used, of a ``category`` if it has one."""
         row = {"source_file": source_file, "source_row": source_row}
         kind = category, re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", reason)
-        self._unused.setdefault(kind, []).append(f"{source_file}, row {source_row}: {reason}")
+        self.reasons.setdefault(kind, []).append(f"{source_file}, row {source_row}: {reason}")
         common = {"stage": "benchmark", "subject": self.name}
         self.rejects.append({**common, **rejected(row, reason, excerpt)})
 
 
-#: Values of a yes-or-no column in released files.
-TRUTH = ("True", "False")
+#: Where UnStereoEval's released tables lie, below ``PLUMBLINE_DATA``.
+RELEASED = "unstereo-eval/data/datasets/raw"
+_INDEX = ""  # the released tables' index column has no name
 
 
-def locate(source: Path, stem: str) -> Path:
-    """The table ``<stem>.csv`` or ``<stem>.csv.gz`` in a directory; a file is returned as is."""
+def located(name: str, source: Path | None, stem: str, *others: str) -> Path:
+    """A file of ``others`` in a directory, else its table ``<stem>.csv`` or ``<stem>.csv.gz``.
+
+    A file is returned as is.
+    """
+    if source is None:
+        raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
     if source.is_file():
         return source
-    for name in (f"{stem}.csv", f"{stem}.csv.gz"):
-        if (source / name).is_file():
-            return source / name
+    for file in (*others, f"{stem}.csv", f"{stem}.csv.gz"):
+        if (source / file).is_file():
+            return source / file
     raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
+
+
+def add_released(
+    parsed: Parsed,
+    path: Path,
+    verdict: str,
+    columns: Callable[[Mapping[str, str]], Row],
+    prefix: str = "",
+) -> None:
+    """Add the rows of one of UnStereoEval's tables, or rejects for those that make no pair.
+
+    ``verdict`` is the table's yes-or-no column; ``columns`` gives further columns of a pair. A
+    pair's identifier is ``prefix`` and the row's index, with five digits so that it sorts as text.
+    """
+    needed = (_INDEX, "word", "template", verdict)
+    for record in usable(parsed, path, needed, {verdict: ("True", "False")}):
+        fields = record.fields
+        index = fields[_INDEX]
+        is_number = index.isascii() and index.isdigit()
+        parsed.add(
+            pair_id=f"{prefix}{int(index):05d}" if is_number else "",
+            template=fields["template"],
+            word=fields["word"] or None,
+            **columns(fields),
+            source_file=path.name,
+            source_row=record.number,
+        )
 
 
 def usable(
@@ -204,17 +223,6 @@ def usable(
             parsed.reject(path.name, record.number, problem, record.fields.get(excerpt, ""))
         else:
             yield record
-
-
-def index_id(prefix: str, value: str) -> str:
-    """A pair's identifier from its number in a table; empty if ``value`` is not a number.
-
-    Five digits let identifiers sort as text.
-
-    >>> index_id("dev-", "7"), index_id("", "x")
-    ('dev-00007', '')
-    """
-    return f"{prefix}{int(value):05d}" if value.isascii() and value.isdigit() else ""
 
 
 def shared_template(a: str, b: str) -> str:
