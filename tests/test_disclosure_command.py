@@ -50,11 +50,11 @@ class Ran:
         self.store = Store.open(here / "w")
 
     def probe(self, *sets: str, model: str = "base") -> list[str]:
-        more = ["--out", str(self.here / "report"), *self.where, *self.words]
+        more = [*self.where, *self.words]
         return ["disclosure", "probe", *sets, "--model", str(self.here / model), *more]
 
     def tune(self, *more: str) -> list[str]:
-        places = ["--out", str(self.here / "adapters"), "--report", str(self.here / "report")]
+        places = ["--out", str(self.here / "adapters")]
         where = [*places, *self.where, *self.words, *SMALL, *more]
         return ["disclosure", "tune", "train", "--model", str(self.here / "base"), *where]
 
@@ -196,7 +196,7 @@ def _base(ran: Ran) -> str:
 
 
 def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
-    page = Page(ran.here / "report" / "appendix.html")
+    page = Page(appendix(ran.store, ran.here / "report"))
     (figures,) = [rows for caption, rows in page.tables.items() if caption.startswith(FIGURES)]
     found = {
         (r["probe_set"], r["model_key"], r["topic"] or "all"): r

@@ -60,7 +60,6 @@ CORE_COMMANDS = [
 #: What needs more: status 4 and the line that installs it.
 EXTRA_COMMANDS = [
     (["pipeline"], "models"),
-    (["pipeline", "--prefect", "--corpus", "a.jsonl"], "schedule"),
     (["train", "a.jsonl", "--name", "m", "--corpus", "c"], "models"),
     (
         ["corpus", "count", "a.jsonl", "--corpus", "d", "--master", "local-cluster[1,1,1024]"],

@@ -233,12 +233,6 @@ COMMAND_LINES = [
         "settings file none.toml: no such file (give a path, or one of those shipped: cluster)"),
     Typed("doctor --settings scores", 2,
         "command scores: is unknown (there is pipeline, ...)"),
-    Typed("pipeline --prefect", 2,
-        "PREFECT_API_URL: is not set (run `prefect server start` and set "
-        "PREFECT_API_URL=http://127.0.0.1:4200/api)"),
-    # pipeline
-    Typed("pipeline --corpus nowhere/*.jsonl", 3,
-        "shards nowhere/*.jsonl: no such file (check the path or the pattern, docs/corpora.md)"),
     Typed("pipeline --benchmarks winobias", 2,
         "setting model: is empty, but benchmarks need one (give train:small)"),
     Typed("pipeline --benchmarks winobias --model gpt2", 4,

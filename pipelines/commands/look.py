@@ -92,10 +92,12 @@ class Look(DataOption, Command):
 
     def _take(self, store: Store, name: str, run_id: str) -> None:
         """Write the sample of a set: the same pairs for every model and machine."""
-        from plumbline.eval_workers.pairs import benchmarks
         from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 
-        parsed = benchmarks.parsed(name, None, benchmarks.How(), self.data or "")
+        from plumbline.eval_workers.pairs import benchmarks
+
+        options = benchmarks.ImportOptions()
+        parsed, _ = benchmarks.read_pairs_of(name, None, options, self.data or "")
 
         def rank(pair: benchmarks.Row) -> str:
             return hashlib.sha256(str(pair["pair_id"]).encode()).hexdigest()
