@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.eval_workers.pairs.benchmarks import Imported, ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import DIFFERS, shared_template
@@ -541,11 +540,3 @@ def test_a_row_that_breaks_the_quoting_rules_is_a_reject(store: Store, tmp_path:
     path.write_text("sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n")
     with pytest.raises(BadInput, match="sentence_a twice"):
         taken(store, path)
-
-
-def test_prompts_are_read_by_the_same_rules(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.csv"
-    for header, column in (("text\n", "text"), ("", None)):
-        path.write_text(f'{header}"He said \\"old\\" twice."\n"Someone ""ran""."\n')
-        first, second = read_sentences(path, column)
-        assert first.problem and (second.text, second.problem) == ('Someone "ran".', None)

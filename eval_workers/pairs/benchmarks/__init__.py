@@ -175,14 +175,10 @@ def import_benchmark(
     add_baselines(parsed)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
-    facts = [
-        {"benchmark": name, "position": k, "fact": fact, "said": text, "run_id": run_id}
-        for k, (fact, text) in enumerate(parsed.facts.items(), 1)
-    ]
     with store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, pairs, run_id)
-        if facts or store.read("benchmark_fact", benchmark=name).num_rows:
-            store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
+        if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
+            replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     warnings = (*pair_warnings(parsed),)
     return Imported(name, len(pairs), len(rejects), warnings, (*parsed.unused(),))
@@ -253,6 +249,15 @@ def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
             file, row = str(pair["source_file"]), int(str(pair["source_row"]))
             filled.reject(file, row, str(e), template, str(pair.get("category") or ""))
     return filled
+
+
+def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
+    """Replace the facts about a benchmark, which its card and the report show in this order."""
+    rows = [
+        {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
+        for k, (fact, text) in enumerate(facts.items(), 1)
+    ]
+    store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)
 
 
 def replace_pairs(

@@ -7,12 +7,13 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline.eval_workers.pairs.benchmarks import replace_facts
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
 from plumbline.eval_workers.pairs.sharing.card import DATA, card
@@ -73,19 +74,22 @@ def export(
     """
     shared = shared_pairs(store, benchmark, constraint)
     if made is not None:
-        _store_facts(store, benchmark, made, shared.run_id)
-    text, facts = card(store, shared, licence)
+        facts = {fact: str(value) for fact, value in made.items() if value is not None}
+        with disk_problems(store.root):
+            replace_facts(store, benchmark, facts, shared.run_id)
+    text, known = card(store, shared, licence)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
     parts = shared.by_groups()
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
-    texts = {"README.md": text, f"{_TASK_MODULE}.py": _source()}
+    module = resources.files("plumbline.eval_workers.pairs.harness") / f"{_TASK_MODULE}.py"
+    texts = {"README.md": text, f"{_TASK_MODULE}.py": module.read_text("utf-8")}
     for task, groups in tasks.items():
         tag = None if task == name else name
         metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
         texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
-    in_parquet = {IN_PARQUET: json.dumps(facts, ensure_ascii=False).encode()}
+    in_parquet = {IN_PARQUET: json.dumps(known, ensure_ascii=False).encode()}
     data = shared.data.replace_schema_metadata(in_parquet)
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -98,22 +102,6 @@ def export(
     counts = data.num_rows, shared.n_unnatural + shared.n_beyond
     paths = tuple(out / file for file in ("README.md", DATA, *list(texts)[1:]))
     return Exported(name, tuple(tasks), *counts, shared.constraint, paths)
-
-
-def _store_facts(store: Store, benchmark: str, made: Mapping[str, object], run_id: str) -> None:
-    """Replace the facts about a benchmark; those that are None are left out."""
-    texts = [(fact, str(value)) for fact, value in made.items() if value is not None]
-    rows = [
-        {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
-        for k, (fact, text) in enumerate(texts, 1)
-    ]
-    with disk_problems(store.root):
-        store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)
-
-
-def _source() -> str:
-    package = "plumbline.eval_workers.pairs.harness"
-    return (files(package) / f"{_TASK_MODULE}.py").read_text("utf-8")
 
 
 _DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"

@@ -171,11 +171,16 @@ def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     of_groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: list(MEASURES).index(row["measure"])):
         of_groups.setdefault(row["groups"], []).append(row)
-    return [
-        f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
-        f"{', '.join(map(_effect, measures))} ({_over(measures[0])})"
-        for groups, measures in sorted(of_groups.items())
-    ]
+    lines = []
+    for groups, measures in sorted(of_groups.items()):
+        n, n_words = measures[0]["n_models"], measures[0]["n_clusters"]
+        source = f"measured on {n:,} model{'s' * (n > 1)}" if n else "as in the released scores"
+        lines.append(
+            f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
+            f"{', '.join(map(_effect, measures))} ({n_words:,} clusters, correlation within "
+            f"them {source})"
+        )
+    return lines
 
 
 def _effect(row: Mapping[str, Any]) -> str:
@@ -183,12 +188,6 @@ def _effect(row: Mapping[str, Any]) -> str:
     if row["smallest"] is None:
         return none
     return some.format(f"{row['smallest'] * (100 if row['unit'] == 'share' else 1):.1f} points")
-
-
-def _over(row: Mapping[str, Any]) -> str:
-    n = row["n_models"]
-    source = f"measured on {n:,} model{'s' * (n > 1)}" if n else "as in the released scores"
-    return f"{row['n_clusters']:,} clusters, correlation within them {source}"
 
 
 def _rows(

@@ -50,10 +50,11 @@ def check_recipe(name: str, source: Path | None) -> Checked:
     try:
         tables = content(name)
         checked.problems += map(str, toml_file.problems(Recipe, tables, name))
+        names_groups = "group_a" in f"{tables.get('columns')} {tables.get('fixed')}"
         checked.warnings += [
             f"{name}: {key} is missing: {what} (add {example})"
             for key, (what, example) in _TO_SHARE.items()
-            if key not in tables
+            if key not in tables and not (key == "groups" and names_groups)
         ]
         if not checked.problems and source is not None:
             _check_rows(name, toml_file.checked(Recipe, tables, name), source, checked)
