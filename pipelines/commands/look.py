@@ -92,7 +92,6 @@ class Look(DataOption, Command):
 
     def _take(self, store: Store, name: str, run_id: str) -> None:
         """Write the sample of a set: the same pairs for every model and machine."""
-        from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 
         from plumbline.eval_workers.pairs import benchmarks
 
@@ -103,4 +102,6 @@ class Look(DataOption, Command):
             return hashlib.sha256(str(pair["pair_id"]).encode()).hexdigest()
 
         sample = sorted(parsed.pairs, key=rank)[: self.n]
-        replace_pairs(store, name, [{"benchmark": name, **pair} for pair in sample], run_id)
+        benchmarks.replace_pairs(
+            store, name, [{"benchmark": name, **pair} for pair in sample], run_id
+        )
