@@ -86,7 +86,7 @@ class Look(DataOption, Command):
             rows=done["measure"].rows,
             said=[*markdown_answer(page.read_text(encoding="utf-8"))],
             files=[str(page)],
-            next=f"plumbline look ANOTHER_MODEL --out {self.out}",
+            next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
         )
 
