@@ -18,6 +18,7 @@ from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import TextScore
+    from tests.browser import Browser
     from tests.prefect_server import Place
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -163,3 +164,21 @@ def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(TransformersBackend, "score", watched)
     return seen
+
+
+@pytest.fixture(scope="session")
+def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    from tests.browser import browser, program
+
+    if program() is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def driven(_browser: Browser) -> Browser:
+    """A browser, 1200 pixels wide and in light colours."""
+    _browser.resize(1200)
+    _browser.colours("light")
+    return _browser

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
 )
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce import printed_figures
-from plumbline.pipelines.reproduce.anatomy import BenchmarkAnatomy, Without, lines, without
+from plumbline.pipelines.reproduce.anatomy import without
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import score_rows, write_scores
@@ -177,12 +176,6 @@ def test_errors_are_those_of_leaving_out_a_word_or_a_family(kinds: list[str]) ->
     assert [s.shared for s in found[:4]] == list(SHARED)
 
 
-def test_fewer_than_five_words_have_no_interval() -> None:
-    table = small(["word"])
-    few = shares(table.only(table.clusters[:, 0] < 4))
-    assert all(math.isnan(s.share_low) and math.isnan(s.families_low) for s in few)
-
-
 def test_what_is_taken_away_was_fitted_on_other_words() -> None:
     table = small(["word", "frame"])
     x = np.hstack(list(table.properties.values()))
@@ -202,26 +195,6 @@ def test_what_is_taken_away_was_fitted_on_other_words() -> None:
         assert left[i] == pytest.approx(found[i] - slope * near[i])
 
 
-def test_noise_explains_no_us() -> None:
-    """Properties, words and families of nothing: US doesn't rise by taking them away."""
-    draw = np.random.default_rng(5)
-    n = 400
-    noise = {name: draw.normal(size=(n, 1)) for name in ("start", "form")}
-    word = draw.integers(0, 40, n)
-    table = LogRatioTable(draw.normal(size=(n, 9)), noise, word[:, None], ["word"], FAMILIES)
-    found = list(
-        without(
-            table,
-        )
-    )
-    assert [s.taken for s in found] == [
-        *("nothing", "constant", "and start", "and form", "and word"),
-        *("and all", "and all, word", "and all, other families"),
-    ]
-    assert all(s.gain < 0.5 for s in found)
-    assert found[0].us == pytest.approx(100 * (np.abs(table.y) <= math.log(1.65)).mean(axis=0))
-
-
 def test_us_rises_by_what_was_planted() -> None:
     draw = np.random.default_rng(6)
     n = 400
@@ -239,34 +212,6 @@ def test_us_rises_by_what_was_planted() -> None:
     assert 0 < found["and start"].gain_low < found["and start"].gain < found["and start"].gain_high
 
 
-def test_only_what_an_interval_shows_is_said() -> None:
-    from plumbline.eval_workers.scoring.statistics.components import Share
-
-    def share(part: str, shared: str, low: float, high: float) -> Share:
-        return Share(part, AVERAGE, shared, (low + high) / 2, low, high, low - 0.2, high + 0.2)
-
-    of = [share("start", s, 0.1, 0.3) for s in SHARED] + [
-        share("delta", s, -0.1, 0.3) for s in SHARED
-    ]
-    us = [
-        Without("nothing", np.array([20.0, 30.0]), 0, 0, 0, 0, 0),
-        Without("constant", np.array([25.0, 40.0]), 7.5, 1.0, 14.0, -3.0, 18.0),
-        Without("and start", np.array([20.0, 35.0]), -5.0, -6.0, -4.0, -7.0, -3.0),
-        Without("and delta", np.array([20.0, 35.0]), 5.0, math.nan, math.nan, math.nan, math.nan),
-    ]
-    said = list(lines(BenchmarkAnatomy("use-5", 9, 5, ("a", "b"), 2, 1.5, of, us)))
-    assert said[1] == "  percent of the mean square by part: start 20.0 (10.0 to 30.0)"
-    assert said[2:4] == [
-        "  parts not shown to be above 0: delta",
-        "  parts above 0 for other families of models too: nothing",
-    ]
-    clear = "and start -5.0 (-6.0 to -4.0; for other families too)"
-    assert said[-2:] == [
-        "  points of US gained by subtracting a part: constant +7.5 (1.0 to 14.0)",
-        f"  points of US lost by subtracting a part: {clear}",
-    ]
-
-
 @pytest.mark.slow
 def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
@@ -277,8 +222,7 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "4 pairs in 3 clusters, 3 models of 3 families" in shown
-    assert "percent of the mean square by part: nothing" in shown  # no interval of three words
-    assert "points of US gained by subtracting a part: nothing" in shown
+    assert "parts of the mean square: none" in shown  # no interval of three words
     found = list(csv.DictReader((where / "out" / "shares.csv").open()))
     whole = [float(r["share"]) for r in found if (r["order"], r["shared"]) == ("average", "sum")]
     assert sum(whole) == pytest.approx(1) and {r["share_low"] for r in found} == {""}

@@ -20,23 +20,16 @@ from scipy import stats
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
-from plumbline.pipelines.report.explorer import pair_search
-from plumbline.pipelines.report.explorer.pair_search import align, pairs
-from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import shown
-from plumbline.pipelines.report.word_answers import clear_words
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
-from tests.browser import Browser, browser, program, violations
+from tests.browser import Browser, violations
 from tests.metric_rows import association, delta, fill, pair, score, scored_by
 from tests.test_report_browser import _events
 from tests.test_why_output import SOURCES, texts
 
-needs_browser = pytest.mark.skipif(
-    program() is None, reason="no Chromium: apt-get install chromium"
-)
 EPSILON = math.log(1.65)
 MODELS = ("model-a", "model-b", "model-c")
 #: Of the pair `plain/0`: a clear preference each way, and one just within epsilon.
@@ -117,13 +110,6 @@ def site(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(store, tmp_path_factory.mktemp("site") / "site").parent
 
 
-@pytest.fixture(scope="module")
-def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        started.resize(1200)
-        yield started
-
-
 def things(page: Path) -> dict[str, dict[str, Any]]:
     """What the page and the files beside it hold of each thing: text, note and blocks.
 
@@ -192,17 +178,7 @@ def test_preferences_have_an_interval_over_the_pairs_made_for_a_word(
                 expected += f" ({' to '.join(shown(float(end), signed=True) for end in ends)})"
             assert cell == expected
     (link,) = (said for said in held["nurse"]["said"] if said[1] == "pairs.html#nurse")
-    assert link[0].startswith("3 sentence pairs with this word: ")
-    assert "1 in other" in link[0] and "2 in plain" in link[0]
-
-
-def test_clear_words_are_counted_as_they_are_listed(store: Store) -> None:
-    (counted,) = Facts(store).rows("lean_count").where(corpus="c")
-    leans = store.read("word_evidence", corpus="c").to_pylist()
-    clear = [r for r in leans if (r["delta_nats_low"] or 0) > 0 and r["word"] not in ("she", "he")]
-    assert counted["n_first"] == len(clear)
-    said = clear_words(Facts(store), counted)
-    assert f"Of the words of c {len(clear):,} lean to she" in said and "over documents" in said
+    assert link[0].startswith("3 sentence pairs")
 
 
 def test_pairs_say_what_each_model_prefers(store: Store, site: Path) -> None:
@@ -257,24 +233,6 @@ def test_a_pair_says_what_is_known_about_it(site: Path) -> None:
     ]
 
 
-def test_words_of_both_sentences_stand_beside_each_other_once() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(200):
-        a, b = (list(rng.choice(list("xyz"), rng.integers(0, 7))) for _ in "ab")
-        aligned = align(a, b)
-        assert [n for i, j, _, _ in aligned for n in range(i, j)] == list(range(len(a)))
-        assert [n for _, _, k, m in aligned for n in range(k, m)] == list(range(len(b)))
-
-
-def test_if_there_are_too_many_pairs_each_benchmark_keeps_some(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pair_search, "_PAIRS", 5)
-    few = pairs(Facts(store))
-    assert few is not None and "28 more pairs are in view" in few.lede
-    assert sorted(few.things)[2:] == ["other/0 she/they", "plain/0", "plain/1"]
-
-
 def test_an_empty_warehouse_has_no_searches(store: Store, tmp_path: Path) -> None:
     """And the files of an earlier report go."""
     out = tmp_path / "report"
@@ -324,7 +282,6 @@ def press_enter(driven: Browser) -> None:
         )
 
 
-@needs_browser
 def test_links_open_things_from_the_disk(driven: Browser, site: Path) -> None:
     for page, key, said in (
         ("words.html", "été", r"(leans to|no clear lean).*over \d+ documents"),
@@ -346,7 +303,6 @@ def test_links_open_things_from_the_disk(driven: Browser, site: Path) -> None:
             assert _events(driven, kind) == []
 
 
-@needs_browser
 def test_what_is_typed_filters_the_list_and_opens_the_thing_it_names(
     driven: Browser, site: Path
 ) -> None:
@@ -370,7 +326,6 @@ def test_what_is_typed_filters_the_list_and_opens_the_thing_it_names(
     assert driven.ask("location.hash") == "#other%2F0%20she%2Fthey"
 
 
-@needs_browser
 def test_a_word_leads_to_its_pairs_and_back(driven: Browser, site: Path) -> None:
     driven.open(site / "words.html")
     go(driven, "nurse")
@@ -389,7 +344,6 @@ def test_a_word_leads_to_its_pairs_and_back(driven: Browser, site: Path) -> None
 
 
 @pytest.mark.slow
-@needs_browser
 def test_pages_fit_and_axe_finds_nothing(driven: Browser, site: Path) -> None:
     cases = (
         ("words", ""),
@@ -408,5 +362,3 @@ def test_pages_fit_and_axe_finds_nothing(driven: Browser, site: Path) -> None:
                 shown_thing(driven, key)
             assert driven.ask("document.documentElement.scrollWidth") <= width, (key, width)
             assert violations(driven) == [], (key, scheme)
-    driven.colours("light")
-    driven.resize(1200)

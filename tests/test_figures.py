@@ -97,17 +97,3 @@ def test_a_chart_asked_for_by_name_is_that_of_the_whole_report(
         found = figures(Facts(world), name=name)
         assert found[name].chart.to_json() == on_page[name].chart.to_json()
         assert len(found) < len(on_page), name
-
-
-def test_charts_are_listed_and_a_wrong_name_or_format_says_which_exist(
-    world: Store, on_page: dict[str, Figure], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", "figure", "--warehouse", str(world.root)]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "│" in line]
-    assert set(on_page) == set(listed)
-    assert main(["report", "figure", "pd-mad", "--warehouse", str(world.root)]) == 2
-    assert "did you mean pd-made" in " ".join(capsys.readouterr().err.split())
-    arguments = ["report", "figure", "pd-made", "--warehouse", str(world.root)]
-    assert main([*arguments, "--format", "gif"]) == 2
-    said = capsys.readouterr().err
-    assert all(f"'{form}'" in said for form in ("pdf", "svg", "png"))

@@ -12,7 +12,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -59,9 +58,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
-from plumbline.pipelines.report.paper.figure_files import inches
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce import printed_figures
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
@@ -105,10 +102,6 @@ def of_file(
     return Called(message[:60], lambda: read(Path(name)), message, error, {name: text})
 
 
-of_release = partial(printed_figures.figures, "unstereoeval")
-of_runs = partial(printed_figures.figures, "fairpair")
-
-
 def store() -> Store:
     """The empty warehouse of the working directory."""
     return Store.open("w")
@@ -144,8 +137,6 @@ def swapped(text: str, old: str, new: str) -> str:
 
 
 COUNTED = ("she", "he", "her", "queen")
-PRINTED = "table,dataset,eta,metric,value,hf_id,log_base\n"
-RUNS = "table,inputs,method,model,metric,value\n"
 PRICES = """
 currency = "EUR"
 [models."small"]
@@ -646,31 +637,10 @@ CALLS = [
         "eta = (nan,): should be less than or equal ..."),
     Called("base of 1", lambda: make(MeasureOptions, {"log_base": (10.0, 1.0)}),
         "log_base = (10.0, 1.0): should be greater ..."),
-    Called("width without a unit", lambda: inches("3.3"), "width 3.3: ..."),
-    Called("unit without a width", lambda: inches("in"), "width in: ..."),
-    Called("width of 0", lambda: inches("0in"), "width 0in: ..."),
-    Called("width below 0", lambda: inches("-3in"), "width -3in: ..."),
-    Called("width with an exponent", lambda: inches("1e9in"), "width 1e9in: ..."),
-    Called("width of a house", lambda: inches("99999in"), "width 99999in: ..."),
-    Called("width in pixels", lambda: inches("3.3px"), "width 3.3px: ..."),
     Called("report of nothing", lambda: write_report(Path("none"), Path("out")),
         "warehouse none: ...", BadInput),
     Called("report in a file", lambda: write_report(store(), Path("file")),
         "report file: cannot be written: ...", BadInput, {"file": "in the way"}),
-    of_file(of_release, "published.csv", "table,dataset\n", "published.csv: ..."),
-    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5,inf,US,x,m,e\n",
-        "published.csv, row 1: ..."),
-    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5,inf,UX,1,m,e\n",
-        "published.csv, row 1: ..."),
-    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5,inf,US,nan,m,e\n",
-        "published.csv, row 1: ..."),
-    of_file(of_release, "published.csv", f"{PRINTED}8,USE-5\n", "published.csv, row 1: ..."),
-    Called("no printed figures", lambda: of_release(Path("none.csv")), "none.csv: ...", BadInput),
-    of_file(of_runs, "printed.csv", f"{RUNS}3,s,j,m,B,many\n", "printed.csv, row 1: ..."),
-    of_file(of_runs, "printed.csv", f"{RUNS}x,s,j,m,B,1\n", "printed.csv, row 1: ..."),
-    of_file(of_runs, "printed.csv", f"{RUNS}3,s,j,m,B,nan\n", "printed.csv, row 1: ..."),
-    of_file(of_runs, "printed.csv", f"{RUNS}3,s,,m,B,1\n", "printed.csv, row 1: ..."),
-    of_file(of_runs, "printed.csv", f"{RUNS}3,s,j,m,B\n", "printed.csv, row 1: ..."),
     # warehouse and settings
     Called("folder of something else", lambda: Store.open("mine"), "warehouse mine: ...",
         BadInput, {"mine/thesis.tex": ""}),

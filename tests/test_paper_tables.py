@@ -19,7 +19,6 @@ from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
 from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.pipelines.report.paper.tables import latex, table_text, tables
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
@@ -133,8 +132,6 @@ def test_each_table_can_be_had_in_each_format(found: dict[str, PageTable]) -> No
         assert table_text(one, "latex", name).count("\\\\\n") == n + 1
         assert len(table_text(one, "markdown").splitlines()) == n + 2
         assert len(list(csv.reader(io.StringIO(table_text(one, "csv"))))) == (n + 1 if n else 0)
-    with pytest.raises(UsageProblem, match="expected latex, markdown, csv"):
-        table_text(found["models"], "html")
 
 
 def test_the_paragraph_on_methods_has_the_values_of_the_tables(

@@ -18,7 +18,6 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.front.headline import headline, headline_pd
 from plumbline.pipelines.report.model import Page as ReportPage
-from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import make_page, publish, write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.guard import lock
@@ -101,7 +100,7 @@ def test_a_report_shows_what_patterns_name(
     if "corpus" in given:
         assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
     shown = Page(write_report(store, tmp_path / "report", about=given))
-    said = re.sub(r"Other questions.*?(?=In a cell, above)", "", shown.text, flags=re.DOTALL)
+    said = re.sub(r"Other questions.*?(?=PD \\(preference)", "", shown.text, flags=re.DOTALL)
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
@@ -142,18 +141,6 @@ def test_what_names_nothing_lists_what_there_is(store: Store, option: str) -> No
     assert f"--{option} age: names nothing" in str(raised.value)
     assert there.get(option, "text-straight") in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_rows_of_no_corpus_stay_and_sql_says_so() -> None:
-    rows = Rows([{"c": "a"}, {"c": None}, {"c": ""}, {"c": "b"}], "FROM t")
-    kept = rows.where(c=("a", "", None))
-    assert [row["c"] for row in kept] == ["a", None, ""]
-    assert "(\"c\" IN ('a', '') OR \"c\" IS NULL)" in kept.sql
-
-
-def test_every_option_is_a_column_of_the_names(store: Store) -> None:
-    known = Facts(store.root).rows("named")
-    assert {row["option"] for row in known} == set(room._COLUMNS)
 
 
 def test_measure_of_one_benchmark_leaves_others_as_they_were(store: Store, tmp_path: Path) -> None:

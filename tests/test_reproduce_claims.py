@@ -75,20 +75,6 @@ def test_without_the_whole_release_nothing_is_run(store: Store) -> None:
     assert check(store, ["m"], "pile", CLAIMS) == []
 
 
-def test_a_row_per_claim() -> None:
-    columns = ("table", "metric", "benchmark", "value", "ours", "outcome", "note")
-    found = [
-        ("App. A", "words", "a", "3", 3.0, AGREE, "why"),
-        ("App. A", "words", "b", "2.5", 2.75, OFF, "why"),
-        ("App. B", "words", "", "1", None, NOT_RUN, ""),
-    ]
-    rows = table([dict(zip(columns, row, strict=True)) for row in found])
-    assert [tuple(row.values()) for row in rows] == [
-        ("App. A", "words (a / b)", "3 / 2.5", "3 / 2.75", "1 of 2 off", "why"),
-        ("App. B", "words", "1", "–", NOT_RUN, ""),
-    ]
-
-
 @pytest.mark.reference
 def test_no_sentence_of_the_release_is_in_the_file(data: Path) -> None:
     path = REPOSITORY / "pipelines" / "reproduce" / "unstereoeval.toml"

@@ -94,17 +94,6 @@ def test_settings_that_differ_are_named_and_unknown_ones_apart() -> None:
     assert other["differs"] == "; ".join([*run.differs, other["note"]])
 
 
-def test_every_run_of_a_model_stands_beside_its_figure() -> None:
-    rows = [ROW, {**ROW, "n": 8, "measured": 99.0}, {**ROW, "metric": "F"}]
-    both = [printed(85.2, table=table) for table in (1, 3)]
-    found, runs = compare(PAPER, both, rows, {"tiny": "Tiny"})
-    assert [(row["table"], row["run"], row["measured"]) for row in found] == [
-        *((1, 1, 85.2), (1, 2, 99.0)),
-        *((3, 1, 85.2), (3, 2, 99.0)),
-    ]
-    assert len(runs) == 2
-
-
 def test_what_does_not_fit_in_print_is_named() -> None:
     """The averages by hand: (85.8 + 86.6 + 91.2 + 85.9 + 87.8 + 81.4) / 6 = 86.45."""
     assert misprints(figures("fairpair"), {}) == [
@@ -117,13 +106,6 @@ def test_what_does_not_fit_in_print_is_named() -> None:
     assert "whole number of the set's prompts: Original 8 of 20, " in whole
     two = [printed(-4.71, metric="ADD", table=1), printed(-4.711, metric="ADD", model="tiny")]
     assert misprints(two, {}) == ["ADD of tiny, s, j: Table 1 prints -4.71, Table 3 -4.711"]
-
-
-def test_remarks_have_no_name_of_the_code() -> None:
-    names = {"FairPair", "QLoRA"}
-    for paper in PAPERS.values():
-        found = re.findall(r"\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|NOT_KNOWN", " ".join(paper.remarks))
-        assert set(found) <= names, found
 
 
 def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
@@ -179,29 +161,18 @@ def test_what_fairpair_says_of_table_3_is_counted_in_it() -> None:
     assert ": 0 of 12 (" in counted(claims, changed)[4]
 
 
-def test_gendered_continuations_of_table_10_are_whole_numbers() -> None:
-    """Each is of one side: where GAS is a whole number of prompts, so is F of the gendered ones.
-
-    In two sets of 13B it isn't; by chance it would be in one of seven or so.
-    """
-    names = ("inputs", "method", "model", "metric")
-    printed = {tuple(p[name] for name in names): p["value"] for p in figures("disclosure")}
-    sizes = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
-    fits = {}
-    for (inputs, method, model, metric), gas in printed.items():
-        n = round(gas * sizes[inputs])
-        if (method, metric) == ("Original", "GAS") and abs(n / sizes[inputs] - gas) < 5.1e-4:
-            f = printed[inputs, "Original", model, "GAS (F)"]
-            fits[inputs, model] = abs(round(f * n) / n - f) < 5.1e-4
-    assert len(fits) == 12 and sum(fits.values()) == 10
-    assert {model for (_, model), fit in fits.items() if not fit} == {"LLAMA2 13B"}
-
-
 @pytest.mark.reference
 def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     reference = data.parent / "reference"
     printed = figures("disclosure")
-    assert printed[:336] == figures("disclosure", reference / "disclosure_tables.csv")
+    with (reference / "disclosure_tables.csv").open(encoding="utf-8") as file:
+        tables = [tuple(row.values()) for row in csv.DictReader(file)]
+    assert len(tables) == 336
+    for ours, theirs in zip(printed[:336], tables, strict=True):
+        number, inputs, method, model, metric, value = theirs
+        method = method.replace("-", " ").replace("\\mathcal{L}", "L")
+        expected = (int(number), inputs, method, model, metric, float(value))
+        assert tuple(ours.values()) == expected
     with (reference / "disclosure_table10.csv").open(encoding="utf-8") as file:
         table_10 = [
             (r["inputs"], r["model"], r["metric"], r["value"]) for r in csv.DictReader(file)
@@ -222,13 +193,6 @@ def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     spelled = {"LLaMa": "LLaMA", "InstructGPT": "InsGPT"}  # as Table 1 has them
     table_1 = {p["model"]: p["value"] for p in figures("fairpair") if p["table"] == 1}
     assert {spelled.get(model, model): value for model, value in table_1.items()} == success
-
-
-def test_hyperparameters_print_gld_and_add_of_the_original() -> None:
-    printed = figures("disclosure")
-    swept = [p for p in printed if p["method"] == "Hyperparameter" and p["metric"] != "GAS"]
-    assert len(swept) == 40
-    assert all({**p, "method": "Original"} in printed for p in swept)
 
 
 def test_a_model_that_stands_for_a_printed_one_needs_a_printed_name() -> None:
@@ -526,45 +490,6 @@ def test_the_command_prints_runs_and_writes_every_figure(
     assert len(rows) == 486 and sum(row["run"] != "" for row in rows) == 3 * 6 + 3
     assert f"{486 - 21} figures: not run" in said
     assert "appendix C, F + M = 1 and Delta = |F - M|: 50 of 50" in notes
-    assert main(command) == 0
-    assert 'of tiny: let one stand for a printed model, as in --as "LLAMA2 7B=tiny"' in (
-        capsys.readouterr().out
-    )
-
-
-@pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.parametrize(
-    ("name", "n", "claim", "command"),
-    [
-        ("fairpair", 62, "have a lower B: 13 of 16", "fairpair run common-sents --models fairpair"),
-        ("disclosure", 486, "Delta = |F - M|: 50 of 50", "disclosure probe stsb snli llm-1 llm-2"),
-    ],
-)
-def test_without_runs_the_printed_figures_and_claims_are_shown(
-    name: str,
-    n: int,
-    claim: str,
-    command: str,
-    exists: bool,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    where = tmp_path / "w"
-    if exists:
-        Store.open(where)
-    words = ["reproduce", name, "--warehouse", str(where), "--format"]
-    assert main([*words, "csv"]) == 0
-    out, err = capsys.readouterr()
-    shown = [(r["model"], float(r["value"]), r["outcome"]) for r in csv.DictReader(out.split("\n"))]
-    every = figures(name)
-    assert shown == [(p["model"], p["value"], NOT_MEASURED) for p in every] and len(shown) == n
-    assert claim in err and f"{n} figures: {NOT_MEASURED}" in err
-    *_, missing, stand_in, last = err.strip().splitlines()
-    assert (str(where) if exists else "no warehouse yet") in missing and "=MODEL" in stand_in
-    assert last.startswith(f"Next: plumbline {command}") and str(where) in last
-    assert where.exists() == exists
-    assert main([*words, "table"]) == 0
-    assert claim in capsys.readouterr().out
 
 
 @pytest.mark.reference
@@ -581,14 +506,3 @@ def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
         assert PAPERS["disclosure"].settings(given)["instruction"] == given["instruction"]
     other = PAPERS["disclosure"].settings(row | {"instruction": "Go on."})
     assert other["instruction"] == "that of section 5.2"
-
-
-def test_claims_of_a_part_of_the_figures_are_no_error() -> None:
-    """A file of somebody's own may lack any cell of a table."""
-    for name in PAPERS:
-        every, claims = figures(name), claims_of(name)
-        whole = counted(claims, every)
-        for k in range(3):
-            tables = {p["table"]: p for p in every}.values()
-            part = [*every[k::3], *tables]
-            assert len(counted(claims, part)) <= len(whole) == len(claims.claim)

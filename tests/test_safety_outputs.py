@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.write import _write, write_report
+from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
 from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput
@@ -350,18 +350,19 @@ def test_a_report_leaves_nothing_half_written(
     out = tmp_path / "report"
     write_report(filled(store), out)
     before = {p.name for p in out.iterdir()}
-    plot = next(name for name in before if name.endswith(".vl.json"))
-    for name in (plot, "index.html", "plots.txt", "mine"):
-        (out / f"{name}.tmp").touch()
+    left = out / f"_{'0' * 32}.tmp"
+    for name in (left, out / "words" / left.name, out / "mine.tmp"):
+        name.touch()
     write_report(store, out)
     assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
+    assert not (out / "words" / left.name).exists()
 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        _write(out / "a.svg", b"x")
+    with pytest.raises(BadInput, match="No space"):
+        write_report(store, out)
     assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
 
 

@@ -119,7 +119,7 @@ class Report(Narrowed, Command):
 class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
-    Example: plumbline report figure pd-use-5 --width 3.3in --out pd.svg
+    Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """
 
     records = False
@@ -129,15 +129,10 @@ class ReportFigure(Narrowed, Command):
         Field(description="Name of a plot of the report; without one, lists them."),
         On(positional=True),
     ] = ""
-    width: Annotated[str, Field(description="Width, as 3.3in, 84mm or 240pt.")] = "3.3in"
+    width: Annotated[float, Field(ge=2, le=40, description="Width in inches.")] = 3.3
     out: Annotated[
         OutputFile | None, Field(description="A .pdf, .svg or .png; default: PLOT.pdf.")
     ] = None
-
-    def check(self) -> None:
-        from plumbline.pipelines.report.paper import figure_files
-
-        figure_files.inches(self.width)
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper import figure_files
@@ -146,8 +141,8 @@ class ReportFigure(Narrowed, Command):
             plots = figure_files.figures(self.facts(context.store))
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
         form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
-        facts, width_in = self.facts(context.store), figure_files.inches(self.width)
-        drawn, *data = figure_files.figure_files(facts, self.name, form, width_in).items()
+        facts = self.facts(context.store)
+        drawn, *data = figure_files.figure_files(facts, self.name, form, self.width).items()
         path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
         paths = [figure_files.write_file(path.with_suffix(end), content) for end, content in data]
         return Done(files=[*map(str, (path, *paths))])

@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
-from plumbline.pipelines.command.fields import InputDirectory, InputFile, OutputDirectory
+from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import check_output
@@ -66,10 +66,6 @@ class Reproduce(Command):
         Field(description="fairpair, disclosure: model that stands for a printed one; repeatable."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
-    published: Annotated[
-        InputFile | None,
-        Field(description="CSV of printed figures instead of Plumbline's own."),
-    ] = None
     out: Annotated[
         Path | None, Field(description="CSV for all figures; anatomy: directory for CSV and PNG.")
     ] = None
@@ -111,7 +107,7 @@ class Reproduce(Command):
     def _unstereoeval(self, context: Context, data: Path) -> Done:
         from plumbline.pipelines.reproduce import printed_figures, unstereoeval
 
-        printed = printed_figures.figures("unstereoeval", self.published)
+        printed = printed_figures.figures("unstereoeval")
         arguments = (printed, _CORPUS, _announce, context.run_id)
         result = unstereoeval.reproduce(context.store, data, *arguments)
         n_off = sum(row["outcome"] == unstereoeval.OFF for row in result.compared)
@@ -157,7 +153,7 @@ class Reproduce(Command):
         from plumbline.pipelines.reproduce.printed_figures import figures
 
         store, paper = Store.existing(self.warehouse), PAPERS[self.paper]
-        printed = figures(self.paper, self.published)
+        printed = figures(self.paper)
         found = runs_compared.measured(paper, store, printed, self.same_as)
         lines = [line for run in found.runs for line in run.lines()]
         lines += [*found.claims, *paper.remarks, *claims.misprints(printed, paper.n_prompts)]

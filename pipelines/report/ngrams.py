@@ -11,6 +11,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 #: N-grams shown for each side.
 _SHOWN = 12
+_COUNTS = ("n_texts_perturbed", "n_texts_other")
 #: Length of an ``excerpt``, in characters.
 _LENGTH = 120
 
@@ -25,36 +26,25 @@ def z_by_chance(n_ngrams: int) -> float:
 
 
 def distinct(rows: Rows) -> Rows:
-    """The n-grams furthest to either side, without those that are part of another's phrase."""
+    """The ``_SHOWN`` n-grams furthest to either side, without parts of others as frequent.
+
+    >>> rows = Rows({"ngram": g, "z": z, "n_texts_perturbed": n, "n_texts_other": 0}
+    ...             for g, z, n in (("care of", 3, 5), ("her", 2, 9), ("care", 1, 5)))
+    >>> [row["ngram"] for row in distinct(rows)]
+    ['care of', 'her']
+    """
     upper = _phrases([r for r in rows if r["z"] > 0])
     lower = _phrases([r for r in reversed(rows) if r["z"] < 0])
     return Rows([*upper, *reversed(lower)], rows.sql)
 
 
 def _phrases(rows: Sequence[Row]) -> list[Row]:
-    """The first ``_SHOWN`` n-grams, leaving out any that is part of an earlier one's phrase.
-
-    >>> rows = [{"ngram": g, "n_texts_perturbed": n, "n_texts_other": 0}
-    ...         for g, n in (("take care of", 5), ("her", 9), ("care", 5), ("care of her", 5))]
-    >>> [row["ngram"] for row in _phrases(rows)]
-    ['take care of', 'her']
-    """
     phrases: list[Row] = []
     for row in rows:
-        if not any(_is_one_phrase(row, other) for other in phrases):
+        alike = [f" {p['ngram']} " for p in phrases if all(p[c] == row[c] for c in _COUNTS)]
+        if not any(f" {row['ngram']} " in one or one in f" {row['ngram']} " for one in alike):
             phrases.append(row)
     return phrases[:_SHOWN]
-
-
-def _is_one_phrase(row: Row, other: Row) -> bool:
-    """True if both are in equally many texts and share all words of the shorter, or all but one."""
-    if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
-        return False
-    short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)
-    n, shared = len(short), max(len(short) - 1, 1)
-    if any(long[k : k + n] == short for k in range(len(long) - n + 1)):
-        return True
-    return bool(long[-shared:] == short[:shared] or short[-shared:] == long[:shared])
 
 
 def excerpts(texts: Rows) -> Column:

@@ -14,7 +14,7 @@ from plumbline.warehouse.text.escape import sql_text
 #: A row of a query or of a table of the warehouse.
 Row: TypeAlias = Mapping[str, Any]
 
-#: The usual groups, which aren't named beside a benchmark.
+#: The usual groups, which aren't named with a benchmark.
 _USUAL = "female/male"
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 

@@ -54,7 +54,7 @@ def _prose(sentence: str) -> Markup:
 
 
 def _specification(figure: Figure) -> Markup:
-    """A chart's specification as JSON that can stand in a script element."""
+    """A chart's specification as JSON for a script element."""
     text = json.dumps(figure.specification, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))
 

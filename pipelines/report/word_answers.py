@@ -84,10 +84,10 @@ def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
     return first.first(_COLLOCATES), second.first(_COLLOCATES)
 
 
-def clear_words(facts: Facts, row: Row) -> str:
+def clear_words(facts: Facts, row: Row, text: str = "") -> str:
     """Say how many words of a corpus lean clearly to each side, and what their intervals are over.
 
-    ``row`` is of ``sql/report/lean_count.sql``.
+    ``row`` is of ``sql/report/lean_count.sql``, ``text`` a name for the corpus.
     """
     corpus, over = row["corpus"], row["over"]
     first, second = facts.contrast_sides(corpus, row["contrast"])
@@ -96,24 +96,20 @@ def clear_words(facts: Facts, row: Row) -> str:
             f"{corpus} has a lean for {row['n_words']:,} words, without the counts that an "
             "interval needs."
         )
+    corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
     if over != OVER_COUNTS:
         return (
-            f"Of the words of {corpus} {lean}: their 95% intervals over {over} leave out 0. "
-            f"{row['n_corrected']:,} are clear after correction for all {row['n_all']:,} words "
-            f"(q < 5%). These are among the {row['n_words']:,} words that lean most by their "
-            "counts alone or were asked about. Intervals of other words are over co-occurrences; "
-            "over documents or sources most are wider."
+            f"Of the {row['n_words']:,} words of {text or corpus} that lean most by counts or "
+            f"were asked about {lean}: their 95% intervals over {over} leave out 0. After "
+            f"correction for all {row['n_all']:,} words {corrected}."
         )
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
-    corrected = ""
-    if row["n_tested"]:
-        corrected = f"; {row['n_corrected']:,} are clear after correction for their number (q < 5%)"
+    after = f" After correction for their number {corrected}." if row["n_tested"] else ""
     return (
-        f"Of {row['n_known']:,} words of {corpus} whose lean has a 95% interval over "
-        f"co-occurrences{alone}, {lean}. If no word leaned, chance alone would make up to "
-        f"{row['n_chance']:,.0f} look clear{corrected}. Over documents or sources most intervals "
-        "are wider."
+        f"Of {row['n_known']:,} words of {text or corpus} whose lean has a 95% interval over "
+        f"co-occurrences{alone}, {lean}. Chance alone would make up to {row['n_chance']:,.0f} look "
+        f"clear.{after} Over documents or sources most intervals are wider."
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -17,10 +17,11 @@ from plumbline.pipelines.report.explorer.pair_search import n_pairs_by_word, pai
 from plumbline.pipelines.report.explorer.search import block_files, search_page
 from plumbline.pipelines.report.explorer.word_search import words
 from plumbline.pipelines.report.facts import Facts, narrowed
-from plumbline.pipelines.report.front.first_page import Front, front
+from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.run_records import package_versions
@@ -28,8 +29,11 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
 
-#: The list of a directory's files that a later report may remove.
+#: The list of a directory's files, and those of them that a later report may remove.
 _LISTING = "plots.txt"
+_REMOVABLE = re.compile(r"(?!index\.html)((words|pairs)/)?[\w.-]+\.(csv|json|html|js)")
+#: Temporary files of ``paths.replacing``.
+_TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 
 
 def write_report(
@@ -48,7 +52,7 @@ def write_report(
     """
     out = Path(out)
     # Lock before reading, so that the last command to write has read the latest version.
-    with _directory_lock(out), progress("report"):
+    with _locked(out), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         found_pairs = pairs(facts)
@@ -56,36 +60,30 @@ def write_report(
         found = {"words": found_words, "pairs": found_pairs}
         searches = {kind: f"{kind}.html" if search else "" for kind, search in found.items()}
         first = replace(front(facts, appendix), searches=searches)
-        pages = {"index.html": render_front(first), "appendix.html": render(appendix)}
-        for kind, search in found.items():
-            if search:
-                pages[searches[kind]] = search_page(search)
-            _publish_in(dict(block_files(search)) if search else {}, out / kind)
-        return _publish(pages, [*first.figures, *appendix.figures], out)
-
-
-def _publish_in(pages: Mapping[str, str], out: Path) -> None:
-    """Write files to a subdirectory; without any, remove an earlier report's files."""
-    if pages or (out / _LISTING).is_file():
-        with _writable(out):
-            out.mkdir(exist_ok=True)
-        _publish(pages, (), out)
+        files = {
+            "index.html": rendered("front.html", front=first),
+            "appendix.html": render(appendix),
+        }
+        for search in filter(None, found.values()):
+            files[f"{search.kind}.html"] = search_page(search)
+            files |= {f"{search.kind}/{name}": text for name, text in block_files(search)}
+        return _publish(files, [*first.figures, *appendix.figures], out)
 
 
 def publish(page: Page, out: Path) -> Path:
-    """Write a page, its plots and their data to ``out``; returns the path of its ``index.html``.
+    """Write a page, its charts and their data to ``out``; returns the path of its ``index.html``.
 
     If several commands write to one directory, the files of the last one stay. Raises ``BadInput``
     if the directory can't be written.
     """
-    with _directory_lock(out):
-        numbered = replace(page, sections=_numbered(page.sections))
-        return _publish({"index.html": render(numbered)}, numbered.figures, out)
+    with _locked(out):
+        page = replace(page, sections=_numbered(page.sections))
+        return _publish({"index.html": render(page)}, page.figures, out)
 
 
 @contextmanager
-def _directory_lock(out: Path) -> Iterator[None]:
-    """Create the directory ``out`` and lock it. Waits until no other command writes to it."""
+def _locked(out: Path) -> Iterator[None]:
+    """Create and lock a directory, after waiting for other commands that write to it."""
     with ExitStack() as stack:
         with _writable(out):
             stack.enter_context(claimed(out / ".index.claim", wait=True))
@@ -102,7 +100,7 @@ def _writable(out: Path) -> Iterator[None]:
 
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
-    """Write the new pages and plots, then remove files that only an earlier report had."""
+    """Write pages and charts, then remove files that only an earlier report had."""
     files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
     for figure in figures:
         files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
@@ -110,31 +108,27 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
         files["vega.js"] = _vega()
     listing = out / _LISTING
     with _writable(out):
-        before = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
-        for name in (*before, *files, listing.name):
-            if Path(name).name == name:  # a killed command may have left its temporary file
-                _temporary(out / name).unlink(missing_ok=True)
-        removable = set(files) - {"index.html"}
-        _list(listing, {*before, *removable})
+        for left in (*out.glob(_TEMPORARY), *out.glob(f"*/{_TEMPORARY}")):  # by a killed command
+            left.unlink()
+        listed = listing.read_text(encoding="utf-8").split("\n") if listing.is_file() else []
+        before = set(filter(_REMOVABLE.fullmatch, listed))
+        _write(listing, "\n".join(sorted({*before, *files})).encode())
         for name, content in files.items():
             _write(out / name, content)
-        for name in set(before) - set(files):
-            if name.endswith((".csv", ".json", ".html", ".js")) and Path(name).name == name:
-                (out / name).unlink(missing_ok=True)
-        _list(listing, removable)
+        for name in before - set(files):
+            (out / name).unlink(missing_ok=True)
+        _write(listing, "\n".join(sorted(files)).encode())
     return out / "index.html"
 
 
-def make_page(facts: Facts) -> Page:
-    """The content of the appendix: sections, and the sections that were left out without data."""
-    parts = sections.sections(facts)
+def make_page(facts: Facts, name: str = "") -> Page:
+    """The content of the appendix: sections, and the sections that were left out without data.
+
+    With ``name``, only sections that may have a chart or table of that name.
+    """
+    parts = sections.sections(facts, name)
     missing = [part for part in parts if isinstance(part, Missing)]
     return Page(sections=_numbered(parts), missing=missing)
-
-
-def named_sections(facts: Facts, name: str = "") -> list[Section]:
-    """The appendix's sections; with ``name``, those that may have a plot or table of that name."""
-    return _numbered(sections.sections(facts, name))
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
@@ -154,11 +148,6 @@ def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
 def render(page: Page) -> str:
     """The page as HTML. Everything that comes from data is escaped."""
     return rendered("page.html", page=page)
-
-
-def render_front(first: Front) -> str:
-    """The first page as HTML; its plots are part of it."""
-    return rendered("front.html", front=first)
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
@@ -186,25 +175,13 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """The script that draws charts, which the package's build puts beside this module."""
+    """The script that draws charts, which the package's build puts into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
     return script.read_bytes()
 
 
-def _list(listing: Path, names: Collection[str]) -> None:
-    _write(listing, "".join(f"{name}\n" for name in sorted(names)).encode())
-
-
 def _write(path: Path, content: bytes) -> None:
-    temporary = _temporary(path)
-    try:
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f"{path.name}.tmp")

@@ -1,1 +1,1 @@
-"""Figures that papers printed beside those of their data or of runs."""
+"""Compares figures that papers printed with those of their data or of runs."""

@@ -198,45 +198,22 @@ def _with_ends(name: str, figures: Iterable[float]) -> dict[str, object]:
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Sentences on a benchmark: shares with intervals above 0, gains whose intervals exclude 0."""
+    """Sentences on a benchmark: its size, the parts with intervals above 0, and those without."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{len(anatomy.models)} models of {anatomy.n_families} families; "
         f"mean square log ratio {anatomy.mean_square:.2f} nats²"
     )
-    shares = sorted((s for s in anatomy.shares if s.order == AVERAGE), key=lambda s: -s.share)
-    clear = [s for s in shares if verdict(s.share, s.share_low, s.share_high) == "above"]
-    total = [s for s in clear if s.shared == SUM]
-    unclear = [s.part for s in shares if s.shared == SUM and s not in clear]
-    general = [s for s in total if verdict(s.share, s.families_low, s.families_high) == "above"]
-    yield f"  percent of the mean square by part: {_listed(map(_percent, total))}"
-    yield f"  parts not shown to be above 0: {_listed(unclear)}"
-    yield f"  parts above 0 for other families of models too: {_listed(s.part for s in general)}"
-    sharers = ("shared by all models", "shared in a family", "a model's own")
-    for shared, who in zip(components.SHARED, sharers, strict=False):
-        yield f"  {who}: {_listed(_percent(s) for s in clear if s.shared == shared)}"
-    yield f"  points of US gained by subtracting a part: {_listed(_gains(anatomy, 'above'))}"
-    yield f"  points of US lost by subtracting a part: {_listed(_gains(anatomy, 'below'))}"
-
-
-def _percent(share: Share) -> str:
-    return f"{share.part} {100 * share.share:.1f} ({_ends(share.share_low, share.share_high, 100)})"
-
-
-def _gains(anatomy: BenchmarkAnatomy, side: str) -> Iterator[str]:
-    for step in anatomy.us[1:]:
-        if verdict(step.gain, step.gain_low, step.gain_high) == side:
-            is_general = verdict(step.gain, step.families_low, step.families_high) == side
-            remark = "; for other families too" if is_general else ""
-            yield f"{step.taken} {step.gain:+.1f} ({_ends(step.gain_low, step.gain_high)}{remark})"
-
-
-def _ends(low: float, high: float, scale: float = 1) -> str:
-    return "no interval" if np.isnan(low) else f"{scale * low:.1f} to {scale * high:.1f}"
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words) or "nothing"
+    total = [s for s in anatomy.shares if (s.order, s.shared) == (AVERAGE, SUM)]
+    total.sort(key=lambda s: -s.share)
+    clear = [s for s in total if verdict(s.share, s.share_low, s.share_high) == "above"]
+    general = [s for s in clear if verdict(s.share, s.families_low, s.families_high) == "above"]
+    for what, parts in (
+        ("parts of the mean square", clear),
+        ("parts above 0 for other families of models too", general),
+        ("parts not shown to be above 0", [s for s in total if s not in clear]),
+    ):
+        yield f"  {what}: {', '.join(f'{s.part} {100 * s.share:.1f}%' for s in parts) or 'none'}"
 
 
 def _without_nan(row: Mapping[str, object]) -> Mapping[str, object]:

@@ -198,7 +198,7 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> 
 def checked(
     connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str
 ) -> list[dict[str, Any]]:
-    """Each printed value of a claim beside ours, from the relations of a connection.
+    """Each printed value of a claim with ours, from the relations of a connection.
 
     Columns are those of figures (``unstereoeval.compare``): ``table`` (where the claim is on the
     page), ``metric`` (what it is), ``benchmark`` (label of the query's row, empty if the query has

@@ -51,7 +51,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every printed figure beside the runs of a warehouse.
+    """Every printed figure with the runs of a warehouse.
 
     Attributes:
         figures: rows of ``compare``, and ``runs``.
@@ -83,15 +83,13 @@ def measured(
     if store and runs:
         claims = fairpair_claims(store, names) if paper.name == "fairpair" else []
         return Comparison(figures, runs, claims, [])
-    others = ", ".join(sorted({row["model"] for row in rows}))
     name = next((row["model"] for row in printed), "PRINTED")
     where = f"{store.root}" if store else "no warehouse yet"
-    lines = [f"No run of the paper's models and sets ({where}): the next line makes some"]
-    if others:
-        lines.append(f"There are runs of {others}: let one stand for a printed model, as in")
-    else:
-        lines.append("Or run a model of your own and let it stand for a printed one, as in")
-    lines[-1] += f' --as "{name}={others.split(", ")[0] or "MODEL"}"'
+    own = min((row["model"] for row in rows), default="MODEL")
+    lines = [
+        f"No run of the paper's models and sets ({where}): the next line makes some",
+        f'Or compare a model of your own with a printed one, as in --as "{name}={own}"',
+    ]
     return Comparison(figures, runs, [], lines)
 
 
@@ -151,12 +149,12 @@ def fairpair_claims(store: Store, names: Mapping[str, str]) -> list[str]:
 def compare(
     paper: Paper, printed: Sequence[Row], rows: Sequence[Row], names: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Put each printed figure beside that of every run of its model; returns the runs, too.
+    """Compare each printed figure with every run of its model; returns the runs, too.
 
     ``names``: printed name by the model's name in the warehouse. An interval holds a printed figure
     if it holds any value that rounds to it.
 
-    Columns beside those of the printed figure: ``measured``, ``low``, ``high`` (None where
+    Columns besides those of the printed figure: ``measured``, ``low``, ``high`` (None where
     undefined or infinite), ``outcome``, ``run`` (its number, None if there is none),
     ``measured_model``, ``differs`` and ``paper_unknown`` (settings of the run), ``note`` (settings
     of this figure alone).

@@ -1,4 +1,4 @@
-"""Printed figures and claims of UnStereoEval (Belem et al., ICLR 2024) beside its release's."""
+"""Compares UnStereoEval's printed figures and claims (Belem et al., ICLR 2024) with its release."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ReleaseResult:
 
     Attributes:
         compared: rows of ``compare``.
-        claims: numbers of the paper outside its tables, beside ours: rows of ``claims.check``.
+        claims: numbers of the paper outside its tables, with ours: rows of ``claims.check``.
         own: results that the paper doesn't have: the pronoun's place, model size, deduplication.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
@@ -156,7 +156,7 @@ _KEYS = "SELECT model_key FROM model WHERE backend = 'released'"
 
 
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows of ``sql/reproduce/release_compared.sql``: each printed figure beside ours.
+    """Rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
 
     ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if it is
     undefined or not run, its interval also for deviations and sizes.

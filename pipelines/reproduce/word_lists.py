@@ -211,7 +211,7 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
 
     >>> tau = [TauAgreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
     >>> print(*alike([*tau, TauAgreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
-    Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 for none
+    Do two pairs rank words alike (Figure 5)? Lowest and highest tau (1: same order)
       0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
     What App. A says of pairs in the Pile, and Kendall's tau here
       she/he is positive with most: here with 1 of 1 (1 with the interval above 0)
@@ -222,16 +222,9 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
     if not enough:
         yield f"No two pairs have {_FEWEST_WORDS} words in common, too few to compare their order"
         return
-    yield (
-        "Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 "
-        "for none"
-    )
+    yield "Do two pairs rank words alike (Figure 5)? Lowest and highest tau (1: same order)"
     enough.sort(key=lambda a: a.tau_b)
-    if len(enough) > 1:
-        middle = np.median([a.tau_b for a in enough])
-        each = f"all {len(enough):,} that have {_FEWEST_WORDS} or more words in common"
-        yield f"  {middle:.2f} in the median of {each}; the lowest and the highest:"
-    for a in dict.fromkeys((enough[0], enough[-1])):
+    for a in dict.fromkeys((enough[0], enough[-1])):  # the lowest and the highest
         interval = f" (95% interval {a.tau_low:.2f} to {a.tau_high:.2f})"
         pairs = f"{a.contrast_a} and {a.contrast_b}, {a.n_words:,} words in common"
         yield f"  {a.tau_b:.2f}{'' if np.isnan(a.tau_low) else interval} for {pairs}"

@@ -19,6 +19,8 @@ from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.text.escape import terminal
 
+#: Legend of estimates whose side is not clear.
+UNTOLD = "not clear"
 # Okabe and Ito's palette, distinct for colour-blind readers, without its yellow: faint on white.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
@@ -97,7 +99,7 @@ def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
 
 
 def side_by_side(panels: Sequence[Chart], width_px: int) -> Chart:
-    """Panels beside one another, each with its own colours."""
+    """Panels in a row, each with its own colours."""
     shown = (panel.properties(width=width_px) for panel in panels)
     return alt.hconcat(*shown).resolve_scale(color="independent")
 

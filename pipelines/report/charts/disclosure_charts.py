@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import altair as alt
-import numpy as np
 
 from plumbline.pipelines.report.charts.chart_forms import (
     data,
     estimates,
+    kinds,
     line_at,
-    lines,
     palette,
     point,
     side_by_side,
 )
-from plumbline.pipelines.report.charts.theme import FEMALE, INK, MALE, NEUTRAL, Chart
+from plumbline.pipelines.report.charts.theme import FEMALE, HEIGHT, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.rows import Row, Rows
 
 _LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
@@ -25,8 +23,6 @@ _LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
 MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
 _CURVES = {"gas": "any gendered word", "gas_f_of_all": "female", "gas_m_of_all": "male"}
 _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 1)}
-#: Most steps in a moving mean of the losses.
-SMOOTHED = 10
 
 
 def measures(rows: Rows, by: str) -> Chart:
@@ -62,28 +58,27 @@ def _name(row: Row, by: str) -> str:
 
 
 def losses(steps: Sequence[Row], chosen: int | None = None) -> Chart:
-    """The moving means of the three losses against the step, on a log axis if all are above 0.
+    """The losses as means of up to ten steps, on a log axis if all are above 0.
 
     Dots are the losses on dev prompts. A dotted line is at ``chosen``, the step that they select.
     """
-    width = min(SMOOTHED, max(1, len(steps) // 2))
-    means, dev = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
-    for column, label in _LOSSES.items():
-        values = np.array([row[column] for row in steps])
-        smooth = np.convolve(values, np.full(width, 1 / width), mode="valid")
-        at = [row["step"] for row in steps][width - 1 :]
-        means += ({"series": label, "x": x, "y": y} for x, y in zip(at, smooth, strict=True))
-        dev += (
-            {"series": label, "x": row["step"], "y": row[f"dev_{column}"]}
-            for row in steps
-            if row["dev_loss"] is not None
-        )
-    is_log = all(p["y"] > 0 for p in (*means, *dev))
+    points = [
+        {"series": label, "step": row["step"], "loss": row[column], "dev": row[f"dev_{column}"]}
+        for column, label in _LOSSES.items()
+        for row in steps
+    ]
+    is_log = all(p[c] > 0 for p in points for c in ("loss", "dev") if p[c] is not None)
     scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False)
-    y = alt.Y("y:Q", title="loss", scale=scale)
-    chart = lines(means, alt.X("x:Q", title="step"), y).mark_line(point=len(means) == len(_LOSSES))
-    dots = alt.Chart(data(dev)).mark_point(filled=True).encode(x="x:Q", y=y, color="series:N")
-    return alt.layer(chart, dots, *([] if chosen is None else [line_at(chosen)]))
+    base = alt.Chart(data(points), height=HEIGHT).encode(
+        alt.X("step:Q"), color=kinds(palette([*_LOSSES.values()]), "series")
+    )
+    means = base.transform_window(mean="mean(loss)", frame=[-9, 0], groupby=["series"])
+    lines_of_means = means.mark_line(point=len(steps) == 1)
+    return alt.layer(
+        lines_of_means.encode(alt.Y("mean:Q", title="loss", scale=scale)),
+        base.mark_point(filled=True).encode(alt.Y("dev:Q")),
+        *([] if chosen is None else [line_at(chosen)]),
+    )
 
 
 def decoding(rows: Sequence[Row]) -> Chart:

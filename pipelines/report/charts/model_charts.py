@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
+    UNTOLD,
     data,
     estimates,
     kinds,
@@ -20,19 +21,17 @@ from plumbline.pipelines.report.charts.theme import FEMALE, GREEN, INK, MALE, NE
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
-_UNTOLD = "can't be told"
 #: Most models, and most lines of slopes, in a chart of the first page.
 _MOST_MODELS, _MOST_SLOPES = 40, 12
 
 
 def disparity(rows: Sequence[Row]) -> Chart:
     """PD of each model with its interval, largest first."""
-    names = model_names(rows)
     first, second = sides(rows[0])
-    colours = {f"prefers {first}": FEMALE, f"prefers {second}": MALE, _UNTOLD: NEUTRAL}
+    colours = {f"prefers {first}": FEMALE, f"prefers {second}": MALE, UNTOLD: NEUTRAL}
     ordered = sorted(rows, key=lambda r: (-r["value"], r["model"], r["model_key"]))
     points = [
-        point(r, "value", names[r["model_key"]], f"prefers {to}" if (to := side(r)) else _UNTOLD)
+        point(r, "value", r["model"], f"prefers {to}" if (to := side(r)) else UNTOLD)
         for r in ordered
     ]
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
@@ -40,10 +39,7 @@ def disparity(rows: Sequence[Row]) -> Chart:
 
 def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
     """US against epsilon for each model; the dotted line is the epsilon of the metrics."""
-    names = model_names(rows)
-    points = [
-        {"series": names[r["model_key"]], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows
-    ]
+    points = [{"series": r["model"], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows]
     x = alt.X("x:Q", title="epsilon: largest |log ratio| without a preference, nats")
     y = alt.Y("y:Q", title="US: % of pairs", scale=alt.Scale(domain=[0, 100]))
     return alt.layer(lines(points, x, y), line_at(epsilon))
@@ -51,10 +47,7 @@ def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
 
 def shares(rows: Sequence[Row]) -> Chart:
     """Each group's share of preferred sentences in percent; the dotted line is an even share."""
-    names = model_names(rows)
-    points = [
-        point(r, "value", f"{names[r['model_key']]}: {r['group_name']}", scale=100) for r in rows
-    ]
+    points = [point(r, "value", f"{r['model']}: {r['group_name']}", scale=100) for r in rows]
     even = 100 / rows[0]["n_groups"]
     return estimates(points, "share of preferred sentences, %", {"": INK}, rule=even)
 
@@ -68,7 +61,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
     names, preferred = [r["model"] for r in drawn], {r["model_key"]: side(r) for r in pd_rows}
     (first, second), epsilon = sides(pd_rows[0]), pd_rows[0]["epsilon_nats"]
     points = [
-        {"name": brief(r["model"], names), "kind": preferred.get(r["model_key"]) or _UNTOLD}
+        {"name": brief(r["model"], names), "kind": preferred.get(r["model_key"]) or UNTOLD}
         | {f"q{q}": r[f"q{q}_nats"] for q in (5, 25, 50, 75, 95)}
         for r in drawn
     ]
@@ -76,7 +69,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
     base = alt.Chart(data(points)).encode(alt.Y("name:N", sort=None, title=None), tooltip=tip)
     limit = {"low": -epsilon, "high": epsilon}
     band = alt.Chart(data([limit])).mark_rect(color=NEUTRAL, opacity=0.25)
-    colours = {first: FEMALE, second: MALE, _UNTOLD: NEUTRAL}
+    colours = {first: FEMALE, second: MALE, UNTOLD: NEUTRAL}
     return alt.layer(
         band.encode(alt.X("low:Q", title=x), alt.X2("high:Q")),
         base.mark_rule(color=NEUTRAL).encode(alt.X("q5:Q"), alt.X2("q95:Q")),
@@ -92,11 +85,11 @@ def differences(
 
     ``ways`` are the colours above and below 0.
     """
-    colours = {"above 0": ways[0], "below 0": ways[1], _UNTOLD: NEUTRAL}
+    colours = {"above 0": ways[0], "below 0": ways[1], UNTOLD: NEUTRAL}
     points = [
-        point(r, of, r["model"], _UNTOLD if way == _UNTOLD else f"{way} 0", scale)
+        point(r, of, r["model"], UNTOLD if way == UNTOLD else f"{way} 0", scale)
         for r in sorted(rows, key=lambda r: (-r[of], r["model"]))
-        for way in [finding(r, of).pick(above="above", below="below", untold=_UNTOLD)]
+        for way in [finding(r, of).pick(above="above", below="below", untold=UNTOLD)]
     ]
     return estimates(points, title, colours)
 
@@ -116,16 +109,6 @@ def deduplicated(rows: Rows, means: Rows) -> Chart:
         if (of := listed.where(measure=measure))
     ]
     return side_by_side(panels, 200)
-
-
-def model_names(rows: Sequence[Row]) -> dict[str, str]:
-    """The names of the rows' models by key, with the start of the key if two have one name."""
-    by_key = {row["model_key"]: str(row["model"]) for row in rows}
-    names = list(by_key.values())
-    return {
-        key: name if names.count(name) == 1 else f"{name} [{key[:8]}]"
-        for key, name in by_key.items()
-    }
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:

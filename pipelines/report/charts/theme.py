@@ -21,6 +21,7 @@ _TEXT = {
     "aria": False,
 }
 _THEME: dict[str, Any] = {
+    "background": "transparent",
     "font": "system-ui, 'DejaVu Sans', sans-serif",
     "mark": {"aria": False},
     "view": {"stroke": None},
@@ -60,7 +61,7 @@ def on_paper(chart: Chart, form: str, width_in: float) -> bytes:
     import vl_convert
 
     width_pt = 72 * width_in
-    spec = specification(chart, round(width_pt * FONT_PX / 8))
+    spec = {**specification(chart, round(width_pt * FONT_PX / 8)), "background": "white"}
     svg = vl_convert.vegalite_to_svg(json.dumps(spec).replace(INK, "#222222"))
     size = re.search(r'width="([0-9.]+)" height="([0-9.]+)"', svg)
     assert size is not None, "the root element of an SVG has a size"

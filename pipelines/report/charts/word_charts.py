@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
+    UNTOLD,
     data,
     estimates,
     fitted,
@@ -20,7 +21,7 @@ from plumbline.pipelines.report.charts.theme import FEMALE, INK, MALE, NEUTRAL, 
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.rows import Row, Rows
 
-#: Most points with their word beside them.
+#: Most points that are named.
 _NAMED = 10
 #: Most words drawn for each side.
 _WORDS = 10
@@ -30,12 +31,12 @@ _DELTA, _PMI = "% of words in 0.1 nats", "PMI in nats"
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     """The ten words a side that lean most; a word near one side only has a bound: a ring."""
     first, second = sides
-    colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, "can't be told": NEUTRAL}
+    colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
     points = []
     drawn = (row for row in rows if row["place"] <= _WORDS)
     for row in sorted(drawn, key=lambda r: -r["lean_bound_nats"]):
         bound = finding({**row, "delta_nats": row["lean_bound_nats"]}, "delta_nats")
-        kind = bound.pick(above=f"leans to {first}", below=f"leans to {second}", untold=_UNTOLD)
+        kind = bound.pick(above=f"leans to {first}", below=f"leans to {second}", untold=UNTOLD)
         points.append(
             {**point(row, "delta_nats", row["word"], kind), "bound": row["lean_bound_nats"]}
         )
@@ -45,9 +46,6 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
         return chart
     rings = alt.Chart(data(one_sided)).mark_point(size=60)
     return chart + rings.encode(alt.Y("name:N", sort=None), alt.X("bound:Q"), alt.Color("kind:N"))
-
-
-_UNTOLD = "can't be told"
 
 
 def distribution(rows: Rows, sides: tuple[str, str]) -> Chart:

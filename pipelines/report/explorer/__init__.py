@@ -1,1 +1,1 @@
-"""Search pages beside the report: for words of the texts, and for sentence pairs."""
+"""The report's search pages: words of the texts, and sentence pairs."""

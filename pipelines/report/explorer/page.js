@@ -7,7 +7,8 @@
   const MOST_LISTED = 100;
   const LETTER = "[\\p{L}\\p{M}\\p{N}]";
   const place = new Map(index.things.map(([key], i) => [key, i]));
-  const texts = index.things.map(([key, parts]) => `${[parts].flat(2).join(" ")} ${key}`.toLowerCase());
+  const texts = index.things.map(([key, parts]) =>
+    `${[parts].flat(2).join(" ")} ${key}`.toLowerCase());
 
   function element(name, properties, ...children) {
     const made = Object.assign(document.createElement(name), properties);
@@ -32,7 +33,8 @@
     const made = element("table", {}, element("caption", { textContent: caption }),
       element("thead", {}, element("tr", {}, ...headings.map(head))),
       element("tbody", {}, ...lines.map(line)));
-    return element("div", { className: "scroll", tabIndex: 0, role: "group", ariaLabel: caption }, made);
+    const properties = { className: "scroll", tabIndex: 0, role: "group", ariaLabel: caption };
+    return element("div", properties, made);
   }
 
   function block(content) {
@@ -80,7 +82,7 @@
   async function open() {
     const asked = location.hash;
     let wanted = asked.slice(1);
-    try { wanted = decodeURIComponent(wanted); } catch { /* a lone %: as it stands */ }
+    try { wanted = decodeURIComponent(wanted); } catch { /* a lone %: keep it */ }
     const isTyped = document.activeElement === input;
     if (!isTyped) input.value = wanted;
     const i = place.get(wanted) ?? place.get(wanted.toLowerCase());
@@ -88,7 +90,8 @@
     list.replaceChildren(...others.slice(0, MOST_LISTED).map(line));
     const cut = others.length > MOST_LISTED ? `, ${MOST_LISTED} shown` : "";
     const things = others.length === 1 ? index.kind.slice(0, -1) : index.kind;
-    told.textContent = i === undefined && !others.length ? `No ${index.kind} with “${wanted}” here`
+    const none = `No ${index.kind} with “${wanted}” here`;
+    told.textContent = i === undefined && !others.length ? none
       : `${others.length.toLocaleString("en")} ${i === undefined ? "" : "other "}${things}${cut}`;
     shown.hidden = true;
     if (i === undefined) return;
@@ -97,13 +100,14 @@
     try {
       const blocks = (await blocksOf(k, file))[i - k * index.size];
       if (location.hash !== asked) return; // the reader chose something else meanwhile
-      shown.replaceChildren(element("h2", { textContent: index.things[i][0] }), ...blocks.map(block));
+      const heading = element("h2", { textContent: index.things[i][0] });
+      shown.replaceChildren(heading, ...blocks.map(block));
       shown.hidden = false;
       if (isTyped) return;
       scrollTo(0, 0);
       shown.focus({ preventScroll: true });
     } catch {
-      told.textContent = `${file} is not beside this page: keep the directory ${index.kind} with it.`;
+      told.textContent = `${file} is missing: keep the directory ${index.kind} with this page.`;
     }
   }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -118,13 +118,12 @@ def pairs(facts: Facts) -> Search | None:
     return found
 
 
-def n_pairs_by_word(found: Search) -> Mapping[str, Counter[str]]:
-    """For each word of the pairs, in lower case: the number of pairs with it by benchmark."""
-    counts = defaultdict[str, Counter[str]](Counter)
-    for key, pair in found.things.items():
+def n_pairs_by_word(found: Search) -> Counter[str]:
+    """The number of pairs with each word, in lower case."""
+    counts = Counter[str]()
+    for pair in found.things.values():
         texts = (part if isinstance(part, str) else " ".join(part) for part in pair.text)
-        for word in set(_searched(" ".join(texts).lower())):
-            counts[word][key.partition("/")[0]] += 1
+        counts.update(set(_searched(" ".join(texts).lower())))
     return counts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from plumbline.pipelines.report.explorer.search import Block, Search, Thing, link
@@ -50,11 +50,10 @@ ORDER BY benchmark, groups, model, model_key, word
 """
 
 
-def words(facts: Facts, n_pairs: Mapping[str, Counter[str]]) -> Search | None:
+def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
     """The words of a warehouse, the most frequent ones first; ``None`` without any.
 
-    Args:
-        n_pairs: for each word, the number of sentence pairs with it by benchmark.
+    ``n_pairs`` is the number of sentence pairs with each word.
     """
     leans = facts.query(_WORDS)
     found, snippets = Search("words", "Words", "Search a word"), defaultdict(list)
@@ -75,10 +74,9 @@ def words(facts: Facts, n_pairs: Mapping[str, Counter[str]]) -> Search | None:
         word = found.things.setdefault(name, Thing(name))
         word.blocks.append(_preferences(found, rows))
     for name, word in found.things.items():
-        if by_benchmark := n_pairs.get(name):
-            n = counted(by_benchmark.total(), "sentence pair")
-            where = ", ".join(f"{n:,} in {benchmark}" for benchmark, n in by_benchmark.items())
-            word.blocks.append(link(f"{n} with this word: {where}", "pairs", name))
+        if n := n_pairs.get(name):
+            text = f"{counted(n, 'sentence pair')} with this word"
+            word.blocks.append(link(text, "pairs", name))
     found.lede = (
         f"How {len(found.things):,} words lean in {', '.join(texts.values()) or 'no text'}, the "
         "most frequent first, and what models prefer in sentence pairs about them. A lean above 0 "

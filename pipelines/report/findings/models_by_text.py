@@ -1,4 +1,4 @@
-"""Models grouped by how their training text relates to a corpus, and by family."""
+"""How the training texts of models relate to a corpus, and the families of models."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ from collections.abc import Sequence
 from plumbline.eval_workers.models.model_texts import Relation, known, relation
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
-
-#: Relation of a model's training text to a corpus -> its wording, in printed order.
-RELATIONS: dict[Relation, str] = {
-    "same": "on it",
-    "deduplicated": "on its deduplicated form",
-    "some": "on parts of it",
-    "other": "on other texts",
-    "unpublished": "on a text that isn't published",
-    "unknown": "on a text whose relation to it isn't known here",
-}
 
 
 class TrainingTexts:
@@ -62,13 +52,6 @@ class TrainingTexts:
     def n_parameters(self, row: Row) -> int | None:
         """The number of parameters of a row's model; ``None`` if it wasn't counted."""
         return self._n_parameters.get(row["model_key"])
-
-    def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:
-        """Relation -> the rows with it, closest relation first, without empty groups."""
-        groups = {
-            name: Rows(row for row in rows if self.relation(row) == name) for name in RELATIONS
-        }
-        return {name: related for name, related in groups.items() if related}
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
         """Family -> the rows of its models, sorted by family; last, empty, those without one."""

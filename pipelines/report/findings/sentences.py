@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
-from plumbline.pipelines.report.findings.models_by_text import RELATIONS, TrainingTexts
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.metric_tables import corpus_name
-from plumbline.pipelines.report.model import counted, interval, one_end, shown
+from plumbline.pipelines.report.model import counted, interval, one_end, shown, span
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
 
 #: Words for a preference without a clear side.
-UNTOLD = "no clear direction"
-#: The contrast that is not named beside a corpus.
+UNTOLD = "no clear preference"
+#: The contrast that is not named with a corpus.
 _USUAL = "she/he"
 
 
@@ -107,35 +107,20 @@ def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None)
     return f"{ends} over {result.over}" if result.over else ends
 
 
-def points(row: Row) -> str:
-    """A row's PD with its interval, in points towards the preferred group.
-
-    Without an interval, a PD below 0 keeps its sign.
-
-    >>> points({"value": -100.0, "value_low": -100.0, "value_high": -76.6})
-    '100.0 points (95% interval 76.6 to 100.0)'
-    """
-    if row["value"] < 0 and row["value_low"] is not None:
-        low, high = -row["value_high"], -row["value_low"]
-        row = {**row, "value": -row["value"], "value_low": low, "value_high": high}
-    return f"{shown(row['value'], 1)} points ({sureness(row, 1, signed=False)})"
-
-
 def prefers(row: Row) -> str:
     """A clause on which sentences of a benchmark a model prefers, from its row of PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
     ...        "value_high": 3.0}
     >>> prefers(row)
-    'm prefers the she sentence of b (she/they) by 2.0 points (95% interval 1.0 to 3.0)'
+    'm prefers the she sentence of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
     >>> prefers({**row, "value_low": -1.0})
-    'm shows no clear direction on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
+    'm shows no clear preference on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
     """
-    who, name = row["model"], set_name(row)
-    if preferred := side(row):
-        return f"{who} prefers the {preferred} sentence of {name} by {points(row)}"
-    figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
-    return f"{who} shows {UNTOLD} on {name}: {figure}"
+    name, preferred = set_name(row), side(row)
+    what = f"prefers the {preferred} sentence of" if preferred else f"shows {UNTOLD} on"
+    figure = f"{shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
+    return f"{row['model']} {what} {name}: PD {figure}"
 
 
 def unscored(row: Row) -> str:
@@ -151,33 +136,19 @@ def unscored(row: Row) -> str:
     return "; ".join(filter(None, [why, "`plumbline score` does the others" * (n > n_rejected)]))
 
 
-def preferences(texts: TrainingTexts, rows: Rows) -> str:
-    """A clause on which sentences of a benchmark models prefer, from their rows of PD.
-
-    For several models it says how many prefer each side, and the mean PD over families. With two to
-    ``LEAST_CLUSTERS - 1`` families, it has each family's mean PD instead.
-    """
-    if len(rows) == 1:
-        return prefers(rows[0])
-    name, n = set_name(rows[0]), len(rows)
-    n_by_side = Counter(map(side, rows))
+def preferences(rows: Rows) -> str:
+    """A clause on how many models prefer each sentence of a benchmark, from their rows of PD."""
+    name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
     named = sorted(((n_by_side[s], s) for s in sides(rows[0]) if n_by_side[s]), reverse=True)
-    sentence = f"{n} models show {UNTOLD} on {name}"
-    if named:
-        k, group = named[0]
-        who = _all(n) if k == n else f"{k} of {n}"
-        sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentence of {name}"
-        sentence += "".join(f", {k} the {group} one" for k, group in named[1:])
-        if n_unclear := n_by_side[""]:
-            sentence += f"; {n_unclear} {'shows' if n_unclear == 1 else 'show'} {UNTOLD}"
-    if n_by_q := sum(map(_is_untold_by_q, rows)):
-        sentence += f", {n_by_q} of them only after correction for all models (q)"
-    return sentence + _over_families(texts, rows, "PD", 1, " points")
-
-
-def _is_untold_by_q(row: Row) -> bool:
-    """True if a side would be clear without the correction for several models."""
-    return not side(row) and side({**row, "q": None}) != ""
+    if not named:
+        return f"{n} models show {UNTOLD} on {name}"
+    k, group = named[0]
+    who = _all(n) if k == n else f"{k} of {n}"
+    sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentence of {name}"
+    sentence += "".join(f", {k} the {group} one" for k, group in named[1:])
+    if n_unclear := n_by_side[""]:
+        sentence += f"; {n_unclear} show{'s' * (n_unclear == 1)} {UNTOLD}"
+    return sentence
 
 
 def _all(n: int) -> str:
@@ -189,29 +160,26 @@ def _all(n: int) -> str:
     return "both" if n == 2 else f"all {n}"
 
 
-def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
-    """The mean of ``what`` over families, or each family's mean if they are few; empty for one.
+def average(texts: TrainingTexts, rows: Rows, digits: int, unit: str) -> str:
+    """The mean of models' figures over families with its interval, in words.
 
-    Models of no known family are left out, and counted.
+    For two to ``LEAST_CLUSTERS - 1`` families, each family's mean instead; for one, the smallest
+    and the largest figure. Models of no known family are left out, and counted.
     """
     families = texts.families(rows)
     n_without = len(families.pop("", ()))
     without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
-    mean = over_families(
-        [(name, r["value"]) for name, family_rows in families.items() for r in family_rows]
-    )
-    if len(families) >= LEAST_CLUSTERS:
-        row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
-        ends = sureness(row, digits, signed=True)
-        figure = f"{shown(mean.estimate, digits, signed=True)}{unit}"
-        return f"; over {mean.over} {what} is {figure} on average ({ends}){without}"
     if len(families) < 2:
-        return ""
-    by_family = (
-        f"{name} {shown(fmean(r['value'] for r in family_rows), digits, signed=True)}"
-        for name, family_rows in families.items()
-    )
-    return f"; {what} by family: {', '.join(by_family)}{without}"
+        return f"{span([r['value'] for r in rows], digits)} {unit}"
+    if len(families) < LEAST_CLUSTERS:
+        means = {name: fmean(r["value"] for r in of) for name, of in families.items()}
+        listed = ", ".join(f"{shown(x, digits, signed=True)} for {n}" for n, x in means.items())
+        return f"on average {listed} ({unit}){without}"
+    mean = over_families((name, r["value"]) for name, of in families.items() for r in of)
+    row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
+    figure = f"{shown(mean.estimate, digits, signed=True)} {unit}"
+    ends = sureness(row, digits, signed=True)
+    return f"{figure} on average over {mean.over} ({ends}){without}"
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
@@ -219,90 +187,44 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
 
     Only a model trained on the text is said to follow it; other models agree with it.
     """
-    trained_on_it = rows.only(lambda r: texts.relation(r) == "same")
+    own = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
-    text = text_name(rows[0])
-    if not trained_on_it:
-        return _one(others[0], _AGREE, text) if len(others) == 1 else _many(others, _AGREE, text)
-    if len(trained_on_it) == 1:
-        sentence = _one(trained_on_it[0], _FOLLOW, f"{text}, its text,")
-    else:
-        sentence = _many(
-            trained_on_it, _FOLLOW, "it", f" trained on {text}{_named(texts, trained_on_it)}"
+    text, names = text_name(rows[0]), ", ".join(filter(None, texts.families(own)))
+    kind = f"models trained on {text}{f' ({names})' if names else ''}"
+    name = f"word by word on {set_name(rows[0])}"
+    if not own:
+        return _on_text(others, "agree with", text, "models", name)
+    said = _on_text(
+        own, "follow", "it" if len(own) > 1 else f"{text}, the text it was trained on,", kind, name
+    )
+    return f"{said}; {_on_text(others, 'agree with', 'it', 'other models')}" if others else said
+
+
+_THIRD_PERSON = {"follow": "follows", "agree with": "agrees with"}
+
+
+def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> str:
+    """A clause on how many models' slopes are above 0: they follow a text, or agree with it."""
+    n, ways = len(rows), Counter(finding(row).verdict for row in rows)
+    k, text = ways["above"], f"{text} {where}".rstrip()
+    if n == 1:
+        does, model = _THIRD_PERSON[verb], rows[0]["model"]
+        return finding(rows[0]).pick(
+            above=f"{model} {does} {text}",
+            below=f"{model} runs against {text}",
+            untold=f"whether {model} {does} {text} can't be told{lack(rows[0])}",
         )
-    if not others:
-        return sentence
-    if len(others) == 1:
-        (row,) = others
-        return f"{sentence}; {_one(row, _AGREE, 'it')}"
-    ways = Counter(finding(row).verdict for row in others)
-    n, k = len(others), ways["above"]
+    if ways["cannot be told"] == n:
+        return f"whether any of {n} {kind} {verb} {text} can't be told"
+    rest: dict[Verdict, str] = {"below": "run against it", "cannot be told": "can't be told"}
+    rest_of = ", ".join(f"{ways[way]} {what}" for way, what in rest.items() if ways[way])
     who = _all(n) if k == n else f"{k or 'none'} of {n}"
-    return f"{sentence}; {who} other models agree with it{_rest(ways)}"
-
-
-_FOLLOW, _AGREE = ("follow", "follows"), ("agree with", "agrees with")
+    return f"{who} {kind} {verb} {text}{f' ({rest_of})' if rest_of else ''}"
 
 
 def text_name(row: Row) -> str:
     """Name of a row's corpus, with its contrast unless that is she/he."""
     return str(row["corpus"] if row["contrast"] in ("", _USUAL) else corpus_name(row))
-
-
-def _one(row: Row, verb: tuple[str, str], text: str) -> str:
-    slope, name = finding(row), set_name(row)
-    who, why = row["model"], f" ({slope.lack.partition(': ')[2]})" if slope.lack else ""
-    return slope.pick(
-        above=f"{who} {verb[1]} {text} word by word on {name}",
-        below=f"{who} runs against {text} word by word on {name}",
-        untold=f"whether {who} {verb[1]} {text} on {name} can't be told{why}",
-    )
-
-
-def _many(rows: Rows, verb: tuple[str, str], text: str, of_what: str = "") -> str:
-    n, ways, name = len(rows), Counter(finding(row).verdict for row in rows), set_name(rows[0])
-    if ways["cannot be told"] == n:
-        return f"whether any of {n} models{of_what} {verb[1]} {text} on {name} can't be told"
-    k = ways["above"]
-    who = _all(n) if k == n else f"{k or 'none'} of {n}"
-    return f"{who} models{of_what} {verb[0]} {text} word by word on {name}{_rest(ways)}"
-
-
-def _rest(ways: Counter[Verdict]) -> str:
-    kinds: tuple[tuple[Verdict, str], ...] = (
-        ("below", "run against it"),
-        ("cannot be told", "can't be told"),
-    )
-    parts = [f"{ways[kind]} {words}" for kind, words in kinds if ways[kind]]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _named(texts: TrainingTexts, rows: Rows) -> str:
-    """The families of the rows' models, in brackets; empty if none is known."""
-    names = ", ".join(filter(None, texts.families(rows)))
-    return f" ({names})" if names else ""
-
-
-def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
-    """The numbers of slopes above 0 by training text and family, and their mean.
-
-    Empty if all models' texts have the same relation to the corpus.
-    """
-    groups = texts.groups(rows)
-    if len(groups) < 2:
-        return ""
-    counts = [
-        f"{RELATIONS[name]} {_each_family(texts, related)}" for name, related in groups.items()
-    ]
-    slope = _over_families(texts, rows, "the slope", 2)
-    return f"{SLOPES_ABOVE} by training text: {'; '.join(counts)}{slope}"
-
-
-def _each_family(texts: TrainingTexts, rows: Rows) -> str:
-    families = texts.families(rows)
-    if not any(families):
-        return n_above(rows)
-    return ", ".join(f"{name or 'others'} {n_above(of)}" for name, of in families.items())
 
 
 #: Words before ``n_above`` of slopes.
@@ -348,18 +270,13 @@ def of_different_measures(differences: Sequence[Row]) -> str:
 
 
 def evenness(us: Rows) -> str:
-    """A sentence on the share of pairs that models treat alike."""
+    """A sentence on the share of pairs that models treat alike, from their rows of US."""
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
-    share, note = f"{low}% to {high}%", "US"
+    alike = "alike: neither sentence is more than"
+    times = f"{alike} {shown(math.exp(us[0]['epsilon_nats']))} times as likely as the other (US"
     if len(us) == 1:
-        share, note = f"{low}%", f"US, {sureness(us[0], 0)}"
-    epsilon = us[0]["epsilon_nats"]
-    who = "The model treats" if len(us) == 1 else "Depending on the model,"
-    are = "" if len(us) == 1 else " are treated"
-    return (
-        f"{who} {share} of pairs{are} alike, neither sentence being more than "
-        f"{shown(math.exp(epsilon))} times as likely as the other (unstereotypical share, {note})."
-    )
+        return f"The model treats {low}% of pairs {times}; {sureness(us[0], 0)})."
+    return f"Depending on the model, {low}% to {high}% of pairs are treated {times})."
 
 
 def lack(row: Row) -> str:

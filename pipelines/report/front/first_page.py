@@ -10,15 +10,9 @@ from dataclasses import dataclass, field
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.front import matrix
-from plumbline.pipelines.report.front.headline import (
-    Headline,
-    headline,
-    headline_figure,
-    headline_pd,
-    per_nat,
-)
+from plumbline.pipelines.report.front.headline import headline, headline_pd
 from plumbline.pipelines.report.model import Figure, Page, Section, count, first_of, shown
-from plumbline.pipelines.report.rows import Rows, set_name, sets
+from plumbline.pipelines.report.rows import Rows, with_ends
 from plumbline.pipelines.report.section_templates import sections_from
 from plumbline.warehouse.finding import Verdict
 
@@ -26,17 +20,21 @@ from plumbline.warehouse.finding import Verdict
 _NAMED = 3
 #: Sections of the appendix that the page has said all about, or that answer no question.
 _OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs")
-#: Least rank correlation of counted with planted leans, at the low end of its interval.
-LEAST_FOUND = 0.9
+#: What a closed world must show of the planted leans: metric, its subset, the claim, the side of
+#: an interval from a value, that value, and the digits to show.
+_CHECKS: tuple[tuple[str, str, str, Verdict, float, int], ...] = (
+    ("rank correlation", "words, measured on planted", "counting finds them", "above", 0.9, 3),
+    ("slope", "words, planted delta", "a model trained on them follows them", "above", 0, 2),
+    ("correlation", "words, swapped on straight", "swapped leans turn it round", "below", 0, 2),
+)
 
 
 @dataclass(frozen=True)
 class ClosedWorldVerdict:
-    """The result of the closed-world check; ``more`` is the anchor of its appendix section."""
+    """The result of the closed-world check, and a sentence with its estimates."""
 
     has_passed: bool
     sentence: str
-    more: str = "planted"
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Front:
 
     Attributes:
         about: labels and texts of the line above the title.
-        answer: the question, as title; the answer, and how sure it is and what it doesn't show.
+        answer: the question, as title; the answer, how sure it is, what it doesn't show; its chart.
         parts: what is known about the models, the text, and other benchmarks and texts.
         check: result of the closed-world check; ``None`` if there is none.
         others: sections that only the appendix has.
@@ -56,7 +54,6 @@ class Front:
 
     about: Sequence[tuple[str, str]]
     answer: Section
-    figure: Figure | None
     matrix: matrix.Matrix | None
     parts: Sequence[Section] = ()
     check: ClosedWorldVerdict | None = None
@@ -68,19 +65,16 @@ class Front:
     @property
     def figures(self) -> list[Figure]:
         """The charts of the page."""
-        of_parts = [figure for part in self.parts for figure in part.figures]
-        return [*([self.figure] if self.figure else []), *of_parts]
+        return [figure for part in (self.answer, *self.parts) for figure in part.figures]
 
 
 def front(facts: Facts, appendix: Page) -> Front:
     """The first page of a warehouse. Alerts and other sections come from ``appendix``."""
-    head = headline(facts)
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
-    answer, *parts = answered(facts, head, others)
+    answer, *parts = answered(facts, others)
     return Front(
         _about(facts),
         answer,
-        headline_figure(facts, head) if head else None,
         matrix.matrix(facts),
         parts,
         closed_world(facts),
@@ -90,10 +84,10 @@ def front(facts: Facts, appendix: Page) -> Front:
     )
 
 
-def answered(facts: Facts, head: Headline | None, others: Sequence[Section]) -> list[Section]:
+def answered(facts: Facts, others: Sequence[Section]) -> list[Section]:
     """The answer, and the parts on the models, the text, and other benchmarks and texts."""
     questions = [section for section in others if "?" in section.title]
-    values = {"head": head, "others": questions, "headline_pd": headline_pd, "per_nat": per_nat}
+    values = {"head": headline(facts), "others": questions, "pd": headline_pd(facts)}
     made = sections_from('{% include "_front" %}', facts, **values)
     return [part for part in made if isinstance(part, Section)]
 
@@ -116,8 +110,10 @@ def _about(facts: Facts) -> list[tuple[str, str]]:
         else:
             label = noun.capitalize() if len(names) == 1 else f"{len(names):,} {plural}"
         if noun == "corpus":
+            made_up = {r["corpus"] for r in facts.metrics("slope", subset="words, planted delta")}
             names = [
-                f"{r['corpus']} ({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
+                f"{'made-up text' if r['corpus'] in made_up else r['corpus']} "
+                f"({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
                 for r in facts.rows(query)
             ]
         about.append((label, first_of(names, _NAMED)))
@@ -126,48 +122,34 @@ def _about(facts: Facts) -> list[tuple[str, str]]:
 
 def _questions(facts: Facts) -> list[tuple[str, str]]:
     """The warehouse's other benchmarks, with the commands that report on them."""
-    shown = {str(row["benchmark"]) for row in headline_pd(facts)}
-    labels: dict[str, list[str]] = {}
-    for columns in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
-        labels.setdefault(columns["benchmark"], []).append(set_name(columns))
+    about = {row["benchmark"] for row in headline_pd(facts)}
+    measured = facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])
+    names = sorted({row["benchmark"] for row in measured} - about)
     command = "plumbline report --benchmark"
-    return [
-        (names[0] if len(names) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
-        for name, names in labels.items()
-        if name not in shown
-    ]
+    return [(name, f"{command} {shlex.quote(glob.escape(name))}") for name in names]
 
 
 def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
     """The check on planted leans; ``None`` without such leans, or if nothing has an interval.
 
-    It passes if all intervals are on the expected side. The rank correlation of counted with
-    planted leans must be above ``LEAST_FOUND``, and a model's slope on its text's planted leans
-    above 0. The correlation between models of straight and swapped leans, if any, must be below 0.
+    It passes if all intervals of ``_CHECKS`` are on the expected side. Only models trained on the
+    planted leans must follow them; correlations between straight and swapped leans may be missing.
     """
-    counted = facts.metrics("rank correlation", subset="words, measured on planted")
-    followed = facts.metrics("slope", subset="words, planted delta")
-    turned = facts.metrics("correlation", subset="words, swapped on straight")
-    if not counted:
-        return None
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
-    followed = followed.only(lambda r: (r["model"], r["corpus"]) in trained_on)
-    parts: list[tuple[Rows, str, str, Verdict, int]] = [
-        (counted, "counting finds the planted leans", "rank correlation", "above", 3),
-        (followed, "a model trained on them follows", "slope", "above", 2),
-        (turned, "swapped leans turn it round", "correlation", "below", 2),
-    ]
     results, has_passed = [], True
-    for rows, claim, name, expected, digits in parts:
-        estimates = [r for r in rows if r["value_low"] is not None]
+    for metric, subset, claim, expected, null, digits in _CHECKS:
+        estimates: Rows = facts.metrics(metric, subset=subset).but(value_low=None)
+        if metric == "slope":
+            estimates = estimates.only(lambda r: (r["model"], r["corpus"]) in trained_on)
+        if metric == "rank correlation" and not facts.metrics(metric, subset=subset):
+            return None
         if estimates:
-            is_above = expected == "above"
-            worst = min(estimates, key=lambda r: r["value_low"] if is_above else -r["value_high"])
-            null = LEAST_FOUND if rows is counted else 0.0
-            ends = " to ".join(shown(worst[end], digits) for end in ("value_low", "value_high"))
+            end, sign = ("value_low", 1) if expected == "above" else ("value_high", -1)
+            worst = min(estimates, key=lambda r: sign * r[end])
+            value, low, high = (shown(worst[c], digits) for c in with_ends("value"))
             is_met = finding(worst, null=null).verdict == expected
             has_passed &= is_met
-            how = f"{name} {shown(worst['value'], digits)}, {ends}"
-            results.append(f"{'' if is_met else 'not shown: '}{claim} ({how})")
+            said = claim if is_met else f"not shown: {claim}"
+            results.append(f"{said} ({metric} {value}, {low} to {high})")
     sentence = "; ".join(results)
     return ClosedWorldVerdict(has_passed, sentence[0].upper() + sentence[1:]) if results else None

@@ -1,4 +1,4 @@
-"""The first table: models by benchmarks, US and PD as dots with their intervals."""
+"""The first table: models by benchmarks, PD and US as dots with their intervals."""
 
 from __future__ import annotations
 
@@ -14,47 +14,39 @@ from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
 from plumbline.pipelines.report.front.headline import headline_pd
 from plumbline.pipelines.report.metric_tables import ranks
 from plumbline.pipelines.report.model import Cell, counted, shown, text
-from plumbline.pipelines.report.rows import Row, Rows, brief, by_set, set_name, sides
+from plumbline.pipelines.report.rows import Row, brief, by_set, set_name, sides
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A metric's ``value`` with its places on a scale from 0 to 100: ``at``, ``low`` and ``high``.
+    """A metric drawn as a dot on a line, with the ends of its interval.
 
-    ``low`` and ``high`` are the ends of the interval. ``text`` is the value as text, ``words`` adds
-    the interval. ``side`` gives the colour: ``first``, ``second`` or empty.
+    ``value`` is the row's. ``places`` are the value and both ends, from 0 to 60 pixels. ``words``
+    says everything for readers who don't see the dot. ``side`` gives the colour: ``first``,
+    ``second`` or empty. ``ranks`` are the places that the model may have, or empty.
     """
 
+    metric: str
     value: float
     text: str
-    at: float
-    low: float
-    high: float
+    places: Sequence[float]
     words: str
     side: str = ""
-
-
-@dataclass(frozen=True)
-class ModelRow:
-    """A model: short and whole name, properties, and US, PD and ranks on each benchmark."""
-
-    name: str
-    whole: str
-    about: Sequence[Cell]
-    cells: Sequence[tuple[Strip, Strip, Cell | None] | None]
+    ranks: str = ""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """US and PD of each model (rows) on each benchmark (columns).
+    """PD and US of each model (rows) on each benchmark (columns).
 
     ``about`` are the headings of the models' properties, ``sets`` the benchmarks with their sizes.
-    The scale of PD is from -``reach`` to ``reach`` points; ``sides`` names both ends.
+    A line has a model's name, its properties, and its PD and US on each benchmark. The scale of PD
+    is from -``reach`` to ``reach`` points; ``sides`` names both ends.
     """
 
     about: Sequence[str]
     sets: Sequence[tuple[str, str]]
-    lines: Sequence[ModelRow]
+    lines: Sequence[tuple[str, Sequence[Cell], Sequence[Sequence[Strip]]]]
     reach: int
     sides: tuple[str, str]
     sql: str
@@ -62,7 +54,7 @@ class Matrix:
     @property
     def is_ranked(self) -> bool:
         """True if ranks of models are known."""
-        return any(cell and cell[2] for line in self.lines for cell in line.cells)
+        return any(s.ranks for *_, cells in self.lines for strips in cells for s in strips)
 
 
 def matrix(facts: Facts) -> Matrix | None:
@@ -75,31 +67,28 @@ def matrix(facts: Facts) -> Matrix | None:
     if not pd_by_set:
         return None
     first = set_name(headline_pd(facts)[0])
-
-    def place(pd_rows: Rows) -> tuple[object, ...]:
-        name = set_name(pd_rows[0])
-        return name != first, -len(pd_rows), name_order((name, ""))
-
-    pd_by_set.sort(key=place)
+    pd_by_set.sort(key=lambda of: (set_name(of[0]) != first, -len(of), _by_number(set_name(of[0]))))
+    names = [set_name(of[0]) for of in pd_by_set]
     us = {(set_name(r), r["model_key"]): r for r in rows if r["metric"] == "us"}
-    pd = {(set_name(r), r["model_key"]): r for pd_rows in pd_by_set for r in pd_rows}
-    ends = [abs(end) for r in pd.values() for end in (r["value"], *_ends(r))]
+    pd = {(set_name(r), r["model_key"]): r for of in pd_by_set for r in of}
+    ends = [abs(end) for r in pd.values() for end in _with_ends(r)]
     reach = min(100, 10 * math.ceil(max(ends) / 10) or 10)
-    texts, names = TrainingTexts(facts), [set_name(pd_rows[0]) for pd_rows in pd_by_set]
-    models = list({r["model_key"]: r for r in pd.values()}.values())
-    models.sort(key=lambda r: (*texts.place(r), *name_order((r["model"], r["model_key"]))))
+    texts, models = TrainingTexts(facts), list({r["model_key"]: r for r in pd.values()}.values())
+    models.sort(key=lambda r: (*texts.place(r), texts.n_parameters(r) or 0, _by_number(r["model"])))
     about = _about(texts, models)
-    lines = []
-    for i, row in enumerate(models):
-        key, model = row["model_key"], row["model"]
-        properties = [column[i] for column in about.values()]
-        metrics = [(us.get((name, key)), pd.get((name, key))) for name in names]
-        cells = [_cells(a, b, reach) if a and b else None for a, b in metrics]
-        lines.append(ModelRow(brief(model, [r["model"] for r in models]), model, properties, cells))
-    kinds = {sides(pd_rows[0]) for pd_rows in pd_by_set}
+    lines = [
+        (
+            brief(row["model"], [r["model"] for r in models]),
+            [column[i] for column in about.values()],
+            [_strips(us.get(key), pd.get(key), reach) for key in keys],
+        )
+        for i, row in enumerate(models)
+        for keys in [[(name, row["model_key"]) for name in names]]
+    ]
+    kinds = {sides(of[0]) for of in pd_by_set}
     return Matrix(
         [*about],
-        [(set_name(pd_rows[0]), _size({r["n"] for r in pd_rows})) for pd_rows in pd_by_set],
+        [(set_name(of[0]), _size({r["n"] for r in of})) for of in pd_by_set],
         lines,
         reach,
         kinds.pop() if len(kinds) == 1 else ("the first group", "the second group"),
@@ -110,7 +99,7 @@ def matrix(facts: Facts) -> Matrix | None:
 def _about(texts: TrainingTexts, models: Sequence[Row]) -> dict[str, list[Cell]]:
     """Columns of family, size and year, without columns whose text is the same in all rows."""
     columns = {
-        "Family": [text(texts.family(r) or "–") for r in models],
+        "Family": [text(texts.family(r) or None) for r in models],
         "Size": [_parameters(texts.n_parameters(r)) for r in models],
         "Year": [Cell("–" if (y := texts.year(r)) is None else str(y), y) for r in models],
     }
@@ -129,39 +118,28 @@ def _parameters(n: int | None) -> Cell:
     return Cell("–" if n is None else f"{n / scale:.3g}{unit}", n)
 
 
-def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:
-    first, _ = sides(pd)
-    preferred = side(pd)
-    points = shown(pd["value"], 1, signed=True)
-    share, *share_ends = (100 * value for value in (us["value"], *_ends(us)))
-    at, *ends = (50 + 50 * max(-1.0, min(1.0, v / reach)) for v in (pd["value"], *_ends(pd)))
+def _strips(us: Row | None, pd: Row | None, reach: int) -> Sequence[Strip]:
+    """PD and US of a model on a benchmark; nothing unless it has both."""
+    if not (us and pd):
+        return ()
+    preferred, points = side(pd), shown(pd["value"], 1, signed=True)
+    colour = {"": "", sides(pd)[0]: "first"}.get(preferred, "second")
+    to = f"prefers {preferred}" if preferred else UNTOLD
+    at_pd = [30 + 30 * max(-1.0, min(1.0, end / reach)) for end in _with_ends(pd)]
+    about_pd = f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: {to}"
+    at_us = [60 * end for end in _with_ends(us)]
+    about_us = f"US {shown(100 * us['value'], 1)}%, {sureness(us)}, n = {us['n']:,}"
+    share, places = f"{shown(100 * us['value'], 0)}%", ranks(us)
     return (
-        Strip(
-            us["value"],
-            f"{shown(share, 0)}%",
-            share,
-            share_ends[0],
-            share_ends[1],
-            f"US {shown(share, 1)}%, {sureness(us)}, n = {us['n']:,}",
-        ),
-        Strip(
-            pd["value"],
-            points,
-            at,
-            ends[0],
-            ends[1],
-            f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: "
-            f"{f'prefers {preferred}' if preferred else UNTOLD}",
-            "" if not preferred else "first" if preferred == first else "second",
-        ),
-        ranks(us),
+        Strip("pd", pd["value"], points, at_pd, about_pd, colour),
+        Strip("us", us["value"], share, at_us, about_us, ranks=places.text if places else ""),
     )
 
 
-def _ends(row: Row) -> tuple[float, float]:
-    """The ends of an interval; the value itself for an end that is NULL."""
-    low, high = (row["value"] if row[c] is None else row[c] for c in ("value_low", "value_high"))
-    return low, high
+def _with_ends(row: Row) -> list[float]:
+    """A row's value and the ends of its interval; the value itself for an end that is NULL."""
+    value: float = row["value"]
+    return [value if row[c] is None else row[c] for c in ("value", "value_low", "value_high")]
 
 
 def _size(sizes: set[int]) -> str:
@@ -169,16 +147,10 @@ def _size(sizes: set[int]) -> str:
     return counted(low, "pair") if low == high else f"{low:,} to {high:,} pairs"
 
 
-def name_order(model: tuple[str, str]) -> tuple[object, ...]:
-    """A sort key for (name, key) that reads sizes in names: 70m is before 160m, which is before 1b.
+def _by_number(name: str) -> list[tuple[str, int]]:
+    """A sort key that reads numbers in names.
 
-    >>> sorted([("p-1b", ""), ("p-160m", ""), ("p-70m", "")], key=name_order)[0]
-    ('p-70m', '')
+    >>> sorted(["use-10", "use-5"], key=_by_number)
+    ['use-5', 'use-10']
     """
-    units = {"k": 1e3, "m": 1e6, "b": 1e9}
-    parts = re.split(r"(\d+(?:\.\d+)?[kmb]?)", model[0].lower())
-    sizes = [
-        (0, float(p.rstrip("kmb")) * units.get(p[-1], 1), "") if i % 2 else (1, 0.0, p)
-        for i, p in enumerate(parts)
-    ]
-    return (*sizes, model[1])
+    return [(words, int(number or 0)) for words, number in re.findall(r"(\D*)(\d*)", name.lower())]

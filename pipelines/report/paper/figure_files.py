@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,14 +10,10 @@ from typing import TypeVar
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.model import Figure, Page
-from plumbline.pipelines.report.write import data_of, named_sections
+from plumbline.pipelines.report.write import data_of, make_page
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 FORMATS = ("pdf", "svg", "png")
-#: Units of length in inches.
-_UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
-#: Least and largest width of a plot: a narrow column's and a poster's.
-_NARROWEST_IN, _WIDEST_IN = 2.0, 40.0
 #: Prefixes of the names of the first page's plots.
 _FIRST = ("lean", "slopes", "spread", "words")
 _Item = TypeVar("_Item")
@@ -31,9 +26,7 @@ def figures(facts: Facts, name: str = "") -> dict[str, Figure]:
     """
     is_first = not name or name.startswith(_FIRST)
     first = front(facts, Page()).figures if is_first else []
-    others = named_sections(facts, name)
-    drawn = (*first, *(figure for section in others for figure in section.figures))
-    return {figure.stem: figure for figure in drawn}
+    return {figure.stem: figure for figure in (*first, *make_page(facts, name).figures)}
 
 
 def figure_files(
@@ -66,23 +59,6 @@ def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
         f"did you mean {', '.join(similar)}?" if similar else f"`plumbline report {kind}` lists all"
     )
     raise UsageProblem(f"{kind} {name}", f"this warehouse has no such {kind}", fix)
-
-
-def inches(text: str) -> float:
-    """A width such as ``3.3in``, ``84mm``, ``8.4cm`` or ``240pt``, in inches.
-
-    Raises ``UsageProblem`` for any other text, and for a width outside of 2 to 40 inches.
-
-    >>> inches("84mm"), inches("3.3in")
-    (3.3070866141732282, 3.3)
-    """
-    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(in|cm|mm|pt)", text.strip())
-    if match is None:
-        raise UsageProblem(f"width {text}", "expected a number and in, cm, mm or pt, such as 3.3in")
-    width = float(match[1]) * _UNITS[match[2]]
-    if not _NARROWEST_IN <= width <= _WIDEST_IN:
-        raise UsageProblem(f"width {text}", f"expected {_NARROWEST_IN:g}in to {_WIDEST_IN:g}in")
-    return width
 
 
 def write_file(path: Path, content: bytes) -> Path:

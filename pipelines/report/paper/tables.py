@@ -8,11 +8,9 @@ from collections import Counter
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import PageTable, numbered, plain_rows, stem
-from plumbline.pipelines.report.write import named_sections
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.pipelines.report.write import make_page
 from plumbline.warehouse.text.escape import as_csv, terminal
 
-FORMATS = ("latex", "markdown", "csv")
 #: Most characters of a table's name. People type it, so a longer one is cut between words.
 _LONGEST = 60
 #: Characters that are LaTeX commands (``[`` and ``*`` at a row's start) or are printed differently.
@@ -35,7 +33,7 @@ def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
         by_name["models"] = models_table(rows)
-    for section in named_sections(facts, wanted):
+    for section in make_page(facts, wanted).sections:
         for page_table in section.tables:
             subject = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", page_table.caption)
             name = stem(section.anchor, subject)
@@ -49,11 +47,8 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     """A table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
 
     LaTeX needs the package booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
-    unrounded values, and extra columns for the ends of intervals. Raises ``UsageProblem`` for
-    another format.
+    unrounded values, and extra columns for the ends of intervals.
     """
-    if form not in FORMATS:
-        raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     if form == "csv":
         return as_csv(list(plain_rows(page_table)))
     import pandas as pd
