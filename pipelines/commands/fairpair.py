@@ -53,7 +53,7 @@ class FairpairRun(FairPairSpec, Command):
     without = OF_SCORES
     settings_only = (
         *("batch_tokens", "bos", "concurrency", "tensor_parallel", "token_limit", "timeout_s"),
-        *("max_tokens", "level", "n_resamples", "terms"),
+        *("max_tokens", "level", "n_resamples"),
     )
 
     probe_set: _PromptSet
