@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_model import sentences, write_model
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring.pair_scores import CHUNK_TEXTS
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
@@ -52,7 +52,7 @@ class Timed:
 class Bench:
     """The three ways."""
 
-    ours: TransformersBackend
+    ours: CausalModel
     harness: Any
 
     def score_ours(self, texts: Sequence[str]) -> Scores:
@@ -90,7 +90,7 @@ def run(shards: Sequence[Path], directory: Path) -> tuple[list[Timed], Timed, in
     Also the harness' best batch size, found on a slice of USE-10.
     """
     path = str(write_model(shards, directory / "pythia-shape-70m"))
-    ours = TransformersBackend(path, ModelOptions(device="cpu"))
+    ours = CausalModel(path, ModelOptions(device="cpu"))
     batch = _best_batch(ours, path, _slices(sentences("use-10", directory / "warehouse")[0])[0])
     bench = Bench(ours, _harness(path, batch))
     timed = [_timed(bench, name, directory / "warehouse") for name in BENCHMARKS]
@@ -111,7 +111,7 @@ def _harness(path: str, batch: int) -> Any:
     return HFLM(pretrained=path, dtype="float32", device="cpu", batch_size=batch)
 
 
-def _best_batch(ours: TransformersBackend, path: str, texts: Sequence[str]) -> int:
+def _best_batch(ours: CausalModel, path: str, texts: Sequence[str]) -> int:
     seconds = {}
     for batch in _HARNESS_BATCHES:
         bench = Bench(ours, _harness(path, batch))

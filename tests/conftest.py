@@ -153,16 +153,16 @@ def copied(store: Store, directory: Path) -> Store:
 @pytest.fixture
 def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that reaches a model of transformers from now on, in order."""
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
     seen: list[str] = []
-    score = TransformersBackend.score
+    score = CausalModel.score
 
-    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+    def watched(self: CausalModel, texts: Sequence[str]) -> list[TextScore]:
         seen.extend(texts)
         return score(self, texts)
 
-    monkeypatch.setattr(TransformersBackend, "score", watched)
+    monkeypatch.setattr(CausalModel, "score", watched)
     return seen
 
 

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import peft
 import pytest
 import torch
+import transformers
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.chat.client import ChatClient
 from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.remote.echo import _read
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.scoring_contract import Identity
+from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.vllm import vllm_client, vllm_server
 from plumbline.pipelines.stages import may_pass
 from plumbline.warehouse.errors import (
@@ -29,12 +36,15 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
+from plumbline.warehouse.input.shards import write_jsonl_zst
+from tests import tiny_kinds, tiny_models
 from tests.backend_contract import BackendContract
+from tests.tiny_models import KINDS, SENTENCES
 
 
 class TestTransformers(BackendContract):
     backend = "transformers"
-    open_model = TransformersBackend
+    open_model = CausalModel
     tolerance = 1e-4
     limit = 64
     batch_tokens = (1, 40, 100_000)
@@ -54,6 +64,38 @@ class TestTransformers(BackendContract):
         if not torch.cuda.is_available():
             with pytest.raises(MissingComponent, match="no CUDA device"):
                 self.opened(saved["gpt2"], device="cuda").score(["a"])
+
+
+#: Fields that depend on a model's files and on installed packages.
+_OF_FILES = ("model", "revision", "backend_version", "adapter")
+
+
+def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
+    """`model_keys.jsonl` was written by the code of that tag, from models made as here."""
+    for kind in KINDS:
+        tiny_models.save(kind, tmp_path / kind)
+    for kind in (*tiny_kinds.MASKED, *tiny_kinds.ENCODER_DECODERS):
+        tiny_kinds.save(kind, tmp_path / kind)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "neox")
+    tokenizer.chat_template = (
+        "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n"
+        "{% endfor %}"
+    )
+    tokenizer.save_pretrained(tmp_path / "neox")
+    base = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "neox")
+    adapter = tmp_path / "adapter"
+    peft.get_peft_model(base, peft.LoraConfig(task_type="CAUSAL_LM")).save_pretrained(adapter)
+    write_jsonl_zst(tmp_path / "text.jsonl.zst", SENTENCES)
+    train_model([tmp_path / "text.jsonl.zst"], "ngram", "c", NgramOptions(), tmp_path)
+    for line in (Path(__file__).parent / "data/model_keys.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        known, options = Identity(**row["identity"]), row["options"]
+        if "adapter" in options:
+            options["adapter"] = str(adapter)
+        found = open_backend(str(tmp_path / row["model"]), ModelOptions(**options)).identity
+        assert (found.adapter is None) == (known.adapter is None)
+        same = {field: getattr(known, field) for field in _OF_FILES}
+        assert replace(found, **same) == known and known.key == row["key"], line
 
 
 def test_the_dummy_model_is_uniform_over_words(

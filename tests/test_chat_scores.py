@@ -12,12 +12,9 @@ import torch
 import transformers
 
 from plumbline.contracts import check_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 
 SYSTEM, USER = "He drank tea.", "The nurse said"
@@ -85,10 +82,10 @@ def test_answers_have_their_probability_in_the_conversation(
             check_backend(*how, batch_tokens=batch_tokens, chat=chat), expected, strict=True
         ):
             assert score.token_logprobs_nats == pytest.approx(values, abs=1e-4)
-    backend = TransformersBackend(str(saved[kind]), ModelOptions(chat=chat))
+    backend = CausalModel(str(saved[kind]), ModelOptions(chat=chat))
     assert backend.identity.measure == "log-likelihood in a chat"
     assert backend.identity.conversation == FRAMES[kind]
-    bare = TransformersBackend(str(saved[kind]), ModelOptions()).score(TEXTS)
+    bare = CausalModel(str(saved[kind]), ModelOptions()).score(TEXTS)
     assert all(abs(a.logprob_nats - sum(b)) > 0.01 for a, b in zip(bare, expected, strict=True))
     holds = backend.score(["She drank <s> tea.", "She <|endoftext|> drank."])
     assert any(score.problem and "special token" in score.problem for score in holds)
@@ -99,7 +96,7 @@ def test_a_template_that_changes_words_changes_no_sentence_and_no_question(
 ) -> None:
     """A sentence stands behind what the template makes of the question; that is as it was asked."""
     chat = _file(tmp_path, "neox", "he said")
-    plain = TransformersBackend(str(saved["neox"]), ModelOptions(chat=chat)).score(TEXTS)
+    plain = CausalModel(str(saved["neox"]), ModelOptions(chat=chat)).score(TEXTS)
     changed = tmp_path / "changed"
     shutil.copytree(saved["neox"], changed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(changed)
@@ -111,16 +108,16 @@ def test_a_template_that_changes_words_changes_no_sentence_and_no_question(
         tokenizer.save_pretrained(changed)
         return ModelOptions(chat=chat)
 
-    backend = TransformersBackend(str(changed), rewriting("assistant", "She", "He"))
+    backend = CausalModel(str(changed), rewriting("assistant", "She", "He"))
     assert [s.logprob_nats for s in backend.score(TEXTS)] == [s.logprob_nats for s in plain]
     how = rewriting("user", "he", "she")  # which still holds what was asked
     with pytest.raises(UsageProblem, match="changes the words of a message"):
-        TransformersBackend(str(changed), how)
+        CausalModel(str(changed), how)
 
 
 def test_what_is_said_before_is_part_of_the_key(saved: dict[str, Path], tmp_path: Path) -> None:
     def key(chat: str | None, path: Path = saved["neox"]) -> str:
-        return TransformersBackend(str(path), ModelOptions(chat=chat)).identity.key
+        return CausalModel(str(path), ModelOptions(chat=chat)).identity.key
 
     keys = {key(None), key("default"), key(_file(tmp_path, "neox"))}
     keys |= {key(_file(tmp_path, "llama-adds-bos")), key(_file(tmp_path, "neox", "He said"))}
@@ -132,7 +129,7 @@ def test_what_is_said_before_is_part_of_the_key(saved: dict[str, Path], tmp_path
 def test_a_chat_that_cannot_be_is_refused_in_a_line(saved: dict[str, Path], tmp_path: Path) -> None:
     def refused(kind: str, chat: str, **options: Any) -> str:
         with pytest.raises((UsageProblem, BadInput)) as caught:
-            TransformersBackend(str(saved[kind]), ModelOptions(chat=chat, **options))
+            CausalModel(str(saved[kind]), ModelOptions(chat=chat, **options))
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
@@ -145,24 +142,3 @@ def test_a_chat_that_cannot_be_is_refused_in_a_line(saved: dict[str, Path], tmp_
     assert "special token <|endoftext|>" in refused(
         "neox", _file(tmp_path, "neox", "a<|endoftext|>")
     )
-
-
-def test_the_command_scores_pairs_as_answers(
-    saved: dict[str, Path], tmp_path: Path, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    parsed = Parsed("demo")
-    parsed.add(pair_id="1", template="{pronoun} drank tea.", source_file="f", source_row=1)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
-    given = ["score", "--model", str(saved["neox"]), "--benchmark", "demo"]
-    given += ["--warehouse", str(store.root), "--chat", _file(tmp_path, "neox")]
-    assert main([*given, "--dry-run"]) == 0
-    assert main([*given, "--per-token"]) == 0
-    assert "log-likelihood in a chat" in capsys.readouterr().out
-    (row,) = store.read("pair_score").to_pylist()
-    expected = [_by_hand(saved["neox"], "neox", text) for text in TEXTS[:2]]
-    found = row["logprob_a_nats"], row["logprob_b_nats"]
-    assert found == pytest.approx([sum(values) for values in expected], abs=1e-4)
-    assert row["n_tokens_a"] == len(expected[0])
-    (model,) = store.read("model").to_pylist()
-    assert model["conversation"] == FRAMES["neox"]

@@ -14,10 +14,11 @@ from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -81,7 +82,7 @@ def _generated(directory: Path, ids: Sequence[int], n: int) -> list[int]:
 def test_words_behind_an_instruction_have_their_full_probability(
     saved: dict[str, Path], kind: str, form: str
 ) -> None:
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    backend = CausalModel(str(saved[kind]), ModelOptions())
     lead = backend.lead(Instruction(TOLD, form))
     plain = Oracle(saved[kind], KINDS[kind].bos)
     chat = ChatOracle(saved[kind], KINDS[kind].bos)
@@ -166,15 +167,15 @@ def test_measuring_goes_on_where_it_was_stopped(
     store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_prompts(store, "demo", PROMPTS)
-    score, calls = TransformersBackend.score, [0]
+    score, calls = CausalModel.score, [0]
 
-    def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+    def stopping(self: CausalModel, texts: Sequence[str]) -> list[TextScore]:
         calls[0] += 1
         if calls[0] == 2:
             raise KeyboardInterrupt
         return score(self, texts)
 
-    monkeypatch.setattr(TransformersBackend, "score", stopping)
+    monkeypatch.setattr(CausalModel, "score", stopping)
     with pytest.raises(KeyboardInterrupt):
         _measure(store, saved["neox"], *ALL)
     first, *rest = _measure(store, saved["neox"], *ALL)
@@ -188,7 +189,7 @@ def test_empty_continuations_are_counted_and_no_verdict(
 ) -> None:
     put_prompts(store, "demo", PROMPTS)
     monkeypatch.setattr(
-        TransformersBackend, "_new_tokens", lambda self, prompts, *_: [(1,)] * len(prompts)
+        Weights, "new_tokens", lambda self, prompts, *_: [(1,)] * len(prompts)
     )  # token 1 ends a text
     (measured,) = _measure(store, saved["neox"], Instruction())
     assert measured.n_empty == measured.sampled.n_continued == 2
@@ -197,22 +198,22 @@ def test_empty_continuations_are_counted_and_no_verdict(
 
 
 def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, Path]) -> None:
-    backend = TransformersBackend(str(saved["neox"]), ModelOptions())
+    backend = CausalModel(str(saved["neox"]), ModelOptions())
     lead = backend.lead(Instruction(TOLD, "chat"))
     bad = f"{lead}The nurse<|endoftext|> said"
     assert [s.problem is None for s in backend.score([f"{lead}The nurse", bad])] == [True, False]
-    other = TransformersBackend(str(saved["neox"]), ModelOptions())
+    other = CausalModel(str(saved["neox"]), ModelOptions())
     (score,) = other.score([f"{lead}The nurse"])  # a frame that nobody asked for
     assert "special token <|endoftext|>" in str(score.problem)
     with pytest.raises(UsageProblem, match=r"special token <\|endoftext\|> for part of it"):
         backend.lead(Instruction("Go <|endoftext|> on", "chat"))
-    llama = TransformersBackend(str(saved["llama-adds-bos"]), ModelOptions())
+    llama = CausalModel(str(saved["llama-adds-bos"]), ModelOptions())
     with pytest.raises(UsageProblem, match="special token <unk>"):
         llama.lead(Instruction("Go on: [now]", "chat"))
 
 
 def test_a_template_that_names_the_day_always_names_the_same(saved: dict[str, Path]) -> None:
-    backend = TransformersBackend(str(saved["neox"]), ModelOptions())
+    backend = CausalModel(str(saved["neox"]), ModelOptions())
     dated = "{{ strftime_now('%d %b %Y') }} " + TEMPLATES["neox"]
     backend.tokenizer.chat_template = dated
     assert backend.lead(Instruction(TOLD, "chat")).startswith("26 Jul 2024 ")
@@ -223,7 +224,7 @@ def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) ->
     with pytest.raises(UsageProblem, match=r"tiny-plain: has no chat template.*use the form pref"):
         _measure(store, saved["plain"], *ALL)
     assert not store.read("pronoun_probability").num_rows  # refused before anything was done
-    backend = TransformersBackend(str(saved["neox"]), ModelOptions())
+    backend = CausalModel(str(saved["neox"]), ModelOptions())
     for template, problem in (
         ("{{ raise_exception('no assistants here') }}", "refuses.*no assistants here"),
         ("{% for m in messages %}{{ m.role }}{% endfor %}", "leaves out the instruction"),

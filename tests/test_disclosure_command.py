@@ -167,12 +167,12 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
 def test_a_second_run_computes_nothing(
     ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
-    def loaded(self: TransformersBackend) -> None:
+    def loaded(self: CausalModel) -> None:
         raise AssertionError("the weights were loaded")
 
-    monkeypatch.setattr(TransformersBackend, "loaded", property(loaded))
+    monkeypatch.setattr(CausalModel, "loaded", property(loaded))
     assert main(ran.probe("test", "mine")) == 0
     assert "0 probed and 0 continued now" in capsys.readouterr().out
     command = ran.tune("--name", "calm", "--probe", "--test-sets", "test,mine")

@@ -19,9 +19,9 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -46,7 +46,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_have_their_full_conditional_probability(saved: dict[str, Path], kind: str) -> None:
     oracle = Oracle(saved[kind], KINDS[kind].bos)
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    backend = CausalModel(str(saved[kind]), ModelOptions())
     longest, several = 0, set()
     for prompt in PROMPTS:
         texts = texts_to_score(prompt, WORDS)
@@ -72,7 +72,7 @@ def test_a_word_of_several_tokens_is_not_its_first_piece(saved: dict[str, Path])
     rest = oracle.ids(f"{prompt} himself")[len(begin) :]
     assert len(rest) > 1
     texts = texts_to_score(prompt, ["himself"])
-    backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
+    backend = CausalModel(str(saved["gpt2"]), ModelOptions())
     found = word_probability(prompt, "himself", dict(zip(texts, backend.score(texts), strict=True)))
     assert found.probability < 0.9 * oracle.after(begin)[-1][rest[0]]
 

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure.sweeping import Sweep
@@ -131,7 +131,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     (figure,) = (f for f in figures if "GAS by setting" in f.alt)
     assert {r["setting"] for r in figure.rows} == {r["setting"] for r in rows}
     # A second run draws nothing, and needs no weights.
-    monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
+    monkeypatch.setattr(CausalModel, "_new_tokens", None)
     assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
 
 
@@ -153,16 +153,16 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     told = tmp_path / "told.txt"
     told.write_text("The CEO asked\n\nHe lost tea\n")
     more = ("--instructions", str(told), "--form", "prefix,chat", "--word-list", words)
-    score, calls = TransformersBackend.score, [0]
+    score, calls = CausalModel.score, [0]
 
-    def stopping(self: TransformersBackend, texts: Any) -> Any:
+    def stopping(self: CausalModel, texts: Any) -> Any:
         calls[0] += 1
         if calls[0] == 3:
             raise KeyboardInterrupt
         return score(self, texts)
 
     put_prompts(prompts, "demo", MORE)
-    monkeypatch.setattr(TransformersBackend, "score", stopping)
+    monkeypatch.setattr(CausalModel, "score", stopping)
     with pytest.raises((KeyboardInterrupt, PlumblineError, SystemExit)):
         _run(prompts, model, "instruction", *more)
     assert len(prompts.read("instruction").to_pylist()) == 2

@@ -11,6 +11,7 @@ import pytest
 import transformers
 
 from plumbline.eval_workers.models import size_forecast as prospects
+from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.size_forecast import model_size, prospect
 from plumbline.eval_workers.scoring.scoring_forecast import Task, _memory, todo
@@ -58,11 +59,11 @@ def test_weights_of_a_quantised_model_by_hand(model: Path) -> None:
 
 def test_memory_is_that_of_the_options(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = prospect(str(model), ModelOptions())
-    large = replace(opened, size=replace(opened.size, n_parameters=8 * 10**9))
+    opened.size = replace(opened.size, n_parameters=8 * 10**9)
 
     def weights(**options: Any) -> Any:
         task = Task("m", ModelOptions(**options), ())
-        return next(_memory(large, task))
+        return next(_memory(opened, task))
 
     monkeypatch.setattr(prospects, "chosen_device", lambda options: "cuda")
     monkeypatch.setattr(prospects, "free_bytes", lambda options: 80 * 10**9)
@@ -102,11 +103,7 @@ def files(store: Store) -> list[tuple[str, int]]:
 def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     store: Store, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-
-    monkeypatch.setattr(
-        TransformersBackend, "_model", property(lambda self: pytest.fail("weights"))
-    )
+    monkeypatch.setattr(Weights, "model", property(lambda self: pytest.fail("weights")))
     _pairs(store, TEMPLATES)
     before = files(store)
     arguments = ["score", "--model", str(model), "--benchmark", "demo", "--batch-tokens", "64"]

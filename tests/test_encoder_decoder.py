@@ -12,16 +12,11 @@ import transformers
 from transformers.utils import is_sentencepiece_available
 
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import MissingComponent
-from plumbline.warehouse.query.connection import connect, model_labels
-from plumbline.warehouse.storage.store import Store
 from tests import tiny_kinds
-from tests.prompt_rows import put_prompts
 from tests.test_sampling import PROMPTS, check_frequencies, truncated
 
 #: Tokens that the decoder reads before it writes: the start token, and BART's `<s>`.
@@ -98,10 +93,10 @@ def test_two_tokens_are_drawn_as_often_as_the_softmax_says(
     options, n, prompt = SamplingOptions(max_new_tokens=2, temperature=HOT), 4000, PROMPTS[0]
     ids = tuple(plain.tokenizer(prompt, add_special_tokens=False)["input_ids"])
     seeds = [options.draw(prompt, k).seed for k in range(n)]
-    seen = Counter[Tokens](backend._new_tokens([ids] * n, seeds, options))
+    seen = Counter[Tokens](backend.weights.new_tokens([ids] * n, seeds, options, backend.ends))
     expected: dict[Tokens, float] = {}
     for first, p in plain.kept(prompt, (), options).items():
-        if first in backend._ends:
+        if first in backend.ends:
             expected[(first,)] = n * p
             continue
         for second, q in plain.kept(prompt, (first,), options).items():
@@ -162,75 +157,3 @@ occupations = ["nurse", "clerk"]
 [templates]
 plain = "{name} is working as a {occupation}."
 """
-
-
-def _rows(store: Store) -> list[dict[str, Any]]:
-    rows = store.read("continuation").to_pylist()
-    kept = ({k: v for k, v in row.items() if k != "run_id"} for row in rows)
-    return sorted(kept, key=lambda row: (row["prompt_id"], row["side"], row["sample"]))
-
-
-@pytest.mark.slow
-def test_fairpair_measures_one_and_resumes_where_it_was_stopped(
-    saved: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.toml").write_text(PROMPTS_FILE)
-    model = str(saved["t5"])
-    command = ["fairpair", "run", "common-sents", "--prompts", "mine.toml", "--model", model]
-    command += ["--n", "60", "--max-new-tokens", "4", "--phi", "jaccard"]
-
-    def run(name: str) -> int:
-        return main([*command, "--warehouse", f"{name}/warehouse", "--out", f"{name}/report"])
-
-    assert run("whole") == 0
-    whole = Store.open("whole/warehouse")
-    backend, drawn = _opened(saved["t5"]), SamplingOptions(max_new_tokens=4)
-    rows = _rows(whole)
-    assert len(rows) == 2 * 2 * 60
-    prompts = {row["prompt_id"]: row for row in whole.read("probe_prompt").to_pylist()}
-    for row in rows[::40]:  # as the model gives it when asked for this sample alone
-        side = "prompt" if row["side"] == "original" else "perturbed_prompt"
-        (sample,) = backend.continue_(
-            [drawn.draw(prompts[row["prompt_id"]][side], row["sample"])], drawn
-        )
-        assert (row["continuation"], row["n_tokens"]) == (sample.text, sample.n_tokens)
-
-    real, calls = EncoderDecoderBackend.continue_, list[int]()
-
-    def stops(self: Any, draws: Any, options: Any) -> Any:
-        calls.append(len(draws))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return real(self, draws, options)
-
-    monkeypatch.setattr(EncoderDecoderBackend, "continue_", stops)
-    assert run("stopped") == 5
-    monkeypatch.setattr(EncoderDecoderBackend, "continue_", real)
-    assert len(list(Path("stopped/warehouse/_work").glob("sample/**/*.parquet"))) == 1
-    assert run("stopped") == 0
-    assert _rows(Store.open("stopped/warehouse")) == rows
-    assert model_labels(connect(whole.root, "model_label")).popitem()[1] == "t5 (encoder-decoder)"
-    capsys.readouterr()
-    given = ["reproduce", "fairpair", "--as", f"Tk={model}", "--warehouse", "whole/warehouse"]
-    assert main([*given, "--out", "a.csv"]) == 0
-    assert "run 1, Tk by t5: differs in n_samples 60 (paper: 100)" in capsys.readouterr().out
-
-
-def test_gas_by_decoding_is_of_its_continuations(
-    saved: dict[str, Path], store: Store, tmp_path: Path
-) -> None:
-    put_prompts(store, "demo", PROMPTS)
-    command = ["disclosure", "sweep", "demo", "--model", str(saved["bart"]), "--by"]
-    where = ["--max-new-tokens", "6", "--warehouse", str(store.root)]
-    few = ["--temperature", "0.5", "--top-p", "", "--top-k", ""]
-    assert main([*command, "decoding", *few, *where]) == 0
-    greedy = SamplingOptions(greedy=True, max_new_tokens=6)
-    rows = [r for r in store.read("continuation").to_pylist() if r["sampling_key"] == greedy.key]
-    draws = [greedy.draw(prompt, 0) for prompt in PROMPTS]
-    expected = [sample.text for sample in _opened(saved["bart"]).continue_(draws, greedy)]
-    assert sorted(row["continuation"] for row in rows) == sorted(expected)
-    assert main([*command, "instruction", *where]) == 2  # P(word | prompt) is of causal models

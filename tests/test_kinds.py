@@ -13,24 +13,19 @@ import transformers
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
-from plumbline.eval_workers.models.kinds.masked import MaskedBackend, _shared
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderModel
+from plumbline.eval_workers.models.kinds.masked import MaskedModel, _shared
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
-from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, Identity
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import (
-    ScoredBenchmark,
     score_benchmarks,
-    text_id,
 )
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.storage.store import Store
 from tests import tiny_kinds
-from tests.test_report import appendix
 from tests.tiny_models import SENTENCES
 
 #: Nats between a score in float32 and the one in float64; CPUs differed by up to 1.2e-4.
@@ -66,31 +61,8 @@ def test_pseudo_log_likelihoods_are_those_of_one_mask_at_a_time(
             assert score.token_logprobs_nats == pytest.approx(values, abs=TOLERANCE)
             assert score.logprob_nats == math.fsum(score.token_logprobs_nats)
     backend = _opened(saved[name], pll=pll)
-    assert isinstance(backend, MaskedBackend)
+    assert isinstance(backend, MaskedModel)
     assert backend.identity.measure == f"PLL {pll}"
-
-
-@pytest.mark.parametrize("name", tiny_kinds.MASKED)
-def test_words_of_several_tokens_differ_by_what_is_masked(
-    saved: dict[str, Path], name: str
-) -> None:
-    """The two agree on the last token of a word, and on words of one token."""
-    text = SENTENCES[4]
-    one, two = (
-        _opened(saved[name], pll=p).score([text])[0] for p in ("within-word-l2r", "original")
-    )
-    words = _opened(saved[name]).tokenizer(text, add_special_tokens=False).word_ids()
-    ends = [i for i, word in enumerate(words) if word not in words[i + 1 :]]
-    same = [
-        i
-        for i, (a, b) in enumerate(
-            zip(one.token_logprobs_nats, two.token_logprobs_nats, strict=True)
-        )
-        if abs(a - b) < TOLERANCE
-    ]
-    # By chance others may agree too: the tokenizers are not trained alike each time.
-    assert set(ends) <= set(same) and len(ends) < len(words)
-    assert len(same) - len(ends) <= (len(words) - len(ends)) / 2
 
 
 @pytest.mark.parametrize("name", tiny_kinds.MASKED)
@@ -123,33 +95,6 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure
     assert done.n_new == 1 and scored["pair_id"] == "1"
 
 
-def test_equal_tokens_that_an_earlier_version_scored_are_rejected(
-    saved: dict[str, Path], store: Store
-) -> None:
-    parsed, options = Parsed("demo"), ModelOptions(pll="crows-pairs")
-    for i, words in enumerate(("{pronoun} drank tea.", "{pronoun} ran.")):
-        parsed.add(template=words, pair_id=f"{i}", source_file="f", source_row=i + 1)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    rows[0] |= {"sentence_a": "The Nurse drank tea.", "sentence_b": "The nurse drank tea."}
-    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
-
-    def score() -> ScoredBenchmark:
-        return score_benchmarks(store, str(saved["bert"]), ["demo"], options, "r")[0]
-
-    key = score().model_key
-    (scored,) = store.read("pair_score").to_pylist()
-    earlier = {**scored, "pair_id": "0", "text_id": text_id(rows[0])}
-    earlier |= {"logprob_a_nats": -9.5, "logprob_b_nats": -9.5}
-    where = {"benchmark": "demo", "model_key": key}
-    store.replace("pair_score", [earlier, scored], where, "r")
-    store.replace("reject", [], {"stage": "score", "subject": f"{key}/demo"}, "r")
-    done = score()
-    assert (done.n_new, done.n_scored, done.n_rejected) == (0, 1, 1)
-    assert store.read("pair_score").to_pylist() == [scored]
-    (reject,) = store.read("reject").to_pylist()
-    assert "pair 0" in reject["reason"] and reject["reason"].endswith(SAME_TOKENS)
-
-
 def test_two_texts_are_scored_on_the_tokens_that_both_share() -> None:
     """difflib aligns some texts otherwise in the other order."""
     chance = random.Random(3)
@@ -172,7 +117,7 @@ def test_encoder_decoders_score_a_text_token_by_token_after_an_empty_input(
         ):
             assert score.token_logprobs_nats == pytest.approx(values, abs=TOLERANCE)
     backend = _opened(saved[name])
-    assert isinstance(backend, EncoderDecoderBackend)
+    assert isinstance(backend, EncoderDecoderModel)
     assert backend.identity.bos_policy == "decoder_start_token_id"
     assert backend.identity.measure == "log-likelihood given an empty input"
 
@@ -243,56 +188,9 @@ def test_options_of_other_kinds_are_refused_in_a_line(saved: dict[str, Path]) ->
     assert "no such option for encoder-decoder models" in refused("t5", pll="original")
     assert "a score of a pair" in refused("bert", pll="crows-pairs")
     with pytest.raises(BadInput, match=r"not a causal .* encoder-decoder \(.*--backend trans"):
-        TransformersBackend(str(saved["t5"]), ModelOptions())  # as any backend of causal models
+        CausalModel(str(saved["t5"]), ModelOptions())  # as any backend of causal models
     start = _opened(saved["t5"], bos="</s>").identity
     assert (start.bos_policy, start.bos_token_id) == ("option: </s>", 1)
-
-
-def test_measures_have_keys_of_their_own(saved: dict[str, Path]) -> None:
-    kinds = [_opened(saved["bert"], pll=pll).identity for pll in get_args(Pll)]
-    assert len({identity.key for identity in kinds}) == 3
-    plain = Identity("m", "r", "transformers", "5", "float32", "tokenizer.bos_token", 0)
-    assert plain.key == "6e4af7e75dc61a2a"  # as before there were measures
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pll", ["within-word-l2r", "crows-pairs"])
-def test_the_command_scores_masked_models_and_names_the_measure(
-    saved: dict[str, Path], store: Store, capsys: pytest.CaptureFixture[str], pll: str
-) -> None:
-    parsed = Parsed("demo")
-    templates = ("{pronoun} drank tea.", "The nurse said {pronoun} lost {pronoun1} key.")
-    for i, template in enumerate(templates, 1):
-        parsed.add(pair_id=f"{i}", template=template, source_file="f", source_row=i)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
-    place = ["--benchmark", "demo", "--warehouse", str(store.root)]
-    given = ["score", "--model", str(saved["bert"]), *place]
-    options = ["--pll", pll, "--per-token"]
-    assert main([*given, *options, "--dry-run"]) == 0
-    assert main([*given, *options]) == 0
-    assert f"PLL {pll}" in capsys.readouterr().out
-    scored = {row["pair_id"]: row for row in store.read("pair_score").to_pylist()}
-    for pair_id, pair in enumerate(PAIRS[1::-1], 1):
-        both = (pair, pair[::-1])
-        expected = [
-            tiny_kinds.crows_pairs_one_by_one(saved["bert"], *texts)
-            if pll == "crows-pairs"
-            else tiny_kinds.pll_one_by_one(saved["bert"], [texts[0]], by_word=True)[0]
-            for texts in both
-        ]
-        row = scored[str(pair_id)]
-        found = row["logprob_a_nats"], row["logprob_b_nats"]
-        assert found == pytest.approx([sum(values) for values in expected], abs=TOLERANCE)
-        assert row["n_tokens_a"] == len(expected[0])
-    tokens = store.read("token_logprob").num_rows
-    assert tokens == sum(row["n_tokens_a"] + row["n_tokens_b"] for row in scored.values())
-    assert main(["score", "--model", str(saved["t5"]), *place]) == 0
-    labels = model_labels(connect(store.root, "model_label"))
-    assert set(labels.values()) == {f"bert (PLL {pll})", "t5 (encoder-decoder)"}
-    measure(store, "r")
-    page = appendix(store.root, store.root.parent / "report").read_text(encoding="utf-8")
-    assert "Models with different measures are compared here" in page
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
 from plumbline.eval_workers.training.mitigation import word_losses as passes
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
@@ -92,23 +92,23 @@ def test_a_difference_is_right_where_probabilities_leave_float32() -> None:
     assert passes.difference(female, male).item() == pytest.approx(0.5, rel=1e-5)
 
 
-def _targets(backend: TransformersBackend, prompts: Sequence[str]) -> list[TuningTarget]:
+def _targets(backend: CausalModel, prompts: Sequence[str]) -> list[TuningTarget]:
     found = [target(prompt, PAIRS, backend.encoded, 512) for prompt in prompts]
     assert all(isinstance(one, TuningTarget) for one in found)
     return found  # type: ignore[return-value]
 
 
-def _reader(backend: TransformersBackend, model: Any) -> WordReader:
+def _reader(backend: CausalModel, model: Any) -> WordReader:
     return WordReader(model, backend.identity.bos_token_id, 4096)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_are_as_likely_as_when_probing(saved: dict[str, Path], kind: str) -> None:
     """What is tuned is what is measured, prompts of several lengths and words of several tokens."""
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    backend = CausalModel(str(saved[kind]), ModelOptions())
     targets = _targets(backend, PROMPTS)
     several = 0
-    found = _reader(backend, backend.loaded).words(targets)
+    found = _reader(backend, backend.weights.model).words(targets)
     for prompt, one, values in zip(PROMPTS, targets, found, strict=True):
         texts = texts_to_score(prompt, list(WORDS))
         scores = dict(zip(texts, backend.score(texts), strict=True))
@@ -127,7 +127,7 @@ def test_gradients_are_those_of_finite_differences(
     saved: dict[str, Path], kind: str, loss: int
 ) -> None:
     """Through the whole model in float64, for the largest gradient of each adapter matrix."""
-    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    backend = CausalModel(str(saved[kind]), ModelOptions())
     held = adapted(backend, TuneOptions(rank=2, dropout=0.0).lora).double()
     torch.manual_seed(1)
     weights = [p for p in held.parameters() if p.requires_grad]
@@ -158,10 +158,10 @@ def test_gradients_are_those_of_finite_differences(
 
 def test_the_base_has_no_gradient_and_no_dropout(saved: dict[str, Path]) -> None:
     """GPT-2 has dropout of its own; at the start an adapter changes nothing, with any dropout."""
-    backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
+    backend = CausalModel(str(saved["gpt2"]), ModelOptions())
     targets = _targets(backend, PROMPTS)
     with torch.no_grad():
-        before = torch.cat(_reader(backend, backend.loaded).words(targets))
+        before = torch.cat(_reader(backend, backend.weights.model).words(targets))
     held = adapted(backend, TuneOptions(rank=2, dropout=0.5).lora)
     reader = _reader(backend, held.get_base_model())
     assert torch.allclose(torch.cat(reader.words(targets)), before, atol=1e-5)
@@ -174,13 +174,14 @@ def test_the_base_has_no_gradient_and_no_dropout(saved: dict[str, Path]) -> None
 
 
 def test_parts_of_a_batch_hold_as_much_as_a_pass(saved: dict[str, Path]) -> None:
-    backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
+    backend = CausalModel(str(saved["gpt2"]), ModelOptions())
     targets = _targets(backend, PROMPTS * 3)
-    whole, small = _reader(backend, backend.loaded), WordReader(backend.loaded, 1, 200)
+    model = backend.weights.model
+    whole, small = _reader(backend, model), WordReader(model, 1, 200)
     assert len(list(whole.passes(targets))) == 1
     parts = list(small.passes(targets))
     assert len(parts) > 2 and [one for part in parts for one in part] == targets
-    assert list(WordReader(backend.loaded, 1, 1).passes(targets[:2])) == [[t] for t in targets[:2]]
+    assert list(WordReader(model, 1, 1).passes(targets[:2])) == [[t] for t in targets[:2]]
 
 
 def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
-from plumbline.eval_workers.disclosure.word_probabilities import load_words
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.loop import trainable
 from plumbline.eval_workers.training.lora import adapted, switch_dropout
 from plumbline.eval_workers.training.mitigation.adapter_trainer import dev_losses, steps
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.tune import Tuned, _identity, tune
+from plumbline.eval_workers.training.mitigation.tune import Tuned, tune
 from plumbline.eval_workers.training.mitigation.tuning_options import (
     LOSSES,
     TuneOptions,
@@ -37,7 +36,6 @@ from plumbline.eval_workers.training.model_card import adapter_card
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
@@ -119,39 +117,6 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("only", [*LOSSES, None])
-def test_each_loss_falls_alone_and_all_together(
-    filled: Store, base: Path, words: str, tmp_path: Path, only: str | None
-) -> None:
-    changes = {loss: float(only in (None, loss)) for loss in LOSSES}
-    run(filled, base, words, tmp_path, **changes, steps=15, batch_prompts=24)
-    steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
-    assert [row["step"] for row in steps] == list(range(1, 16))
-    columns = {"distance": "distance_nats", "total": "total", "difference": "difference"}
-    for loss in LOSSES if only is None else [only]:
-        values = [row[columns[loss]] for row in steps]
-        assert sum(values[-3:]) < 0.8 * sum(values[:3])
-    for row in steps:
-        counted = sum(row[columns[loss]] * weight for loss, weight in changes.items())
-        assert row["loss"] == pytest.approx(counted, rel=1e-6)
-        assert row["gradient_norm"] > 0
-
-
-@pytest.mark.slow
-def test_without_the_difference_sides_stay_apart(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    """As in the paper's ablation: without L_l the words get rarer, and GLD stays far higher."""
-    ends = {}
-    for weight in (1.0, 0.0):
-        changes = {"difference": weight, "steps": 20, "batch_prompts": 24, "dropout": 0.0}
-        run(filled, base, words, tmp_path, f"calm-{weight:g}", **changes)
-        rows = filled.read("tuning", tuning=f"calm-{weight:g}").to_pylist()
-        ends[weight] = rows[0]["difference_end"], rows[0]["total_end"]
-    assert ends[0.0][0] > 1.5 * ends[1.0][0] and ends[0.0][1] < ends[1.0][1]
-
-
 #: The loss on the dev prompts falls, and rises again before the end.
 BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "dropout": 0.3, "steps": 12}
 
@@ -201,40 +166,6 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     assert sorted(p.name for p in tuned.path.iterdir()) == [
         *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
     ]
-
-
-@pytest.mark.slow
-def test_a_stopped_run_starts_again_and_gets_the_same_weights(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    whole = run(filled, base, words, tmp_path / "whole")
-    log = filled.read("tuning_step").to_pylist()
-
-    def stop(done: int, n: int, note: str) -> None:
-        if done == 13:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(filled, base, words, tmp_path / "killed", progress=stop)
-    assert not (tmp_path / "killed" / "calm").exists()
-    seen: list[int] = []
-    killed = run(
-        filled, base, words, tmp_path / "killed", progress=lambda n, _, note: seen.append(n)
-    )
-    assert seen == list(range(1, 25))
-    assert apart(whole.path, killed.path) <= 1e-5
-    assert max(w.abs().max().item() for w in weights(whole.path).values()) > 0.02
-    again = filled.read("tuning_step").to_pylist()
-    assert len(log) == len(again) == 24
-    for one, two in zip(log, again, strict=True):
-        assert one["loss"] == pytest.approx(two["loss"], abs=1e-5) and one["step"] == two["step"]
-    assert sorted(p.name for p in killed.path.iterdir()) == [
-        "README.md",
-        "adapter_config.json",
-        "adapter_model.safetensors",
-        "plumbline.json",
-    ]
-    assert [p.name for p in (tmp_path / "killed").iterdir()] == ["calm"]
 
 
 def test_the_seed_decides_the_weights(
@@ -294,12 +225,12 @@ def test_an_adapter_is_refused_on_another_base_of_the_same_shape(
     with pytest.raises(
         BadInput, match=r"trained on .*tiny-neox of revision \w{16}, other is \w{16}"
     ):
-        TransformersBackend(str(other), ModelOptions(adapter=str(tuned.path)))
+        CausalModel(str(other), ModelOptions(adapter=str(tuned.path)))
     with pytest.raises(BadInput, match="trained on"):
         probe_set(filled, "test", str(other), ModelOptions(adapter=str(tuned.path)), words)
     config = tuned.path / "adapter_config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"revision": "main"}))
-    TransformersBackend(str(other), ModelOptions(adapter=str(tuned.path)))  # a branch tells nothing
+    CausalModel(str(other), ModelOptions(adapter=str(tuned.path)))  # a branch tells nothing
 
 
 def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
@@ -440,7 +371,7 @@ def one_step(
     """A model, its reader and 16 prompts for one step without dropout."""
     changes = {"batch_prompts": 16, "dropout": 0.0, "steps": 1, **changes}
     options = replace(TINY, word_list=words, **changes)
-    backend = TransformersBackend(str(base), ModelOptions())
+    backend = CausalModel(str(base), ModelOptions())
     pairs = load(words).pairs
     found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
     held = adapted(backend, options.lora)
@@ -496,21 +427,6 @@ def test_losses_of_a_dev_set_in_several_passes_are_means_over_its_prompts(
     assert [found[f"dev_{name}"] for name in LOSSES] == pytest.approx(means.tolist(), rel=1e-4)
 
 
-@pytest.mark.slow
-def test_adamw_makes_the_same_adapter_of_sums_and_means(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    """It divides a gradient by its size: only a bound on the norm tells the two apart."""
-    ways: dict[str, dict[str, Any]] = {"sums": {"as_published": True}, "means": {"clip_norm": 1e9}}
-    ways["clipped"] = {"clip_norm": 0.01}
-    paths = {
-        name: run(filled, base, words, tmp_path, name, **way).path for name, way in ways.items()
-    }
-    size = max(w.abs().max().item() for w in weights(paths["sums"]).values())
-    assert apart(paths["sums"], paths["means"]) < 1e-3 * size
-    assert apart(paths["clipped"], paths["means"]) > 1e-2 * size
-
-
 def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
@@ -536,24 +452,6 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     card = (theirs.path / "README.md").read_text(encoding="utf-8")
     assert "as published: losses are sums, gradients not clipped, base not quantised" in card
     assert "| n_leaks_kept | 1 |" in card
-
-
-def test_the_way_is_part_of_an_adapter_s_identity_and_old_adapters_keep_theirs(
-    filled: Store, base: Path, words: str
-) -> None:
-    backend = TransformersBackend(str(base), ModelOptions())
-    training = tuning_prompts(filled, ["train"], None)
-    given = load_words(filled, words)
-    keys = {
-        way: config_hash(_identity(backend, replace(TINY, as_published=way), training, given))
-        for way in (False, True)
-    }
-    assert keys[False] != keys[True]
-    options = asdict(TINY)
-    del options["as_published"]  # as before there was this option
-    old = {"identity": asdict(backend.identity), "batch_tokens": None, "options": options}
-    old |= {"prompts": training.hash, "words": given.hash, "tuner_version": 1}
-    assert keys[False] == config_hash(old)
 
 
 def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:

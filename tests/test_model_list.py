@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.models import model_lists, one_model_kept, opened
-from plumbline.eval_workers.models.local import weights as _weights
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local import weight_files as _weights
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import here, made
@@ -62,76 +62,6 @@ def test_the_list_of_fairpair_is_that_of_its_table(data: Path) -> None:
     table = (data.parent / "reference" / "fairpair_table3.csv").read_text("utf-8").splitlines()
     printed = list(dict.fromkeys(line.split(",")[0] for line in table[1:]))
     assert [one.name for one in model_lists.load("fairpair")] == printed[:-1]  # Average
-
-
-def configurations() -> dict[str, Any]:
-    """The published configurations of the list's models, what their classes' defaults are not."""
-    import transformers as hf
-
-    def neox(hidden: int, layers: int, heads: int, vocabulary: int = 50304) -> Any:
-        sizes = {"hidden_size": hidden, "intermediate_size": 4 * hidden}
-        sizes |= {"num_hidden_layers": layers, "num_attention_heads": heads}
-        return hf.GPTNeoXConfig(vocab_size=vocabulary, **sizes)
-
-    def opt(hidden: int, layers: int, heads: int, **given: Any) -> Any:
-        sizes = {"hidden_size": hidden, "ffn_dim": 4 * hidden, "word_embed_proj_dim": hidden}
-        sizes |= {"num_hidden_layers": layers, "num_attention_heads": heads}
-        return hf.OPTConfig(**{**sizes, **given})
-
-    def llama(hidden: int, wide: int, layers: int, heads: int, **given: Any) -> Any:
-        sizes = {"hidden_size": hidden, "intermediate_size": wide}
-        sizes |= {"num_hidden_layers": layers, "num_attention_heads": heads}
-        return hf.LlamaConfig(**sizes, **given)
-
-    def olmo(hidden: int, wide: int, layers: int, heads: int, tied: bool) -> Any:
-        sizes = {"hidden_size": hidden, "intermediate_size": wide, "vocab_size": 50304}
-        sizes |= {"num_hidden_layers": layers, "num_attention_heads": heads}
-        return hf.OlmoConfig(**sizes, tie_word_embeddings=tied)
-
-    small = {"word_embed_proj_dim": 512, "do_layer_norm_before": False}
-    mpt = {"vocab_size": 50432}
-    return {
-        "EleutherAI/pythia-70m": neox(512, 6, 8),
-        "EleutherAI/pythia-160m": neox(768, 12, 12),
-        "EleutherAI/pythia-410m": neox(1024, 24, 16),
-        "EleutherAI/pythia-1.4b": neox(2048, 24, 16),
-        "EleutherAI/pythia-2.8b": neox(2560, 32, 32),
-        "EleutherAI/pythia-6.9b": neox(4096, 32, 32, 50432),
-        "EleutherAI/pythia-12b": neox(5120, 36, 40, 50688),
-        "EleutherAI/gpt-j-6b": hf.GPTJConfig(tie_word_embeddings=False),
-        "facebook/opt-125m": opt(768, 12, 12),
-        "facebook/opt-350m": opt(1024, 24, 16, **small),
-        "facebook/opt-2.7b": opt(2560, 32, 32),
-        "facebook/opt-6.7b": opt(4096, 32, 32),
-        "meta-llama/Llama-2-7b-hf": llama(4096, 11008, 32, 32),
-        "meta-llama/Llama-2-13b-hf": llama(5120, 13824, 40, 40),
-        "meta-llama/Llama-2-70b-hf": llama(8192, 28672, 80, 64, num_key_value_heads=8),
-        "mosaicml/mpt-7b": hf.MptConfig(d_model=4096, n_heads=32, n_layers=32, **mpt),
-        "mosaicml/mpt-30b": hf.MptConfig(d_model=7168, n_heads=64, n_layers=48, **mpt),
-        "allenai/OLMo-1B": olmo(2048, 8192, 16, 16, tied=True),
-        "allenai/OLMo-7B": olmo(4096, 11008, 32, 32, tied=False),
-        "mistralai/Mistral-7B-v0.1": hf.MistralConfig(),
-        "mistralai/Mixtral-8x7B-v0.1": hf.MixtralConfig(),
-    }
-
-
-@pytest.mark.slow
-def test_the_shipped_sizes_are_those_of_the_models() -> None:
-    """Built from their configurations, without weights."""
-    torch = pytest.importorskip("torch")
-    from transformers import AutoModelForCausalLM
-
-    listed = {entry.name: entry.n_parameters for entry in model_lists.load("unstereoeval")}
-    counted = {}
-    for name, configuration in configurations().items():
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(configuration)
-        model.tie_weights()
-        counted[name] = sum(p.numel() for p in model.parameters())
-    assert {n: listed[n] for n in counted} == counted
-    twins = {name for name in listed if name.endswith("-deduped")}
-    assert set(listed) == set(counted) | twins and len(twins) == 7
-    assert all(listed[t] == listed[t.removesuffix("-deduped")] for t in twins)
 
 
 def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:
@@ -201,14 +131,14 @@ def test_one_model_that_fails_stops_no_other(
 def test_a_defect_is_raised_once_the_others_are_done(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compute = TransformersBackend.score
+    compute = CausalModel.score
 
-    def broken(self: TransformersBackend, texts: list[str]) -> object:
+    def broken(self: CausalModel, texts: list[str]) -> object:
         if self.options.dtype == "bfloat16":
             raise ZeroDivisionError("a defect")
         return compute(self, texts)
 
-    monkeypatch.setattr(TransformersBackend, "score", broken)
+    monkeypatch.setattr(CausalModel, "score", broken)
     _pairs(store, TEMPLATES[:6])
     path = tmp_path / "mine.toml"
     path.write_text(f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n[[model]]\nid = "{model}"\n')
@@ -251,15 +181,15 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     kind: type[Exception] | None,
 ) -> None:
     """Also one that failed, whose error is kept until the others are done."""
-    compute = TransformersBackend.score
+    compute = CausalModel.score
 
-    def fail(self: TransformersBackend, texts: list[str]) -> object:
+    def fail(self: CausalModel, texts: list[str]) -> object:
         found = compute(self, texts)
         if kind is not None:
             raise kind("it failed")
         return found
 
-    monkeypatch.setattr(TransformersBackend, "score", fail)
+    monkeypatch.setattr(CausalModel, "score", fail)
     _pairs(store, TEMPLATES[:6])
     path = tmp_path / "mine.toml"
     kinds = ("float32", "bfloat16", "float16")
@@ -269,28 +199,17 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     assert len(loads) == 3
 
 
-def test_loading_gives_back_what_waits_for_the_garbage_collector(
-    model: Path, loads: list[weakref.ref[object]]
-) -> None:
-    for dtype in ("float32", "bfloat16"):
-        backend = TransformersBackend(str(model), ModelOptions(dtype=dtype))
-        circle: list[object] = [backend.loaded]
-        circle.append(circle)
-        del backend, circle
-    assert len(loads) == 2
-
-
 def test_a_model_that_is_kept_is_opened_once_until_another_is(
     model: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[weakref.ref[TransformersBackend]] = []
-    make = TransformersBackend.__init__
+    made: list[weakref.ref[CausalModel]] = []
+    make = CausalModel.__init__
 
-    def noted(self: TransformersBackend, *given: Any) -> None:
+    def noted(self: CausalModel, *given: Any) -> None:
         made.append(weakref.ref(self))
         make(self, *given)
 
-    monkeypatch.setattr(TransformersBackend, "__init__", noted)
+    monkeypatch.setattr(CausalModel, "__init__", noted)
 
     def use(dtype: str = "float32") -> None:
         with opened(store, str(model), ModelOptions(dtype=dtype)) as backend:

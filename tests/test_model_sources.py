@@ -19,12 +19,11 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models import transformers_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.kinds.model_kind import kind_of
-from plumbline.eval_workers.models.local import tree, weights
+from plumbline.eval_workers.models.local import tree, weight_files, weights
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 
@@ -40,19 +39,19 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def scored(model: Path | str, **options: str) -> list[float]:
-    backend = TransformersBackend(str(model), ModelOptions(**options))  # type: ignore[arg-type]
+    backend = CausalModel(str(model), ModelOptions(**options))  # type: ignore[arg-type]
     scores = backend.score(SENTENCES)
     assert all(score.problem is None for score in scores)
     return [score.logprob_nats for score in scores]
 
 
 def key(model: Path | str, **options: str) -> str:
-    return TransformersBackend(str(model), ModelOptions(**options)).identity.key  # type: ignore[arg-type]
+    return CausalModel(str(model), ModelOptions(**options)).identity.key  # type: ignore[arg-type]
 
 
 def refused(model: Path | str, kind: type[Exception] = BadInput, **options: str) -> str:
     with pytest.raises(kind) as caught:
-        TransformersBackend(str(model), ModelOptions(**options)).score(["a"])  # type: ignore[arg-type]
+        CausalModel(str(model), ModelOptions(**options)).score(["a"])  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -115,11 +114,11 @@ def test_adapters_of_one_name_never_share_a_key(saved: dict[str, Path], tmp_path
     keys = [key(base), *(key(base, adapter=str(a)) for a in (one, two, rescaled))]
     assert len(set(keys)) == 4
     assert key(base, adapter=str(copied)) == keys[1]
-    backend = TransformersBackend(str(base), ModelOptions(adapter=str(one)))
+    backend = CausalModel(str(base), ModelOptions(adapter=str(one)))
     assert str(backend.identity.adapter).startswith("tuned@") and backend.identity.model == "neox"
     assert f"peft {metadata.version('peft')}" in backend.identity.backend_version
     n = sum(tensor.numel() for tensor in load_file(one / "adapter_model.safetensors").values())
-    bare = TransformersBackend(str(base), ModelOptions()).n_parameters
+    bare = CausalModel(str(base), ModelOptions()).n_parameters
     assert backend.n_parameters == bare + n
 
 
@@ -168,12 +167,12 @@ def test_adapters_that_do_not_fit(
 
 _HUB = """
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.warehouse.errors import BadInput
-backend = TransformersBackend("somebody/base", ModelOptions(adapter="somebody/tuned"))
+backend = CausalModel("somebody/base", ModelOptions(adapter="somebody/tuned"))
 print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)
 try:
-    TransformersBackend("somebody/tuned", ModelOptions())
+    CausalModel("somebody/tuned", ModelOptions())
 except BadInput as e:
     print(e)
 """
@@ -225,7 +224,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     exact = [total for total, _ in one_by_one(wide, "<s>", SENTENCES)]
     options = ModelOptions(quantisation=method)
-    backend = TransformersBackend(str(wide), options)
+    backend = CausalModel(str(wide), options)
     version = metadata.version("bitsandbytes")
     assert backend.identity.quantisation == f"bitsandbytes {method} {version}"
     assert backend.identity.key != key(wide)
@@ -237,13 +236,13 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     # Of all texts together: a short one of a random model can err by half of what it has.
     assert sum(differences) < 0.1 * sum(map(abs, exact))
     assert together == pytest.approx(alone, abs=1e-4)
-    assert backend.n_parameters == TransformersBackend(str(wide), ModelOptions()).n_parameters
+    assert backend.n_parameters == CausalModel(str(wide), ModelOptions()).n_parameters
     adapter = lora(wide, tmp_path / "tuned", "q_proj")
     assert scored(wide, quantisation=method, adapter=str(adapter)) != together
     kept = shutil.copytree(wide, tmp_path / "kept")
     # Saved unused: on CPU a first pass packs nf4 in another way.
-    TransformersBackend(str(wide), options)._model.save_pretrained(kept)
-    own = TransformersBackend(str(kept), ModelOptions())
+    CausalModel(str(wide), options)._model.save_pretrained(kept)
+    own = CausalModel(str(kept), ModelOptions())
     assert own.identity.quantisation == "bitsandbytes"
     found = [score.logprob_nats for score in own.score(SENTENCES)]
     assert found == pytest.approx(together, abs=1e-3)
@@ -256,15 +255,15 @@ def test_heads_that_share_one_key_attend_without_the_fused_kernel(
     for kind in KINDS:
         config = transformers.AutoConfig.from_pretrained(save(kind, tmp_path / kind))
         shares = kind in ("llama-adds-bos", "mistral")
-        assert weights._attention(config, "cuda") == ("eager" if shares else None)
-        assert weights._attention(config, "cpu") is None
+        assert weight_files._attention(config, "cuda") == ("eager" if shares else None)
+        assert weight_files._attention(config, "cpu") is None
     falcon = transformers.FalconConfig(multi_query=True)
-    assert weights._attention(falcon, "cuda") == "eager"
-    monkeypatch.setattr(weights, "_attention", lambda *_: "eager")
+    assert weight_files._attention(falcon, "cuda") == "eager"
+    monkeypatch.setattr(weight_files, "_attention", lambda *_: "eager")
     shared = tmp_path / "llama-adds-bos"
-    backend = TransformersBackend(str(shared), ModelOptions())
+    backend = CausalModel(str(shared), ModelOptions())
     found = [score.logprob_nats for score in backend.score(SENTENCES)]
-    assert backend.loaded.config._attn_implementation == "eager"
+    assert backend.weights.model.config._attn_implementation == "eager"
     exact = [total for total, _ in one_by_one(shared, "<s>", SENTENCES)]
     assert found == pytest.approx(exact, abs=1e-4)
 
@@ -276,12 +275,12 @@ def test_rows_of_small_trees_have_the_scores_of_single_texts(
     """As a GPU lays out a pass: several trees in rows of one width, and longer texts in one."""
     texts = [*SENTENCES, " ".join(SENTENCES[:3])]
     exact = [total for total, _ in one_by_one(saved[kind], BOS, texts)]
-    monkeypatch.setitem(transformers_backend._TREE_NODES, "cpu", 12)
+    monkeypatch.setitem(weights._TREE_NODES, "cpu", 12)
     monkeypatch.setitem(tree._STEP, "cpu", 5)
     shapes = []
     mask = tree._mask
     monkeypatch.setattr(tree, "_mask", lambda *a: shapes.append(a[0].shape) or mask(*a))
-    backend = TransformersBackend(str(saved[kind]), ModelOptions(device="cpu"))
+    backend = CausalModel(str(saved[kind]), ModelOptions(device="cpu"))
     found = [score.logprob_nats for score in backend.score(texts)]
     assert found == pytest.approx(exact, abs=1e-4)
     assert max(n_rows for n_rows, _ in shapes) > 1
@@ -294,7 +293,7 @@ def test_quantising_what_is_quantised(saved: dict[str, Path], tmp_path: Path) ->
     config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
     (path / "config.json").write_text(json.dumps(config))
     assert "was saved quantised (gptq)" in refused(path, UsageProblem, quantisation="int8")
-    assert TransformersBackend(str(path), ModelOptions()).identity.quantisation == "gptq"
+    assert CausalModel(str(path), ModelOptions()).identity.quantisation == "gptq"
 
 
 _CODE = """
@@ -334,34 +333,6 @@ def test_a_models_own_code_never_runs(
     model = with_code(saved["gpt2"], tmp_path / "coded", mark)
     assert "needs code of its own, which is never run" in refused(model, UsageProblem)
     assert not mark.exists()
-
-
-def test_safetensors_come_before_pickles(saved: dict[str, Path], tmp_path: Path) -> None:
-    other = save("neox", tmp_path / "seed-1", seed=1)
-    both = shutil.copytree(saved["neox"], tmp_path / "both")
-    torch.save(load_file(other / "model.safetensors"), both / "pytorch_model.bin")
-    expected = [total for total, _ in one_by_one(saved["neox"], BOS, SENTENCES)]
-    assert scored(both) == pytest.approx(expected, abs=1e-4)
-    (both / "model.safetensors").unlink()
-    theirs = [total for total, _ in one_by_one(other, BOS, SENTENCES)]
-    assert scored(both) == pytest.approx(theirs, abs=1e-4)
-
-
-class _Touch:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> object:
-        return Path.touch, (self.path,)
-
-
-def test_a_pickle_runs_no_code(saved: dict[str, Path], tmp_path: Path) -> None:
-    path = shutil.copytree(saved["neox"], tmp_path / "evil")
-    weights: dict[str, object] = dict(load_file(path / "model.safetensors"))
-    (path / "model.safetensors").unlink()
-    torch.save(weights | {"extra": _Touch(tmp_path / "ran")}, path / "pytorch_model.bin")
-    assert "can't be loaded" in refused(path)
-    assert not (tmp_path / "ran").exists()
 
 
 _SIZE = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 40}

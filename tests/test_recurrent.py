@@ -13,9 +13,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.contracts import check_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from tests.tiny_models import KINDS
 
 _BOS = "<|endoftext|>"
@@ -104,8 +104,8 @@ def test_scores_and_samples_are_those_of_one_text_at_a_time(path: Path) -> None:
         ):
             assert score.token_logprobs_nats == pytest.approx(values, abs=1e-4)
 
-    backend = TransformersBackend(str(path), ModelOptions())
-    assert backend.longest_in_tree == 0  # a tree needs masks, which a state does not see
+    backend = CausalModel(str(path), ModelOptions())
+    assert backend.weights.longest_in_tree == 0  # a tree needs masks, which a state does not see
     before = backend.score(_TEXTS)
     prompts = ["She", "He", "The nurse said", "She"]
     draws = [Draw(prompt, i, seed=i) for i, prompt in enumerate(prompts)]
@@ -114,20 +114,3 @@ def test_scores_and_samples_are_those_of_one_text_at_a_time(path: Path) -> None:
     greedy = backend.continue_(draws, SamplingOptions(greedy=True, max_new_tokens=6))
     assert [sample.text for sample in greedy] == [plain.greedy(text, 6) for text in prompts]
     assert backend.score(_TEXTS) == before  # no state is left behind in the model
-
-
-def test_no_pass_holds_padding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state would go through padding on either side, whatever a mask says of it."""
-    backend, plain = TransformersBackend(str(path), ModelOptions()), _Plain(path)
-    forward, read = type(backend.loaded).forward, list[list[int]]()
-
-    def watched(
-        self: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, **how: Any
-    ) -> Any:
-        assert bool(attention_mask.all())
-        read.extend(input_ids.tolist())
-        return forward(self, input_ids=input_ids, attention_mask=attention_mask, **how)
-
-    monkeypatch.setattr(type(backend.loaded), "forward", watched)
-    backend.score(_TEXTS)
-    assert sorted(read) == sorted(plain.ids(text)[:-1] for text in _TEXTS)

@@ -23,12 +23,11 @@ from safetensors.torch import load_file
 from plumbline.eval_workers.chat import bounded
 from plumbline.eval_workers.chat.client import ChatClient
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.models import model_lists
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.loading import _refuse_pickles
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.chat_server import Say, completion, serving
@@ -158,48 +157,6 @@ for name in sys.argv[1:]:
 """
 
 
-def pickled(base: Path, out: Path, mark: Path | None, *, is_zip: bool = True) -> Path:
-    """A model with its weights as a pickle, which makes the file ``mark`` when it is unpickled."""
-    shutil.copytree(base, out)
-    weights: dict[str, object] = dict(load_file(out / "model.safetensors"))
-    (out / "model.safetensors").unlink()
-    weights |= {"extra": _Touch(mark)} if mark else {}
-    torch.save(weights, out / "pytorch_model.bin", _use_new_zipfile_serialization=is_zip)
-    return out
-
-
-@pytest.mark.slow
-def test_a_pickle_on_the_hub_runs_nothing_whoever_names_the_model(
-    base: Path, tmp_path: Path
-) -> None:
-    """Of models of a shipped list tensors alone are read, of others nothing; both from a server."""
-    mark = tmp_path / "ran"
-    honest, evil, older = (listed.id for listed in model_lists.load("unstereoeval")[:3])
-    made = {
-        honest: pickled(base, tmp_path / "honest", None),
-        evil: pickled(base, tmp_path / "evil", mark),
-        older: pickled(base, tmp_path / "older", mark, is_zip=False),
-        "somebody/model": pickled(base, tmp_path / "other", None),
-    }
-    for name in (evil, older):  # each would run if it were read as what it is
-        torch.load(made[name] / "pytorch_model.bin", weights_only=False)
-        mark.unlink()
-    with hub(made) as server:
-        done = subprocess.run(
-            [sys.executable, "-c", _SCORES, *made],
-            env=environment(server, tmp_path / "hf"),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    lines = done.stdout.splitlines()
-    (expected,) = TransformersBackend(str(base), ModelOptions()).score(["She ran."])
-    assert lines[0] == f"scored {expected.logprob_nats}"
-    assert all(line.startswith("refused model") for line in lines[1:]) and len(lines) == 4
-    assert "as pickles, no safetensors" in lines[3]
-    assert not mark.exists()
-
-
 def test_a_language_model_that_is_a_pickle_runs_nothing(tmp_path: Path) -> None:
     path, mark = tmp_path / "lid.bin", tmp_path / "ran"
     path.write_bytes(pickle.dumps(_Touch(mark)))
@@ -227,18 +184,6 @@ def test_a_tokenizer_with_code_of_its_own_is_refused(
     assert not mark.exists()
 
 
-def test_a_generate_of_its_own_is_not_run(base: Path, tmp_path: Path) -> None:
-    mark, model = tmp_path / "ran", shutil.copytree(base, tmp_path / "model")
-    (model / "custom_generate").mkdir()
-    code = CODE.format(mark=str(mark)) + "def generate(model, **kwargs): pass\n"
-    (model / "custom_generate" / "generate.py").write_text(code)
-    try:
-        scored(model)
-    except UsageProblem as e:
-        assert "code of its own" in str(e)
-    assert not mark.exists()
-
-
 @pytest.mark.parametrize("part", ["model", "adapter"])
 @pytest.mark.parametrize("name", ["a" * 5000, "a" * 97, "o/" + "a" * 95])
 def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
@@ -247,7 +192,7 @@ def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
     monkeypatch.setattr(loading, "load", pytest.fail)
     options = ModelOptions(adapter=name) if part == "adapter" else ModelOptions()
     with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
-        TransformersBackend("gpt2" if part == "adapter" else name, options)
+        CausalModel("gpt2" if part == "adapter" else name, options)
 
 
 @pytest.mark.parametrize("key", ["n_positions", "vocab_size", "n_embd", "n_inner"])

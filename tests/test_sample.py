@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.storage.store import Store
@@ -51,15 +51,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Draw]:
     """Every draw that reaches the model, in order."""
     seen: list[Draw] = []
-    compute = TransformersBackend.continue_
+    compute = CausalModel.continue_
 
-    def watched(
-        self: TransformersBackend, draws: Sequence[Draw], options: SamplingOptions
-    ) -> list[Sample]:
+    def watched(self: CausalModel, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         seen.extend(draws)
         return compute(self, draws, options)
 
-    monkeypatch.setattr(TransformersBackend, "continue_", watched)
+    monkeypatch.setattr(CausalModel, "continue_", watched)
     return seen
 
 
@@ -91,7 +89,7 @@ def test_every_side_has_its_samples_and_each_text_is_drawn_once(
              for p, s, _ in keys}  # fmt: skip
     assert texts["2", "perturbed"] == texts["3", "original"]
     assert len({t for found in texts.values() for t in found}) > 25
-    backend = TransformersBackend(str(model), ModelOptions())
+    backend = CausalModel(str(model), ModelOptions())
     for row in rows[::7]:
         draw = Draw(dict(zip(("original", "perturbed"), SETS[row["prompt_id"]], strict=True))[
             row["side"]], row["sample"], row["seed"])  # fmt: skip
@@ -149,24 +147,6 @@ def test_a_prompt_that_changed_is_continued_anew(
     ]
 
 
-def test_a_prompt_without_room_is_a_reject_and_counted(store: Store, model: Path) -> None:
-    long = "The nurse said " * 20
-    fill(store, {"1": ("He drank tea.", long), "2": ("", None), "3": ("She", None)})
-    done = _sample(store, model, 5)
-    assert (done.n_texts, done.n_continued, done.n_rejected, done.n_samples) == (4, 2, 2, 10)
-    rejects = store.read("reject", stage="sample").to_pylist()
-    assert [(r["source_file"], r["source_row"]) for r in rejects] == [
-        ("demo.toml", 1),
-        ("demo.toml", 2),
-    ]
-    assert rejects[0]["reason"].startswith("prompt 1, perturbed, 5 samples: ")
-    assert rejects[0]["reason"].endswith("more than the model's context of 64")
-    assert rejects[1]["reason"] == "prompt 2, original, 5 samples: the text is empty"
-    fill(store, {"1": ("He drank tea.", "She drank tea."), "3": ("She", None)})
-    assert _sample(store, model, 5).n_rejected == 0
-    assert not store.read("reject", stage="sample").num_rows
-
-
 def test_greedy_needs_one_sample_and_neither_temperature_nor_seed_count(
     store: Store, model: Path, drawn: list[Draw]
 ) -> None:
@@ -192,8 +172,3 @@ def test_an_instruction_stands_before_the_prompt(
     _sample(store, model, 1, how)
     assert [d.text for d in drawn] == ["He said: She drank tea."]
     assert store.read("sampling").to_pylist()[0]["instruction"] == "He said:"
-
-
-def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
-    with pytest.raises(UsageProblem, match="prompts 'demo': are not in the warehouse"):
-        _sample(store, model, 1)

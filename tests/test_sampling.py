@@ -13,11 +13,11 @@ import torch
 import transformers
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.local.drawing import _filters, chosen, uniforms
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.drawing import _filters, chosen
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from tests.tiny_models import KINDS, save
 
 PROMPTS = ["The nurse said", "He drank", "The CEO asked the clerk", "She", "Herself. The"]
@@ -31,16 +31,16 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: save(kind, root / kind) for kind in KINDS}
 
 
-def _opened(path: Path, **options: Any) -> TransformersBackend:
-    return TransformersBackend(str(path), ModelOptions(**options))
+def _opened(path: Path, **options: Any) -> CausalModel:
+    return CausalModel(str(path), ModelOptions(**options))
 
 
-def _cpu(path: Path) -> TransformersBackend:
+def _cpu(path: Path) -> CausalModel:
     """Has the same bits in passes of any size."""
     return _opened(path, device="cpu")
 
 
-def _continued(backend: TransformersBackend, wanted: list[tuple[str, int]], **how: Any) -> Any:
+def _continued(backend: CausalModel, wanted: list[tuple[str, int]], **how: Any) -> Any:
     options = SamplingOptions(**how)
     draws = [options.draw(prompt, sample) for prompt, sample in wanted]
     return backend.continue_(draws, options)
@@ -132,11 +132,12 @@ def test_two_tokens_are_drawn_as_often_as_the_truncated_distribution_says(
     """A chi-square test of pairs of tokens: the second is drawn from keys and values kept."""
     plain, backend = Plain(saved[kind], kind), _opened(saved[kind], batch_tokens=4096)
     options, n, prompt = SamplingOptions(max_new_tokens=2, **how), 4000, plain.ids(PROMPTS[0])
-    draws = [options.draw(PROMPTS[0], k) for k in range(n)]
-    seen = Counter(backend._new_tokens([tuple(prompt[1:])] * n, [d.seed for d in draws], options))
+    seeds = [options.draw(PROMPTS[0], k).seed for k in range(n)]
+    prompts = [tuple(prompt[1:])] * n
+    seen = Counter(backend.weights.new_tokens(prompts, seeds, options, backend.ends))
     expected: dict[Tokens, float] = {}
     for first, p in plain.kept(prompt, options).items():
-        if first in backend._ends:
+        if first in backend.ends:
             expected[(first,)] = n * p
             continue
         for second, q in plain.kept([*prompt, first], options).items():
@@ -161,22 +162,10 @@ def test_a_sample_depends_on_its_seed_alone(saved: dict[str, Path], kind: str) -
     assert all(b.text.startswith(a.text[:-1]) for a, b in zip(found, longer, strict=True))
 
 
-def test_models_without_keys_and_values_to_choose_from_read_again(
-    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    how = {"temperature": HOT, "max_new_tokens": 12}
-    wanted = [(prompt, k) for prompt in PROMPTS for k in range(4)]
-    found = _continued(_opened(saved["neox"]), wanted, **how)
-    monkeypatch.setattr(
-        "plumbline.eval_workers.models.local.drawing._has_rows", lambda cache: False
-    )
-    assert _continued(_opened(saved["neox"]), wanted, **how) == found
-
-
 def test_memory_that_runs_out_makes_smaller_passes(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.models.kinds import forward_passes as module
+    from plumbline.eval_workers.models.local import weights as module
 
     monkeypatch.setattr(devices, "n_threads", lambda: 2)  # two passes side by side
     how, wanted = {"temperature": HOT, "max_new_tokens": 6}, [("She", k) for k in range(40)]
@@ -233,26 +222,6 @@ def test_the_nucleus_is_that_of_the_library(top_p: float) -> None:
     assert torch.equal(found, wanted)
 
 
-def test_plain_rows_of_a_large_vocabulary_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sort(*_: Any) -> None:
-        raise AssertionError("sorted")
-
-    monkeypatch.setattr(transformers.TopPLogitsWarper, "__call__", sort)
-    logits = 4 * torch.randn(12, 20_000, generator=torch.Generator().manual_seed(0))
-    found = _filters(SamplingOptions())(None, logits)  # type: ignore[arg-type]
-    shares = logits.double().softmax(dim=-1)
-    held = shares.masked_fill(found.isinf(), 0).sum(dim=-1)
-    assert held.min() >= 0.9 and (held < 0.91).all()
-
-
-def test_chance_is_uniform_and_its_own() -> None:
-    found = uniforms([SamplingOptions().draw("x", k).seed for k in range(500)], 100)
-    assert found.min() >= 0 and found.max() < 1
-    assert abs(found.mean() - 0.5) < 0.006  # 4 standard errors
-    correlated = torch.corrcoef(found)
-    assert (correlated - torch.eye(500)).abs().max() < 0.6
-
-
 @pytest.mark.parametrize("how", [{}, {"top_p": None}, {"greedy": True}])
 def test_a_model_that_computes_no_number_has_a_problem(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
@@ -260,8 +229,8 @@ def test_a_model_that_computes_no_number_has_a_problem(
     """Those beside it are drawn as ever."""
     backend, wanted = _opened(saved["gpt2"]), [(prompt, 0) for prompt in PROMPTS]
     sound = _continued(backend, wanted, max_new_tokens=4, **how)
-    forward = backend._model.forward
-    bad = [backend.identity.bos_token_id, *backend._ids(PROMPTS[1])]
+    forward = backend.weights.model.forward
+    bad = [backend.identity.bos_token_id, *backend.ids(PROMPTS[1])]
 
     def broken(**given: Any) -> Any:
         output = forward(**given)
@@ -269,7 +238,7 @@ def test_a_model_that_computes_no_number_has_a_problem(
         output.logits[torch.tensor(rows)] = math.nan
         return output
 
-    monkeypatch.setattr(backend._model, "forward", broken)
+    monkeypatch.setattr(backend.weights.model, "forward", broken)
     samples = _continued(backend, wanted, max_new_tokens=4, **how)
     assert "not finite" in samples[1].problem
     assert [*samples[:1], *samples[2:]] == [*sound[:1], *sound[2:]]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -34,10 +34,10 @@ _HELPER = """
 import os, pathlib, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.warehouse.steps import helper_processes as helpers
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
 pair_scores.CHUNK_TEXTS = 8
-log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", TransformersBackend.score
+log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", CausalModel.score
 log.touch()
 
 def logged(self, texts):
@@ -49,7 +49,7 @@ def logged(self, texts):
         file.writelines(f"{text}\\n" for text in texts)
     return compute(self, texts)
 
-TransformersBackend.score = logged
+CausalModel.score = logged
 sys.exit(helpers.main())
 """
 
@@ -78,21 +78,21 @@ def score_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> tuple[ScoredBenchmark, list[str]]:
     """Score with helpers; the command itself waits at its first chunk until it ``may_go_on``."""
-    compute, said = TransformersBackend.score, []
+    compute, said = CausalModel.score, []
 
-    def patient(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+    def patient(self: CausalModel, texts: Sequence[str]) -> list[TextScore]:
         end = time.monotonic() + 120
         while not may_go_on() and not said and time.monotonic() < end:
             time.sleep(0.05)
         return compute(self, texts)
 
-    monkeypatch.setattr(TransformersBackend, "score", patient)
+    monkeypatch.setattr(CausalModel, "score", patient)
     (done,) = score_benchmarks(
         *(store, str(model), ["demo"], ModelOptions(device="cpu"), "run"),
         n_workers=n_workers,
         say=said.append,
     )
-    monkeypatch.setattr(TransformersBackend, "score", compute)
+    monkeypatch.setattr(CausalModel, "score", compute)
     return done, said
 
 
@@ -145,10 +145,10 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # not as a background job inherits it
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.warehouse.steps import helper_processes as helpers
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.pipelines.command.main import main
 
-TransformersBackend.score = lambda self, texts: time.sleep(100)
+CausalModel.score = lambda self, texts: time.sleep(100)
 
 pair_scores.CHUNK_TEXTS = 8
 helpers._HELPER = (sys.executable, "-c", sys.argv[1], sys.argv[2], "hangs")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import scores_elsewhere
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
@@ -23,15 +23,15 @@ def test_it_ends_when_others_have_scored_what_can_be_scored(
     monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", 0.05)
     store, scorer = Store.open(tmp_path / "w"), []
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
-    score, looked = TransformersBackend.score, threading.Event()
+    score, looked = CausalModel.score, threading.Event()
     seen = shown(monkeypatch, scores_elsewhere, looked.set)
 
-    def watched(self: TransformersBackend, texts: list[str]) -> object:
+    def watched(self: CausalModel, texts: list[str]) -> object:
         scorer.append(threading.current_thread())
         assert looked.wait(30)
         return score(self, texts)
 
-    monkeypatch.setattr(TransformersBackend, "score", watched)
+    monkeypatch.setattr(CausalModel, "score", watched)
     other = threading.Thread(target=_score, args=(store, model))
     other.start()
     scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
@@ -50,11 +50,11 @@ def test_scores_by_other_versions_end_the_wait(
 ) -> None:
     """The machine that waits has another version, or nothing to compute with at all."""
     monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
-    store, versions = Store.open(tmp_path / "w"), TransformersBackend._versions
+    store, versions = Store.open(tmp_path / "w"), CausalModel.versions
     _pairs(store, TEMPLATES)
-    other = lambda self, found: f"{versions(self, found)}, elsewhere"  # noqa: E731
+    other = lambda self: {**versions(self), "elsewhere": "1"}  # noqa: E731
     with monkeypatch.context() as there:
-        there.setattr(TransformersBackend, "_versions", other)
+        there.setattr(CausalModel, "versions", other)
         _score(store, model)
     scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
     with pytest.raises(ValueError, match="non-negative"):
@@ -68,15 +68,15 @@ def test_who_waits_need_not_have_what_computes(
     """The other machine's vLLM, here by its identity alone; this one has none."""
     monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
     monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
-    store, make = Store.open(tmp_path / "w"), TransformersBackend.__init__
+    store, make = Store.open(tmp_path / "w"), CausalModel.__init__
     _pairs(store, TEMPLATES)
 
-    def elsewhere(self: TransformersBackend, name: str, options: ModelOptions, _: object) -> None:
+    def elsewhere(self: CausalModel, name: str, options: ModelOptions, _: object) -> None:
         make(self, name, options)
         self.identity = replace(self.identity, backend="vllm", backend_version="vllm 9")
 
     with monkeypatch.context() as there:
-        there.setattr(TransformersBackend, "__init__", elsewhere)
+        there.setattr(CausalModel, "__init__", elsewhere)
         _score(store, model)
     scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions(backend="vllm"))
 

@@ -3,7 +3,6 @@ out before anything is scored."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +14,12 @@ import torch
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.echo import PARAMETERS, read_echo, spells
+from plumbline.eval_workers.models.remote.echo import spells
 from plumbline.eval_workers.models.remote.probe import TEXTS
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say
 from tests.echo_server import EchoingModel, Fault, echoing, own_place
@@ -46,7 +44,7 @@ def test_scores_are_those_of_the_model_loaded_here(saved: dict[str, Path], kind:
     bos = KINDS[kind].bos
     own, given = (bos, None) if kind.endswith("adds-bos") else ("", bos)
     texts = SENTENCES if kind == "llama-adds-bos" else [*SENTENCES, *ACCENTS]
-    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(texts)
+    here = CausalModel(str(saved[kind]), ModelOptions()).score(texts)
     eos = "</s>" if kind == "llama-adds-bos" else ""
     with echoing(saved[kind], own, own_eos=eos) as (server, _):
         how: dict[str, Any] = {"base_url": server.url, "bos": given}
@@ -258,7 +256,7 @@ def test_a_server_that_refuses_what_scores_do_not_need_is_asked_without(
 ) -> None:
     """A name that OpenAI's protocol lacks, or five likeliest tokens; texts are sent alike."""
     kind = "opt-adds-bos"
-    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
+    here = CausalModel(str(saved[kind]), ModelOptions()).score(SENTENCES)
     with _served(saved, kind) as (server, model, options):
 
         def strict(body: dict[str, Any]) -> Say:
@@ -274,74 +272,6 @@ def test_a_server_that_refuses_what_scores_do_not_need_is_asked_without(
     assert sum("repeat_penalty" in body for body in server.bodies) == 1 or name == "logprobs"
     for ours, theirs in zip(there, here, strict=True):
         assert ours.logprob_nats == pytest.approx(theirs.logprob_nats, abs=1e-4)
-
-
-@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "opt-adds-bos"])
-def test_no_generated_token_counts_as_one_of_the_text(saved: dict[str, Path], kind: str) -> None:
-    """Each token of the vocabulary is drawn once; EOS may be counted and not shown."""
-    bos, text = KINDS[kind].bos, SENTENCES[0]
-    with _served(saved, kind) as (_, model, options):
-        body = {**PARAMETERS, "model": "tiny", "prompt": options.get("bos", "") + text}
-        first = read_echo(json.dumps(model.reply(body)), text)
-        for token in range(model.n_tokens):
-            model.drawn = lambda *_, token=token: token
-            reply = model.reply(body)
-            echo = read_echo(json.dumps(reply), text)
-            assert (echo.context, echo.text_pieces) == (first.context, first.text_pieces)
-            assert echo.text_logprobs_nats == first.text_logprobs_nats
-    assert first.context == (bos,)
-    _hidden(reply, body, 0)
-    assert read_echo(json.dumps(reply), text).text_pieces == first.text_pieces
-
-
-def _hidden(reply: dict[str, Any], body: dict[str, Any], n_asked: int) -> None:
-    """As if every third text were followed by EOS, which counts as generated and isn't shown."""
-    if body["temperature"] == 1 and n_asked % 3 == 0:
-        names = ("tokens", "token_logprobs", "top_logprobs")
-        _of_logprobs(**dict.fromkeys(names, lambda values: values[:-1]))(reply, body, n_asked)
-
-
-def test_a_hidden_token_that_counts_as_generated_is_no_fault(saved: dict[str, Path]) -> None:
-    kind = "opt-adds-bos"
-    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
-    with _served(saved, kind) as (server, model, options):
-        model.fault = _hidden
-        there = opened(server.url, **options).score(SENTENCES)
-    for ours, theirs in zip(there, here, strict=True):
-        assert ours.logprob_nats == pytest.approx(theirs.logprob_nats, abs=1e-4)
-
-
-def test_a_servers_defaults_do_not_count_as_all_are_sent(saved: dict[str, Path]) -> None:
-    """Temperature 0.7 and a penalty of 1.1 where a request names none."""
-    kind = "opt-adds-bos"
-    here = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
-
-    def defaults(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
-        warm = logits if "temperature" in body else logits / 0.7
-        names = ("repetition_penalty", "repeat_penalty", "frequency_penalty", "presence_penalty")
-        return warm if {*names, "top_p"} <= {*body} else _penalty(warm, ids, body)
-
-    with _served(saved, kind) as (server, model, options):
-        model.adjust = defaults
-        there = opened(server.url, **options).score(SENTENCES)
-    for ours, theirs in zip(there, here, strict=True):
-        assert ours.logprob_nats == pytest.approx(theirs.logprob_nats, abs=1e-4)
-
-
-@pytest.mark.parametrize("name", ["bits", "temperature", "causal penalty"])
-def test_what_docs_servers_says_cannot_be_told_is_not(saved: dict[str, Path], name: str) -> None:
-    """They are probabilities of some model, at the right places."""
-
-    def causal(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
-        rows = [_penalty(logits[i : i + 1], ids[: i + 1], body) for i in range(len(logits))]
-        return torch.cat(rows)
-
-    with _served(saved, "opt-adds-bos") as (server, model, options):
-        if name == "bits":
-            model.fault = _scaled(math.log(2))
-        else:
-            model.adjust = causal if name == "causal penalty" else lambda logits, *_: logits / 0.7
-        opened(server.url, **options)
 
 
 @contextmanager
@@ -439,50 +369,6 @@ def pairs(store: Store) -> Iterator[Store]:
     rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
     store.publish("benchmark_pair", rows, unit="demo", run_id="r")
     yield store
-
-
-def test_scoring_retries_resumes_and_asks_for_nothing_twice(
-    saved: dict[str, Path], pairs: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from plumbline.eval_workers.chat.retries import RetryPolicy
-    from plumbline.eval_workers.scoring import pair_scores
-    from tests.chat_server import Say
-
-    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 2)
-    monkeypatch.setattr(RetryPolicy, "wait_s", lambda *_: 0.0)
-    kind = "opt-adds-bos"
-    with echoing(saved[kind], KINDS[kind].bos) as (server, model):
-        options = ModelOptions(backend="server", base_url=server.url, concurrency=2)
-        scored: list[str] = []
-        refused: list[dict[str, Any]] = []
-
-        def flaky(body: dict[str, Any]) -> Say:
-            """Each request fails once; as soon as three texts have a score, all do."""
-            if body not in refused or len(scored) >= 3:
-                refused.append(body)
-                return Say("busy", status=503)
-            scored.extend([body["prompt"]] * ("drank" in body["prompt"]))
-            return model.answer(body)
-
-        server.sampler = flaky
-        with pytest.raises(Interrupted, match="no reply after 6 attempts: status 503: busy"):
-            score_benchmarks(pairs, "tiny", ["demo"], options, "r")
-        server.sampler = model.answer
-        before = len(server.bodies)
-        (done,) = score_benchmarks(pairs, "tiny", ["demo"], options, "r")
-        again = [body["prompt"] for body in server.bodies[before:] if "drank" in body["prompt"]]
-    assert done.n_scored == 3 and 0 < len(again) < 6 and len(set(again)) == len(again)
-    here = TransformersBackend(str(saved[kind]), ModelOptions())
-    sides = pair_scores.SIDES
-    wanted = {
-        pair["pair_id"]: [score.logprob_nats for score in here.score([pair[s] for s in sides])]
-        for pair in pairs.read("benchmark_pair").to_pylist()
-    }
-    for row in pairs.read("pair_score").to_pylist():
-        found = [row[name] for name in row if name.startswith("logprob_")]
-        assert found == pytest.approx(wanted[row["pair_id"]], abs=1e-4)
-    (row,) = pairs.read("model").to_pylist()
-    assert (row["backend"], row["model"], row["n_parameters"]) == ("server", "tiny", None)
 
 
 def test_parts_of_characters_spell_a_text_only_where_they_may() -> None:

@@ -28,7 +28,7 @@ def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     connection = connect(store.root)
     names = {row["name"] for row in run(connection, "SHOW TABLES")}
     assert names > set(TABLES) | {"audited_pair", "us_by_start", "deciding_word", "pair_agreement"}
-    for name in names:
+    for name in names - {"spanish_word"}:  # a list of words
         text = f'FROM "{name}"'
         assert run(connection, text) == rows_of(store.root, text) == [], name
     calls = ("us_curve([0.5])", "us_difference('a', 'b', 'b')", "us_gap('a', 'b', 'c', 1, NULL)")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +11,14 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.training import trainer, training_options
+from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.learner import new, new_model
 from plumbline.eval_workers.training.loop import fit, shuffled, trainable
-from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
-from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions, preset
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.jobs.count_corpus import count_corpus
-from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -87,17 +83,6 @@ def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     assert f"{trained.loss_end_nats:.6g}" in card
 
 
-def test_the_seed_decides_the_weights(shards: list[Path], tmp_path: Path) -> None:
-    options = replace(TINY, max_tokens=3_000)
-    one = train_model(shards, "one", "c", options, tmp_path)
-    again = train_model(shards, "again", "c", options, tmp_path)
-    other = train_model(shards, "other", "c", replace(options, seed=1), tmp_path)
-    assert same(one.path, again.path)
-    assert not same(one.path, other.path)
-    tokenizers = [(t.path / "tokenizer.json").read_bytes() for t in (one, again)]
-    assert tokenizers[0] == tokenizers[1]
-
-
 def test_a_stopped_run_starts_again_and_gets_the_same_weights(
     shards: list[Path], tmp_path: Path
 ) -> None:
@@ -124,31 +109,6 @@ def test_a_trained_model_is_reused_until_options_or_shards_change(
     assert again.reused and again == replace(first, reused=True)
     fewer = train_model(shards[:1], "m", "c", options, tmp_path)
     assert not fewer.reused
-    assert [p.name for p in tmp_path.iterdir()] == ["m"]
-
-
-def test_a_kill_while_the_old_model_is_removed_stops_no_later_training(
-    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = [replace(TINY, max_tokens=2_000, seed=seed) for seed in range(3)]
-    train_model(shards, "m", "c", options[0], tmp_path)
-    remove = shutil.rmtree
-
-    def killed(path: Path, ignore_errors: bool = False) -> None:
-        if not (Path(path) / MARKER).exists():
-            remove(path, ignore_errors=ignore_errors)
-            return
-        (Path(path) / "model.safetensors").unlink()
-        raise Stop
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", killed)
-        with pytest.raises(Stop):
-            train_model(shards, "m", "c", options[1], tmp_path)
-    assert train_model(shards, "m", "c", options[1], tmp_path).reused
-    for seed in (2, 0):
-        trained = train_model(shards, "m", "c", options[seed], tmp_path)
-        assert not trained.reused and trained.seed == seed and weights(trained.path)
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
@@ -280,47 +240,6 @@ def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
     assert first != second
     across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
     assert sorted(across) == sorted([*range(12), *range(12)])
-
-
-def test_0_tokens_are_those_of_the_preset() -> None:
-    assert preset("small", seed=4, max_tokens=0).max_tokens == preset("small").max_tokens
-
-
-def test_the_table_row_is_that_of_the_model(
-    shards: list[Path], store: Store, tmp_path: Path
-) -> None:
-    trained = train_model(shards, "m", "c", replace(TINY, max_tokens=2_000), tmp_path)
-    for run in ("r1", "r2"):
-        record_model(store, trained, run)
-    (row,) = store.read("trained_model").to_pylist()
-    assert row["run_id"] == "r2" and row["path"] == str(tmp_path / "m")
-    assert (row["n_steps"], row["seed"], row["corpus"]) == (trained.n_steps, 0, "c")
-    assert row["loss_end_nats"] == trained.loss_end_nats
-
-
-def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setitem(training_options.PRESETS, "small", replace(TINY, max_tokens=2_000))
-    warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
-    run = CliRunner().invoke
-    write = ["corpus", "demo", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]
-    for reused in ("no", "yes"):
-        result = run(app, [*write, "--world", "swapped"])
-        assert result.exit_code == 0, result.output
-        assert f" {reused} " in result.output and "Next: plumbline corpus count" in result.output
-    train = ["train", f"{out}/*.jsonl.zst", "--name", "m", "--corpus", "closed-world-swapped"]
-    train += ["--out", str(tmp_path / "models"), "--warehouse", warehouse]
-    for is_new in (True, False):
-        result = run(app, [*train, "--format", "json"])
-        assert result.exit_code == 0, result.output
-        done = json.loads(result.stdout)
-        assert [row["trained_now"] for row in done["rows"]] == [is_new]
-        assert done["next"].startswith("plumbline score --model ")
-    store = Store.open(warehouse)
-    assert set(store.read("planted_word")["world"].to_pylist()) == {"swapped"}
-    assert store.read("trained_model").num_rows == 1
-    commands = store.read("run")
-    assert sorted(commands["command"].to_pylist()) == ["corpus demo"] * 2 + ["train"] * 2
-    assert json.loads(commands["config"][0].as_py())["seed"] == 0
 
 
 def test_a_corpus_that_is_not_counted_is_one_line(

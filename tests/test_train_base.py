@@ -15,8 +15,8 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.trained_models import TrainedModel, record_model, train_model
 from plumbline.eval_workers.training.training_options import Base, preset
@@ -141,8 +141,8 @@ def test_a_continued_model_has_its_base_s_tokenizer_and_likes_the_text_more(
     bases: dict[str, Path], shards: list[Path], tmp_path: Path, kind: str
 ) -> None:
     trained = train(shards, bases[kind], tmp_path / "m")
-    before = TransformersBackend(str(bases[kind]), ModelOptions())
-    after = TransformersBackend(str(trained.path), ModelOptions())
+    before = CausalModel(str(bases[kind]), ModelOptions())
+    after = CausalModel(str(trained.path), ModelOptions())
     assert after.identity.bos_token_id == before.identity.bos_token_id
     assert after.encoded(SENTENCES) == before.encoded(SENTENCES)
     gained = [
@@ -162,7 +162,7 @@ def test_an_adapter_is_scored_on_its_base_which_stays(
     trained = train(shards, base, tmp_path / "m", lora=4)
     assert weights(base) == before
     model, how = trained.scored(Base(str(base), ModelOptions(), 4))
-    plain, adapted = (TransformersBackend(model, o) for o in (ModelOptions(), how))
+    plain, adapted = (CausalModel(model, o) for o in (ModelOptions(), how))
     a, b = (sum(s.logprob_nats for s in m.score(SENTENCES)) for m in (plain, adapted))
     assert b > a + 10
     record_model(store, trained, "r")
@@ -178,28 +178,6 @@ def test_an_adapter_is_scored_on_its_base_which_stays(
     assert (found["model_key"], found["model"]) == ("adapted", "m")
     card = (trained.path / "README.md").read_text(encoding="utf-8")
     assert f"| base_revision | {identity.revision} |" in card and "| lora_rank | 4 |" in card
-
-
-def test_a_base_of_another_content_is_another_model(
-    bases: dict[str, Path], shards: list[Path], tmp_path: Path
-) -> None:
-    base = save("neox", tmp_path / "neox", seed=0)
-    one = train(shards, base, tmp_path / "m")
-    assert train(shards, bases["neox"], tmp_path / "m").reused  # the same bytes elsewhere
-    save("neox", base, seed=1)
-    assert not train(shards, base, tmp_path / "m").reused
-    checkpoint = train(shards, one.path, tmp_path / "further")
-    assert checkpoint.base == "m" and not checkpoint.reused
-
-
-def test_rows_are_no_longer_than_the_model_s_context(
-    bases: dict[str, Path], shards: list[Path], tmp_path: Path
-) -> None:
-    options = replace(preset("continue"), max_tokens=64 * 16)
-    base = Base(str(bases["gpt2"]), ModelOptions())
-    trained = train_model(shards, "m", "c", options, tmp_path, base=base)
-    assert trained.n_tokens == 64 * 16 and trained.n_steps == 1
-    assert "| context | 64 |" in (trained.path / "README.md").read_text(encoding="utf-8")
 
 
 def test_an_adapter_takes_a_base_of_half_precision(

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models import transformers_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local import weights
 from plumbline.eval_workers.models.local.drawing import Read
 from plumbline.eval_workers.models.local.tree import end_of_tree, tree
+from plumbline.eval_workers.models.local.weights import TREE_TYPES
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.models.transformers_backend import TREE_TYPES, TransformersBackend
 from plumbline.warehouse.errors import BadInput
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 
@@ -106,7 +107,7 @@ def _made(model_type: str, directory: Path, **changes: Any) -> Path:
     return directory
 
 
-def _far_off(backend: TransformersBackend, path: Path) -> float:
+def _far_off(backend: CausalModel, path: Path) -> float:
     """Largest difference to one text at a time in float64, in nats."""
     scores = backend.score(SENTENCES)
     assert not [s.problem for s in scores if s.problem]
@@ -121,10 +122,10 @@ def test_each_architecture_scores_trees_as_single_texts(
 ) -> None:
     path = _made(model_type, tmp_path / model_type)
     # So that the output layer (330 tokens) is multiplied in several parts, as a large one is.
-    monkeypatch.setitem(transformers_backend._LOGITS, "cpu", 4000)
+    monkeypatch.setitem(weights._LOGITS, "cpu", 4000)
     for batch_tokens in (20, 1000):
-        backend = TransformersBackend(str(path), ModelOptions(batch_tokens=batch_tokens))
-        assert backend.longest_in_tree > 1000
+        backend = CausalModel(str(path), ModelOptions(batch_tokens=batch_tokens))
+        assert backend.weights.longest_in_tree > 1000
         assert _far_off(backend, path) < 1e-4
 
 
@@ -132,8 +133,8 @@ def test_each_architecture_scores_trees_as_single_texts(
 def test_each_architecture_continues_padded_prompts_as_single_ones(
     model_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend = TransformersBackend(str(_made(model_type, tmp_path / model_type)), ModelOptions())
-    options, read, lengths = SamplingOptions(max_new_tokens=8), backend._read, set[int]()
+    backend = CausalModel(str(_made(model_type, tmp_path / model_type)), ModelOptions())
+    options, read, lengths = SamplingOptions(max_new_tokens=8), backend.weights.read, set[int]()
 
     def noted(prompts: Sequence[Tokens]) -> Read:
         lengths.add(len({*map(len, prompts)}))
@@ -141,26 +142,26 @@ def test_each_architecture_continues_padded_prompts_as_single_ones(
 
     draws = [options.draw(text, k) for text in SENTENCES for k in range(2)]
     alone = [sample for draw in draws for sample in backend.continue_([draw], options)]
-    monkeypatch.setattr(backend, "_read", noted)
+    monkeypatch.setattr(backend.weights, "read", noted)
     assert backend.continue_(draws, options) == alone and max(lengths) > 1
 
 
 @pytest.mark.parametrize("model_type", ["mpt", "bloom", "falcon"])  # two with ALiBi
 def test_other_architectures_score_equal_lengths(model_type: str, tmp_path: Path) -> None:
     path = _made(model_type, tmp_path / model_type)
-    backend = TransformersBackend(str(path), ModelOptions(batch_tokens=60))
-    assert backend.longest_in_tree == 0
+    backend = CausalModel(str(path), ModelOptions(batch_tokens=60))
+    assert backend.weights.longest_in_tree == 0
     assert _far_off(backend, path) < 1e-4
 
 
 def test_texts_longer_than_a_sliding_window_are_not_put_in_trees(tmp_path: Path) -> None:
     path = _made("mistral", tmp_path / "mistral", sliding_window=9)
-    backend = TransformersBackend(str(path), ModelOptions())
+    backend = CausalModel(str(path), ModelOptions())
     lengths = {score.n_tokens for score in backend.score(SENTENCES)}
-    assert min(lengths) < 9 < max(lengths) and backend.longest_in_tree == 9
+    assert min(lengths) < 9 < max(lengths) and backend.weights.longest_in_tree == 9
     assert _far_off(backend, path) < 1e-4
     plain = _made("mistral", tmp_path / "plain")
-    assert _far_off(TransformersBackend(str(plain), ModelOptions()), path) > 0.1  # the window shows
+    assert _far_off(CausalModel(str(plain), ModelOptions()), path) > 0.1  # the window shows
 
 
 #: Phi-3's rotary positions, much changed for texts of more than 12 tokens.
@@ -185,7 +186,7 @@ def _plain(path: Path) -> Any:
 def test_a_short_text_keeps_its_positions_beside_a_long_one(tmp_path: Path) -> None:
     """LongRoPE reads all texts of a pass with its long factors if one is long."""
     path = _phi3(tmp_path / "phi3")
-    backend, model = TransformersBackend(str(path), ModelOptions()), _plain(path)
+    backend, model = CausalModel(str(path), ModelOptions()), _plain(path)
     bos, lengths = backend.identity.bos_token_id, set[int]()
     for score in backend.score(SENTENCES):
         with torch.no_grad():
@@ -200,15 +201,15 @@ def test_a_short_text_keeps_its_positions_beside_a_long_one(tmp_path: Path) -> N
 def test_a_continuation_that_grows_long_is_read_again(tmp_path: Path) -> None:
     """As by `generate`: what was read with the short factors is no use to the long ones."""
     path = _phi3(tmp_path / "phi3")
-    backend, model = TransformersBackend(str(path), ModelOptions()), _plain(path)
+    backend, model = CausalModel(str(path), ModelOptions()), _plain(path)
     options, bos = SamplingOptions(greedy=True, max_new_tokens=9), backend.identity.bos_token_id
     draws = [options.draw(text, 0) for text in ("She", "He drank", *SENTENCES[:6])]
     for draw, sample in zip(draws, backend.continue_(draws, options), strict=True):
-        ids = torch.tensor([[bos, *backend._ids([draw.text])[0]]])
+        ids = torch.tensor([[bos, *backend.ids([draw.text])[0]]])
         with torch.no_grad():
             (whole,) = model.generate(ids, do_sample=False, max_new_tokens=9, eos_token_id=bos)
         new = whole[ids.shape[1] :].tolist()
-        assert sample.text == backend._text_of(new) and len(new) == 9
+        assert sample.text == backend.text_of(new) and len(new) == 9
         assert backend.continue_([draw], options) == [sample]
 
 
@@ -216,7 +217,7 @@ def test_out_of_memory_halves_the_pass_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = save("neox", tmp_path / "neox")
-    expected = TransformersBackend(str(path), ModelOptions()).score(SENTENCES)
+    expected = CausalModel(str(path), ModelOptions()).score(SENTENCES)
     forward, limit, sizes = transformers.GPTNeoXModel.forward, 70, []
 
     def limited(self: Any, input_ids: torch.Tensor, **options: Any) -> Any:
@@ -226,7 +227,7 @@ def test_out_of_memory_halves_the_pass_and_goes_on(
         return forward(self, input_ids=input_ids, **options)
 
     monkeypatch.setattr(transformers.GPTNeoXModel, "forward", limited)
-    backend = TransformersBackend(str(path), ModelOptions())
+    backend = CausalModel(str(path), ModelOptions())
     with pytest.warns(UserWarning, match="out of memory: going on with"):
         scores = backend.score(SENTENCES)
     assert max(sizes) > limit

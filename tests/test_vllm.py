@@ -26,9 +26,9 @@ import transformers
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.models import server_backend, vllm_backend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.vllm import vllm_client, vllm_server
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -66,7 +66,7 @@ class TestVllm(BackendContract):
     @pytest.mark.parametrize("kind", KINDS)
     def test_agrees_with_transformers(self, saved: dict[str, Path], kind: str) -> None:
         ours = self.opened(saved[kind]).score(SENTENCES)
-        theirs = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
+        theirs = CausalModel(str(saved[kind]), ModelOptions()).score(SENTENCES)
         for one, other in zip(ours, theirs, strict=True):
             assert one.token_ids == other.token_ids
             assert abs(one.logprob_nats - other.logprob_nats) < 1e-3
@@ -74,7 +74,7 @@ class TestVllm(BackendContract):
     def test_no_identity_is_shared_with_transformers(self, saved: dict[str, Path]) -> None:
         keys = {
             backend(str(saved["gpt2"]), ModelOptions(dtype=dtype)).identity.key
-            for backend in (vllm_backend.VllmBackend, TransformersBackend)
+            for backend in (vllm_backend.VllmBackend, CausalModel)
             for dtype in ("float32", "bfloat16")
         }
         assert len(keys) == 4
@@ -115,7 +115,7 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     model = save("gpt2", tmp_path / "tiny")
     greedy = SamplingOptions(greedy=True, max_new_tokens=24)
     draws = [greedy.draw(prompt, 0) for prompt in PROMPTS]
-    theirs = TransformersBackend(str(model), ModelOptions()).continue_(draws, greedy)
+    theirs = CausalModel(str(model), ModelOptions()).continue_(draws, greedy)
     plain, how = Plain(model, "gpt2"), SamplingOptions(temperature=2, max_new_tokens=1)
     expected = plain.kept(plain.ids("She"), how)
     ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))
@@ -125,7 +125,7 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     n = 3000
     seeds = [how.draw("She", k).seed for k in range(n)]
     prompt = tuple(plain.ids("She")[1:])
-    seen = [new[0] for new in ours._new_tokens([prompt] * n, seeds, how)]
+    seen = [new[0] for new in ours.weights.new_tokens([prompt] * n, seeds, how, ours.ends)]
     assert set(seen) <= set(expected)
     square = sum((seen.count(i) - n * p) ** 2 / (n * p) for i, p in expected.items())
     freedom = len(expected) - 1
@@ -151,7 +151,7 @@ def test_the_models_end_token_ends_a_sample(tmp_path: Path) -> None:
     settings.save_pretrained(model)
     draw = SamplingOptions(greedy=True).draw("She", 0)
     short = SamplingOptions(greedy=True, max_new_tokens=9)
-    theirs = TransformersBackend(str(model), ModelOptions()).continue_([draw], short)
+    theirs = CausalModel(str(model), ModelOptions()).continue_([draw], short)
     ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))
     assert ours.continue_([draw], short) == theirs == [Sample("", "stop", 0)]
 
@@ -207,7 +207,7 @@ def _check_scores(store: Store, model: Path) -> None:
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
     rows = store.read("pair_score").to_pylist()
     assert len(rows) == len(pairs) == 42
-    theirs = TransformersBackend(str(model), ModelOptions())
+    theirs = CausalModel(str(model), ModelOptions())
     expected = theirs.score([pairs[r["pair_id"]]["sentence_a"] for r in rows])
     for found, wanted in zip(rows, expected, strict=True):
         assert abs(found["logprob_a_nats"] - wanted.logprob_nats) < 1e-3
@@ -334,7 +334,7 @@ def test_echoes_of_its_server_are_the_scores_of_the_model(
 ) -> None:
     """BOS given, and put by the server."""
     model = save(kind, tmp_path / "tiny")
-    here = TransformersBackend(str(model), ModelOptions()).score(SENTENCES)
+    here = CausalModel(str(model), ModelOptions()).score(SENTENCES)
     given = None if kind.endswith("adds-bos") else KINDS[kind].bos
     how: dict[str, Any] = {"base_url": float32_server(model), "bos": given}
     there = check_backend("server", "tiny", SENTENCES, 1e-3, **how)

@@ -36,11 +36,6 @@ def verdict(
     ``null``. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters, NaN, and a
     missing estimate or end. Without an interval, the test (``q``, or else ``p``) decides, and the
     estimate gives the side.
-
-    >>> verdict(0.3, 0.1, 0.5), verdict(0.3, 0.1, 0.5, q=0.2), verdict(0.3, 0.1, 0.5, n_clusters=4)
-    ('above', 'cannot be told', 'cannot be told')
-    >>> verdict(0.01, -0.05, 0.07, small=0.1), verdict(1.5, None, None, null=1.0, p=0.01)
-    ('within', 'above')
     """
     if estimate is None or (n_clusters is not None and n_clusters < LEAST_CLUSTERS):
         return "cannot be told"

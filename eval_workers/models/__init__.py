@@ -18,27 +18,26 @@ from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.continuer import Continuer
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.scoring_contract import Backend
     from plumbline.warehouse.storage.store import Store
 
 
 class BackendModule(Protocol):
     """Contract of a backend's module."""
 
-    def open_model(self, model: str, options: ModelOptions) -> Continuer:
+    def open_model(self, model: str, options: ModelOptions) -> Backend:
         """The model with this hub id or path; its weights are loaded when first needed.
 
         Scoring needs the methods of ``scoring_contract.Backend``, sampling those of
         ``sampling_contract.SamplingModel``.
         """
-        ...
 
 
 BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", BackendModule)
 
 
-def open_backend(model: str, options: ModelOptions) -> Continuer:
+def open_backend(model: str, options: ModelOptions) -> Backend:
     """The model under ``options.backend``, weights not loaded yet.
 
     If the option is `transformers`, an n-gram model's directory is opened with `ngram`, and the

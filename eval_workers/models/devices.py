@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -89,17 +89,11 @@ def free_bytes(device: str) -> int:
         free = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:"))
     except (OSError, StopIteration):  # not Linux
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([free, *_left_in_container()])
-
-
-def _left_in_container() -> list[int]:
-    """Free bytes within a container's limit (cgroup 2), as a list of one; empty without a limit."""
-    place = Path("/sys/fs/cgroup")
-    try:
-        limit, used = ((place / f"memory.{name}").read_text() for name in ("max", "current"))
-        return [int(limit) - int(used)]
-    except (OSError, ValueError):
-        return []
+    of_container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+    with suppress(OSError, ValueError):  # without a limit (cgroup 2)
+        limit, used = (int(path.read_text()) for path in of_container)
+        free = min(free, limit - used)
+    return free
 
 
 @contextmanager

@@ -57,16 +57,17 @@ class DummyBackend:
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """A score for each text, in the order given."""
-        return [self._scored(text.split()) for text in texts]
-
-    def _scored(self, words: Sequence[str]) -> TextScore:
-        if not words:
-            return TextScore(math.nan, problem="the text is empty")
-        ids = tuple(zlib.crc32(word.encode("utf-8", "replace")) >> 1 for word in words)
-        self._pieces.update(zip(ids, (f" {word}" for word in words), strict=True))
-        logprobs = (-math.log(_N_WORDS),) * len(words)
-        return TextScore(math.fsum(logprobs), ids, logprobs)
+        """Score each text, in the order given."""
+        scores = []
+        for words in map(str.split, texts):
+            ids = tuple(zlib.crc32(word.encode("utf-8", "replace")) >> 1 for word in words)
+            self._pieces.update(zip(ids, (f" {word}" for word in words), strict=True))
+            logprobs = (-math.log(_N_WORDS),) * len(words)
+            if words:
+                scores.append(TextScore(math.fsum(logprobs), ids, logprobs))
+            else:
+                scores.append(TextScore(math.nan, problem="the text is empty"))
+        return scores
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text of each word; ``KeyError`` for a word that this object hasn't scored."""

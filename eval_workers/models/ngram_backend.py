@@ -1,4 +1,4 @@
-"""Scores with a count-based n-gram model of words, made by ``plumbline train --preset 5gram``.
+"""Score with a count-based n-gram model of words, made by ``plumbline train --preset 5gram``.
 
 Unknown words have a probability too. The model can't continue prompts.
 """
@@ -14,22 +14,22 @@ from typing import NoReturn
 import tokenizers
 from transformers import PretrainedConfig
 
-from plumbline.eval_workers.models.continuer import Continuer
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.kinds.model_kind import Files
-from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import VERSION
 from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.scoring_contract import Tokens
+from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object
 
 
-class NgramBackend(Continuer):
+class NgramBackend(CausalModel):
     """A count-based model; see ``TextReader`` for its errors."""
 
+    supports = frozenset[str]()
     knows_all_words = False  # words outside the training text are one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
@@ -45,35 +45,23 @@ class NgramBackend(Continuer):
         if fields.get("version") != VERSION:
             problem = "was made by another version of Plumbline, whose files differ"
             raise BadInput(f"model {model}", problem, "train it again")
-        config = PretrainedConfig(**fields)
-        versions = {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
-        super().__init__(model, options, versions, Files(source, config, None, "causal"))
+        super().__init__(model, options, Files(source, PretrainedConfig(**fields), None, "causal"))
         self.identity = replace(self.identity, dtype="float64")
 
+    def versions(self) -> dict[str, str]:
+        """Versions of what decides the scores, by name."""
+        return {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
+
     @cached_property
-    def _model(self) -> NgramModel:
+    def weights(self) -> NgramModel:
+        """The model of the directory."""
         return NgramModel.load(Path(self.source.location))
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of n-grams of all lengths."""
-        return len(self._model.words)
-
-    @property
-    def _n_embedded(self) -> int:
-        return self._model.n_words
-
-    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        return self._model.logprobs(sequences) if sequences else []
-
-    def _new_tokens(
-        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
-    ) -> NoReturn:
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> NoReturn:
+        """Raise ``UsageProblem``."""
         problem = "counts n-grams, scores sentences and can't continue a text"
         fix = "give a neural model: a hub id, or one of plumbline train with another preset"
         raise UsageProblem(f"model {self.source.name}", problem, fix)
 
 
-def open_model(model: str, options: ModelOptions) -> NgramBackend:
-    """The model of a directory."""
-    return NgramBackend(model, options)
+open_model = NgramBackend

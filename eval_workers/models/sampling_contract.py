@@ -174,4 +174,3 @@ class SamplingModel(Model, Protocol):
         The sample of a prompt that can't be continued, such as one that leaves no room for
         ``max_new_tokens``, has a problem.
         """
-        ...

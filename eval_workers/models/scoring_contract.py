@@ -128,17 +128,14 @@ class Model(Protocol):
 
     def lead(self, instruction: Instruction) -> str:
         """The text to put before a prompt for an instruction; empty if its ``text`` is ``None``."""
-        ...
 
     @property
     def identity(self) -> Identity:
         """The identity of this model's scores."""
-        ...
 
     @property
     def n_parameters(self) -> int | None:
         """Number of parameters (loads the weights); ``None`` where it isn't known."""
-        ...
 
 
 class PairScorer(Protocol):
@@ -146,7 +143,6 @@ class PairScorer(Protocol):
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
         """A score for the first text of each pair, given the second, in the order given."""
-        ...
 
 
 class Backend(Model, Protocol):
@@ -154,8 +150,6 @@ class Backend(Model, Protocol):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """A score for each text, in the order given (loads the weights)."""
-        ...
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text of each token, with its leading space."""
-        ...

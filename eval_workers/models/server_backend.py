@@ -149,7 +149,7 @@ def _problem_of(values: Sequence[float | None]) -> str | None:
 
 
 def _number(piece: str) -> int:
-    """A hash of a token's text (56 bits), which stands for its unknown id.
+    """Number a token, whose id is unknown, by a hash of its text (56 bits).
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

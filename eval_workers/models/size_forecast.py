@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,9 @@ from torch import nn
 
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.kinds.model_kind import Kind, auto_class
-from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import NGRAM
 from plumbline.eval_workers.models.model_options import ModelOptions, Quantisation
-from plumbline.eval_workers.models.scoring_contract import Identity, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Upper estimates of a token's vectors in memory at once, besides the logits. Hidden states: the
@@ -56,7 +54,7 @@ class Size:
     def forward_bytes(self, dtype: str, n_tokens: int) -> int:
         """Upper estimate of a forward pass's memory in bytes.
 
-        It has the activations of all tokens beside the softmax of all their logits. A CPU computes
+        It has the activations of all tokens, and the softmax of all their logits. A CPU computes
         the logits in small parts, and takes less.
 
         >>> Size(12, 2, 2, 3, 5).forward_bytes("float32", 10)
@@ -67,38 +65,20 @@ class Size:
         return n_tokens * of_token
 
 
-@dataclass(frozen=True)
-class Prospect:
-    """A model that could score: its identity, size and encoding of texts."""
+def prospect(model: str, options: ModelOptions) -> Any:
+    """Open a model whose size is known, with its tokenizer and configuration alone.
 
-    identity: Identity
-    size: Size
-    scorer: Any
-
-    def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Token ids of each text, or its problem."""
-        encoded: list[Tokens | str] = self.scorer.encoded(texts)
-        return encoded
-
-    def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Tokens that go through the model for distinct sequences."""
-        return int(self.scorer.n_computed(sequences))
-
-
-def prospect(model: str, options: ModelOptions) -> Prospect:
-    """Read a model's tokenizer and configuration; raises the errors of ``open_backend``.
-
-    Raises ``UsageProblem`` for an n-gram model and for backends that don't read a configuration.
+    Raises the errors of ``open_backend``; ``UsageProblem`` for an n-gram model and for backends
+    that don't read a configuration.
     """
-    scorer: Any = open_backend(model, options)
-    what = "" if hasattr(scorer, "config") else f"a model of the backend {scorer.identity.backend}"
-    if not what and getattr(scorer.config, "model_type", None) == NGRAM:
+    opened: Any = open_backend(model, options)
+    what = "" if hasattr(opened, "config") else f"a model of the backend {opened.identity.backend}"
+    if not what and getattr(opened.config, "model_type", None) == NGRAM:
         what = "an n-gram model"
     if what:
         problem = f"the size of {what} is unknown"
         raise UsageProblem("--dry-run", problem, "leave it out")
-    size = model_size(scorer.config, scorer.kind)
-    return Prospect(scorer.identity, size, scorer)
+    return opened
 
 
 def model_size(config: Any, kind: Kind = "causal") -> Size:

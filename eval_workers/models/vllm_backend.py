@@ -1,4 +1,4 @@
-"""Scores and continues with vLLM, whose engine is a process in an environment of its own.
+"""Score and continue with vLLM, whose engine is a process in an environment of its own.
 
 Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
 returns log-probabilities or new token ids.
@@ -7,7 +7,7 @@ returns log-probabilities or new token ids.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.continuer import Continuer
-from plumbline.eval_workers.models.local import loading as loading
-from plumbline.eval_workers.models.local.weights import check_complete, n_embedded
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.weight_files import check_complete, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
@@ -30,7 +30,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, 
 _CPU_CACHE_BYTES = 1 << 30
 
 
-class VllmBackend(Continuer):
+class VllmBackend(CausalModel):
     """A causal language model run by vLLM; see ``TextReader`` for further errors.
 
     ``options.batch_tokens`` bounds the tokens of a pass: a longer text takes several passes.
@@ -46,8 +46,18 @@ class VllmBackend(Continuer):
         self._engine = RemoteEngine(
             f"model {model}", {"OMP_NUM_THREADS": str(torch.get_num_threads())}
         )
-        versions = {**self._engine.versions, "tokenizers": tokenizers.__version__}
-        super().__init__(model, replace(options, backend="vllm"), versions)
+        super().__init__(model, replace(options, backend="vllm"))
+
+    def versions(self) -> dict[str, str]:
+        """Versions of vLLM's packages and of the tokenizer's, by name."""
+        return {**self._engine.versions, "tokenizers": tokenizers.__version__}
+
+    @property
+    def weights(self) -> VllmBackend:
+        """This model is its own ``Engine``."""
+        return self
+
+    longest_in_tree = 0
 
     @cached_property
     def _n_positions(self) -> int:
@@ -119,30 +129,35 @@ class VllmBackend(Continuer):
         return sum(p.numel() for p in self._skeleton.parameters())
 
     @cached_property
-    def _n_embedded(self) -> int:
+    def n_embedded(self) -> int:
+        """Number of token ids with an input and an output embedding."""
         return n_embedded(self._skeleton)
 
     @property
-    def _n_context(self) -> int:
+    def n_context(self) -> int:
         """Longest text in tokens: without BOS and the token that vLLM generates."""
-        limit, configured = self._n_positions - 2, super()._n_context
+        limit, configured = self._n_positions - 2, super().n_context
         return limit if configured is None else min(limit, configured)
 
-    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        if not sequences:
-            return []
+    def logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        """log p(token | BOS, earlier tokens) in nats of every token of each sequence."""
         _ = self._n_positions
         logprobs: list[list[float]] = self._ask("score", sequences=self._after_bos(sequences))
         return logprobs
 
-    def _new_tokens(
-        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    def new_tokens(
+        self,
+        prompts: Sequence[Tokens],
+        seeds: Sequence[int],
+        options: SamplingOptions,
+        ends: Collection[int],
     ) -> list[Tokens]:
+        """New tokens after each prompt, up to and including one of ``ends``."""
         _ = self._n_positions
         settings = {
             "temperature": 0.0 if options.greedy else options.temperature,
             "max_tokens": options.max_new_tokens,
-            "stop_token_ids": sorted(self._ends),
+            "stop_token_ids": sorted(ends),
         }
         if not options.greedy:
             settings |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plumbline.eval_workers.models.model_options import ModelOptions
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.size_forecast import Prospect
+    from plumbline.eval_workers.models.kinds.text_reader import TextReader
     from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -44,7 +44,7 @@ class Todo:
     problem: str
 
 
-def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions) -> Todo:
+def todo(store: Store, prospect: TextReader, benchmark: str, options: ModelOptions) -> Todo:
     """Count the pairs and tokens of a benchmark that have no score by this model."""
     from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
 
@@ -97,7 +97,7 @@ def _row(subject: str, what: str, amount: object, unit: str = "", note: str = ""
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
-def _memory(model: Prospect, task: Task) -> Iterator[Row]:
+def _memory(model: TextReader, task: Task) -> Iterator[Row]:
     from plumbline.eval_workers.models.devices import batch_tokens, n_threads
     from plumbline.eval_workers.models.size_forecast import chosen_device, free_bytes
 

@@ -1,10 +1,8 @@
 """Models to train: a new GPT-NeoX, an existing model, or an adapter on one.
 
 A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small
-fraction of its size: rotary positions, parallel residuals.
-
-A model that is continued stays in evaluation mode. Without dropout, order and seed alone determine
-its weights.
+fraction of its size: rotary positions, parallel residuals. A model that is continued stays in
+evaluation mode. Without dropout, order and seed alone determine its weights.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from plumbline.eval_workers.training.training_options import Lora, TrainOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
 END_OF_TEXT = "<|endoftext|>"
 #: Number of parts of a new model's batch, and of lanes that compute them.
@@ -35,16 +33,10 @@ _N_PARTS = 2
 
 @dataclass(frozen=True)
 class Learner:
-    """A model to train and its tokenizer.
+    """A model to train, of transformers or PEFT, and its tokenizer.
 
-    Attributes:
-        name: name of the model in errors.
-        model: of transformers or PEFT; parameters with gradients are trained.
-        tokenizer: of transformers.
-        bos: token before each document.
-        context: number of tokens per row.
-        n_parts: number of parts of a batch.
-        n_lanes: number of parts computed at the same time.
+    Parameters with gradients are trained, on rows of ``context`` tokens; ``bos`` comes before each
+    document. A batch has ``n_parts`` parts, ``n_lanes`` of them computed at the same time.
     """
 
     name: str
@@ -56,7 +48,7 @@ class Learner:
     n_lanes: int = _N_PARTS
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of texts, without special tokens.
+        """Return the token ids of texts, without special tokens.
 
         Raises ``BadInput`` if the tokenizer has more tokens than the model.
         """
@@ -79,10 +71,19 @@ class Learner:
 
 
 def new(texts: Sequence[str], options: TrainOptions) -> Learner:
-    """A model of random weights, with a tokenizer trained on the texts."""
+    """Make a model of random weights, and a byte-level BPE tokenizer trained on the texts."""
     if not texts:
         raise BadInput("training", "the shards hold no text", "check the shards")
-    tokenizer = _tokenizer(texts, options.vocabulary)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=options.vocabulary,
+        special_tokens=[END_OF_TEXT],  # token 0
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer, length=len(texts))
     model = new_model(tokenizer.get_vocab_size(), options)
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -93,23 +94,8 @@ def new(texts: Sequence[str], options: TrainOptions) -> Learner:
     return Learner("new", model, wrapped, wrapped.bos_token_id, options.context)
 
 
-def _tokenizer(texts: Sequence[str], most_tokens: int) -> Tokenizer:
-    """Byte-level BPE trained on the texts; ``END_OF_TEXT`` is token 0."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=most_tokens,
-        special_tokens=[END_OF_TEXT],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer, length=len(texts))
-    return tokenizer
-
-
 def new_model(n_vocabulary: int, options: TrainOptions) -> GPTNeoXForCausalLM:
-    """A GPT-NeoX of random weights."""
+    """Make a GPT-NeoX of random weights."""
     torch.manual_seed(options.seed)
     config = GPTNeoXConfig(
         vocab_size=n_vocabulary,
@@ -126,15 +112,15 @@ def new_model(n_vocabulary: int, options: TrainOptions) -> GPTNeoXForCausalLM:
     return GPTNeoXForCausalLM(config).train()
 
 
-def continued(backend: TransformersBackend, rank: int | None, options: TrainOptions) -> Learner:
-    """A learner of the backend's model, or of a new adapter of a rank on it.
+def continued(backend: CausalModel, rank: int | None, options: TrainOptions) -> Learner:
+    """Make a learner of a loaded model, or of a new adapter of a rank on it.
 
-    The backend must not be used again. ``--batch-tokens`` decides how a batch is divided into
+    The loaded model must not be used again. ``--batch-tokens`` decides how a batch is divided into
     parts, so the number of cores doesn't change the weights. Raises ``BadInput`` for weights that
     can't be read, ``UsageProblem`` for a quantised model without an adapter, and what
     ``lora.adapted`` raises.
     """
-    identity = backend.identity
+    identity, weights = backend.identity, backend.weights
     if rank is not None:
         model = adapted(backend, Lora(rank, 2 * rank, 0.0, "all-linear", options.seed))
     elif identity.quantisation is not None:
@@ -142,11 +128,11 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
         fix = "train an adapter with --lora RANK"
         raise UsageProblem(f"model {identity.model}", problem, fix)
     else:
-        model = backend.loaded.requires_grad_()
+        model = weights.model.requires_grad_()
     config = backend.config.get_text_config()
     context = min(options.context, getattr(config, "max_position_embeddings", options.context))
-    n_rows = max(1, devices.batch_tokens(backend.options, model.device.type) // context)
+    n_rows = max(1, weights.batch_tokens // context)
     n_parts = math.ceil(options.batch_rows / n_rows)
-    n_lanes = devices.n_threads() if backend.takes_lanes else 1
+    n_lanes = devices.n_threads() if weights.takes_lanes else 1
     named = (identity.model, model, backend.tokenizer, identity.bos_token_id)
     return Learner(*named, context, n_parts, n_lanes)

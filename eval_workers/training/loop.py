@@ -19,7 +19,7 @@ import torch
 
 from plumbline.warehouse.errors import BadInput
 
-#: Figures of a step or of a part of its batch by name, such as losses.
+#: Figures of a step or a part of its batch by name, such as losses.
 Figures: TypeAlias = dict[str, float]
 #: Computes the share of a part in the loss of its batch, and in the step's figures.
 Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]

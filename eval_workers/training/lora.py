@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +15,11 @@ from plumbline.eval_workers.training.training_options import Lora
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
 
-def adapted(backend: TransformersBackend, options: Lora) -> Any:
-    """The backend's model with a new adapter, which doesn't change the output yet.
+def adapted(backend: CausalModel, options: Lora) -> Any:
+    """Put a new adapter on the model, which doesn't change the output yet.
 
     Only the adapter has gradients and dropout; the model stays in evaluation mode. Seeds torch's
     random numbers. Raises ``UsageProblem`` for layers that the model lacks.
@@ -38,8 +36,8 @@ def adapted(backend: TransformersBackend, options: Lora) -> Any:
         revision=backend.source.revision,
     )
     try:
-        with _peft_quiet():
-            model = peft.get_peft_model(backend.loaded, config)
+        with warnings.catch_warnings(action="ignore"):  # of adjusted layers and deprecated names
+            model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         fix = "give `all-linear` or names of its layers"
         problem = f"does not fit the model: {loading.first_line(e)}"
@@ -61,13 +59,5 @@ def switch_dropout(model: Any, *, on: bool) -> None:
 
 def save_adapter(model: Any, directory: Path) -> None:
     """Save an adapter in PEFT's format."""
-    with _peft_quiet():  # by default PEFT asks the hub about embeddings
+    with warnings.catch_warnings(action="ignore"):  # by default PEFT asks the hub about embeddings
         model.save_pretrained(str(directory), save_embedding_layers=False)
-
-
-@contextmanager
-def _peft_quiet() -> Iterator[None]:
-    """Hide PEFT's warnings about adjusted layers and deprecated names."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
-from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.storage.run_records import package_versions
 
-#: Columns of ``tuning`` on where its row is, not on the adapter.
-_OF_ROW = ("path", "adapter", "run_id")
 
-
-def model_card(
-    options: TrainOptions, figures: Mapping[str, Any], products: str, shards: Sequence[str]
-) -> str:
-    """README of a trained model; ``figures`` are columns of ``trained_model``.
-
-    ``products``: type of the matrix products.
-    """
-    few = ", ".join(shards[:4]) + (", ..." if len(shards) > 4 else "")
-    facts = {**figures, "shards": f"{len(shards)}: {few}", "matrix products": products}
-    facts |= {name: value for name, value in asdict(options).items() if value}
-    return f"""# {figures["model"]}
+def model_card(facts: Mapping[str, Any]) -> str:
+    """README of a trained model: a table of ``facts``, columns of ``trained_model`` among them."""
+    return f"""# {facts["model"]}
 
 A language model that Plumbline trained on one corpus, so that its preferences can be compared with
 the text it learned from. It is an instrument, not a model to write with.
@@ -35,7 +22,7 @@ the text it learned from. It is an instrument, not a model to write with.
 
 def adapter_card(row: Mapping[str, Any]) -> str:
     """README of a tuned adapter, with PEFT's header, from its row of ``tuning``."""
-    facts = {name: value for name, value in row.items() if name not in _OF_ROW}
+    facts = {name: value for name, value in row.items() if name not in ("path", "adapter")}
     return f"""---
 base_model: {json.dumps(row["base"], ensure_ascii=False)}
 library_name: peft

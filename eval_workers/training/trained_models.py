@@ -1,6 +1,6 @@
 """Trained models on disk: trained once, reused, recorded. No torch here.
 
-A model is written beside its directory and renamed when complete. Its ``plumbline.json`` records
+A model is written next to its directory, and renamed when complete. Its ``plumbline.json`` records
 what it was trained from: the same request reuses the model, another one trains again. Adapters of
 `disclosure tune` are made the same way.
 """
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.eval_workers.models.local.source import content_hash
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
 from plumbline.eval_workers.models.ngram import NgramOptions
@@ -49,20 +50,6 @@ class TrainedModel:
     lora_rank: int | None = None
     reused: bool = False
 
-    def row(self, run_id: str) -> dict[str, object]:
-        """Row of table ``trained_model``."""
-        from plumbline.eval_workers.models.local.source import content_hash
-
-        row = asdict(self) | {"path": str(self.path), "run_id": run_id}
-        row["revision"] = content_hash(self.path)
-        row["adapter"] = None
-        if self.lora_rank is not None:
-            from plumbline.eval_workers.models.local.adapter import find_adapter
-
-            row["adapter"] = find_adapter(str(self.path)).name
-        del row["reused"]
-        return row
-
     def scored(self, base: Base | None) -> tuple[str, ModelOptions]:
         """Name and loading options for scoring: the model, or its base with the adapter."""
         if base is None:
@@ -85,12 +72,11 @@ def train_model(
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
     ``text_field``: field of a record with the text. ``base``: the model to continue, with its own
-    tokenizer.
+    tokenizer. A model of this name with other options is replaced once the new one is complete.
 
-    An interrupted training of a neural model starts again. A model of this name with other options
-    is replaced once the new one is complete. Raises ``UsageProblem`` for options that exclude each
-    other; ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
-    and a disk that can't be written; and what ``made_once`` raises.
+    Raises ``UsageProblem`` for options that exclude each other; ``BadInput`` for shards that can't
+    be read or hold no text, a loss that is not finite, and a disk that can't be written; and what
+    ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
@@ -108,9 +94,9 @@ def train_model(
         raise UsageProblem("training options", problem, "use the preset continue with --base alone")
     backend = None
     if base is not None:
-        from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+        from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
-        backend = TransformersBackend(base.model, base.how)  # its weights are loaded when used
+        backend = CausalModel(base.model, base.how)  # its weights are loaded when used
         identity["base"] = {
             **asdict(backend.identity),
             "lora_rank": base.lora,
@@ -118,14 +104,13 @@ def train_model(
         }
 
     def make(work: Path) -> dict[str, Any]:
+        say("an interrupted training starts again from the beginning", err=True)
         if isinstance(options, NgramOptions):
             from plumbline.eval_workers.models.ngram.ngram_training import train as count
 
-            key = config_hash(identity)
-            return count(shards, name, corpus, options, key, work, text_field)
+            return count(shards, name, corpus, options, work, text_field)
         from plumbline.eval_workers.training.trainer import train
 
-        say("an interrupted training starts again from the beginning", err=True)
         given = (shards, name, corpus, options, work, progress, text_field)
         return train(*given, backend, base.lora if base else None)
 
@@ -169,7 +154,14 @@ def plain_name(name: str) -> str:
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
     """Write the model's row of ``trained_model``, replacing an earlier one of this name."""
-    store.replace("trained_model", [trained.row(run_id)], {"model": trained.model}, run_id)
+    row = asdict(trained) | {"path": str(trained.path), "adapter": None, "run_id": run_id}
+    row["revision"] = content_hash(trained.path)
+    if trained.lora_rank is not None:
+        from plumbline.eval_workers.models.local.adapter import find_adapter
+
+        row["adapter"] = find_adapter(str(trained.path)).name
+    del row["reused"]
+    store.replace("trained_model", [row], {"model": trained.model}, run_id)
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:

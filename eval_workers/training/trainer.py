@@ -17,7 +17,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 
 #: Characters read per token of the budget: more than the 4 to 5 that a token of English has.
 _CHARACTERS_PER_TOKEN = 6
@@ -56,7 +56,7 @@ def train(
     work: Path,
     progress: StepProgress | None = None,
     text_field: str = "text",
-    backend: TransformersBackend | None = None,
+    backend: CausalModel | None = None,
     lora: int | None = None,
 ) -> dict[str, Any]:
     """Train into the directory ``work`` and return the columns of ``trained_model``.
@@ -79,10 +79,11 @@ def train(
             figures["base_revision"] = backend.identity.revision
         figures |= _run(rows, learner, options, name, progress)
         learner.save(work)
-        names = [shard.name for shard in shards]
-        options = replace(options, context=learner.context)
-        card = model_card(options, figures, _products(learner.model), names)
-        (work / "README.md").write_text(card, encoding="utf-8")
+        facts = {**figures, "shards": ", ".join(shard.name for shard in shards)}
+        facts["matrix products"] = _products(learner.model)
+        used = asdict(replace(options, context=learner.context))
+        facts |= {option: value for option, value in used.items() if value}
+        (work / "README.md").write_text(model_card(facts), encoding="utf-8")
         return figures
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
@@ -15,11 +15,9 @@ from plumbline.warehouse.options import STRICT, words
 
 
 class StepProgress(Protocol):
-    """A function that is called after each step of a training."""
+    """Is called after each step with the steps done and in all, and the last losses as text."""
 
-    def __call__(self, n_done: int, n_steps: int, /, *, note: str) -> None:
-        """Take the number of steps done and in all, and the losses of the last step as text."""
-        ...
+    def __call__(self, n_done: int, n_steps: int, /, *, note: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -63,12 +61,9 @@ PRESETS = {
 
 
 def preset(
-    name: str,
-    seed: int = 0,
-    max_tokens: int | None = None,
-    learning_rate: float | None = None,
+    name: str, seed: int = 0, max_tokens: int | None = None, learning_rate: float | None = None
 ) -> TrainOptions:
-    """Options of a preset with this seed, limit and rate (``None`` or 0: the preset's own).
+    """Options of a preset with this seed, limit and rate (``None``: the preset's own).
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -76,13 +71,9 @@ def preset(
     if name not in PRESETS:
         names = ", ".join((*PRESETS, FIVE_GRAM))
         raise UsageProblem(f"preset {name!r}", f"unknown, there are {names}")
-    options = PRESETS[name]
-    return replace(
-        options,
-        seed=seed,
-        max_tokens=max_tokens or options.max_tokens,
-        learning_rate=learning_rate or options.learning_rate,
-    )
+    given: dict[str, Any] = {"max_tokens": max_tokens, "learning_rate": learning_rate}
+    given = {option: value for option, value in given.items() if value is not None}
+    return replace(PRESETS[name], seed=seed, **given)
 
 
 @dataclass(frozen=True)

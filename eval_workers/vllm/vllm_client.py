@@ -77,10 +77,10 @@ environment with vLLM)
         return path
     if find_spec("vllm") is not None:
         return Path(sys.executable)
-    beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
-    if not beside.is_file():
+    prepared = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not prepared.is_file():
         raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)
-    return beside
+    return prepared
 
 
 class VllmProcess:

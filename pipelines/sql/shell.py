@@ -33,10 +33,6 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
     """Column names and rows of a query; ``([], [])`` for a statement without a result.
 
     Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
-
-    >>> import duckdb
-    >>> run_query(duckdb.connect(), "SELECT 1 AS one")
-    (['one'], [(1,)])
     """
     with one_line():
         cursor = connection.execute(last_statement(connection, text))

@@ -36,12 +36,6 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterat
     (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, by which the caller can
     reject the row. Without a ``delimiter`` the header gives it (``delimiter_of``). Raises
     ``BadInput`` if the file can't be read to its end, or its header lacks or repeats a column.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
-    >>> _ = path.write_text("word,n\\ntea,2\\nrum\\n")
-    >>> [(r.number, r.fields["word"], r.problem) for r in records(path, ("word",))]
-    [(1, 'tea', None), (2, 'rum', 'the row holds 1 fields, expected 2')]
     """
     return records_of(read_text(path), str(path), columns, delimiter)
 

@@ -52,11 +52,6 @@ def connect(
     ``text``, the SQL to be run, uses are made; by default all, in 0.7 s. DuckDB loads and fetches
     no extension. Raises ``BadInput`` if ``source`` isn't a warehouse of this version, or if a
     table's file can't be read or is damaged.
-
-    >>> import tempfile
-    >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
-    >>> connection.execute("SELECT count(*) FROM pair_score").fetchone()
-    (0,)
     """
     store = opened(source)
     snapshot = store.snapshot()
@@ -137,11 +132,7 @@ def own_views() -> list[str]:
 
 
 def tables_of(text: str) -> list[Table]:
-    """The tables that a query reads, also through views.
-
-    >>> [table.name for table in tables_of("SELECT word FROM word_bound")]
-    ['word_bound']
-    """
+    """The tables that a query reads, also through views."""
     return _needed(text, _READ)[1]
 
 
@@ -167,13 +158,7 @@ def package_view(name: str) -> str:
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """A line with the first empty tables of a query and the commands that fill them, or "".
-
-    >>> import tempfile
-    >>> with connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w")) as connection:
-    ...     print(unfilled(connection, "FROM word_evidence WHERE word = 'tea'"))
-    No rows yet in word_evidence: `plumbline why`
-    """
+    """A line with the first empty tables of a query and the commands that fill them, or ""."""
     if _LISTS.search(text):
         return ""
     empty = [

@@ -48,11 +48,6 @@ def read_only(
     """Rows of a query that a person typed, with its ``$params``.
 
     Raises as ``one_line``, and ``UsageProblem`` for a statement without rows.
-
-    >>> import tempfile
-    >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
-    >>> read_only(store, "SELECT $n + 1 AS n", {"n": 1}).to_pylist()
-    [{'n': 2}]
     """
     with connect(source, text) as connection, one_line():
         lock(connection)

@@ -61,11 +61,7 @@ class Entry:
 
 
 def questions() -> list[WorkedQuestion]:
-    """The worked questions of ``sql/examples``, in order.
-
-    >>> questions()[0].question
-    'Which words lean most to each side?'
-    """
+    """The worked questions of ``sql/examples``, in order."""
     worked = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
@@ -75,11 +71,7 @@ def questions() -> list[WorkedQuestion]:
 
 
 def entries(package: str = "") -> list[Entry]:
-    """Every view and macro of ``sql/views``, or of a package, with the comment of its paragraph.
-
-    >>> [e.kind for e in entries() if e.signature.startswith("us(")]
-    ['function']
-    """
+    """Every view and macro of ``sql/views``, or of a package, with the comment of its paragraph."""
     listed = []
     theirs = map(package_view, _of(package, package_views()))
     for text in theirs if package else own_views():
@@ -113,11 +105,7 @@ def _made_from(table: Table) -> str:
 
 
 def names(columns: Iterable[str]) -> str:
-    """Names of columns or tables as Markdown.
-
-    >>> names(["corpus", "word"])
-    '`corpus`, `word`'
-    """
+    """Names of columns or tables as Markdown."""
     return ", ".join(f"`{column}`" for column in columns)
 
 
@@ -175,9 +163,6 @@ def filled(document: str) -> str:
     """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled again.
 
     Marks ``tables of PACKAGE`` and ``reference of PACKAGE`` are about another installed package.
-
-    >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
-    13
     """
     generators = {
         "graph": _graph_markdown,

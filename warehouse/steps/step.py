@@ -40,14 +40,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """The state of a step whose items are its inputs; the columns ``key`` identify an input.
-
-    >>> wanted = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "b"}]
-    >>> found = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "old"}]
-    >>> state = state_of(wanted, found, "pair_id")
-    >>> [row["pair_id"] for row in state.kept], [row["pair_id"] for row in state.missing]
-    (['1'], ['2'])
-    """
+    """The state of a step whose items are its inputs; the columns ``key`` identify an input."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)

@@ -208,10 +208,6 @@ class Draft:
         for file in new:
             self.out_of_date.pop(file.directory, None)
 
-    def become(self, table: str, files: Iterable[File]) -> None:
-        """Replace all files of a table."""
-        self._files[table] = tuple(files)
-
     def tables(self) -> dict[str, Listing]:
         """The files of all tables."""
         tables = dict(self.base.tables)

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Self
 
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import address, check_output, json_object, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
@@ -20,8 +20,6 @@ from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.place import Disk, Place
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
-#: Modules whose errors in reading a file mean a fault of the file.
-_LIBRARIES = ("pyarrow.lib", "duckdb", "_duckdb")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 #: Advice for a damaged data file.
@@ -187,11 +185,8 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         raise BadInput(where, f"is damaged: {e}", GO_BACK) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
-    except (PlumblineError, MemoryError):
-        raise
-    except Exception as e:
-        is_of_file = isinstance(e, (OSError, ValueError)) or type(e).__module__ in _LIBRARIES
-        if getattr(e, "errno", None) in _TOO_LITTLE or not is_of_file:
+    except (OSError, ValueError, NotImplementedError) as e:  # also Arrow's errors
+        if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
         fix = "check the disk and who may read it, or get it from a copy"

@@ -62,9 +62,6 @@ def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = Non
     """A line for each table whose rows were deleted, with the command that makes them again.
 
     ``now`` and ``before`` are ``Snapshot.out_of_date``; rows that are in ``before`` don't count.
-
-    >>> to_make_again({"metric_value/benchmark=mine": 40})
-    ['deleted 40 rows of `metric_value`, made from rows that changed; again: `plumbline measure`']
     """
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():

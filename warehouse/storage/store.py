@@ -209,7 +209,7 @@ class Store(OpenWarehouse):
 
         def change(draft: Draft) -> None:
             for table in {*draft.base.declared, *state.declared} - {"run"}:
-                draft.become(table, state.files(table))
+                draft.swap(table, draft.files(table), [], state.files(table))
             draft.out_of_date = dict(state.out_of_date)
             log.snapshot(self.place, version)  # raises if `compact` has just dropped it
 

@@ -63,9 +63,6 @@ def csv_cell(value: object) -> object:
 
     Text that starts like a formula, after any blanks, gets an apostrophe in front, unless it is a
     plain number. Other values are returned unchanged.
-
-    >>> [csv_cell(v) for v in ("=1+1", "tea", "-0.5", "-x", " @SUM(A1)", -0.5, None, "")]
-    ["'=1+1", 'tea', '-0.5', "'-x", "' @SUM(A1)", -0.5, None, '']
     """
     if isinstance(value, str) and _is_formula(value) and not _is_number(value):
         return f"'{value}"

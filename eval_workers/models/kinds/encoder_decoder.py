@@ -19,20 +19,20 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from plumbline.eval_workers.models.kinds.forward_passes import logprobs_of
-
-import torch  # isort: skip (forward_passes first configures MKL)
-
+import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
-from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.kinds.model_kind import Files
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.drawing import Read
+from plumbline.eval_workers.models.local.weights import Weights
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, Tokens
 from plumbline.warehouse.errors import UsageProblem
 
 
-class EncoderDecoderBackend(LocalContinuer):
+class EncoderDecoderModel(CausalModel):
     """An encoder-decoder loaded with transformers; see ``TextReader`` for its errors.
 
     ``options.bos`` is the decoder's start token, even if the files name one.
@@ -40,23 +40,27 @@ class EncoderDecoderBackend(LocalContinuer):
 
     kind = "encoder-decoder"
     supports = frozenset[str]()
-
-    @property
-    def measure(self) -> str:
-        """The log-likelihood given the encoder's empty input."""
-        return GIVEN_EMPTY
+    measure = GIVEN_EMPTY
 
     def _context(self) -> tuple[str, int]:
         """Source and id of the start token: ``--bos``, generation settings or configuration."""
-        name = f"model {self.source.name}"
         if self.options.bos is not None:
-            return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
+            return super()._context()
         for settings in (self._generation_settings, self.config):
             start = getattr(settings, "decoder_start_token_id", None)
             if isinstance(start, int):
                 return "decoder_start_token_id", start
         problem = "neither its configuration nor its generation settings name a decoder start token"
-        raise UsageProblem(name, problem, "choose one of its tokens with --bos TOKEN")
+        fix = "choose one of its tokens with --bos TOKEN"
+        raise UsageProblem(f"model {self.source.name}", problem, fix)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The weights, loaded when first needed."""
+        eos = self.tokenizer.eos_token_id
+        filler = self._bos if eos is None else eos  # an encoder needs at least one token
+        start = (self._bos, *self._lead_tokens)
+        return _Weights(self.files, self.options, start, self.around, filler)
 
     @cached_property
     def _lead_tokens(self) -> Tokens:
@@ -64,73 +68,80 @@ class EncoderDecoderBackend(LocalContinuer):
         return loading.special_around(self.tokenizer, "text_target")[0]
 
     @property
-    def _n_context(self) -> int | None:
-        for name in ("max_decoder_position_embeddings", "max_position_embeddings"):
-            if limit := getattr(self.config, name, None):
-                return int(limit) - len(self._lead_tokens)
-        return None
+    def n_context(self) -> int | None:
+        """Longest text in tokens that the decoder writes; ``None`` without a known limit."""
+        limit = self._limit("max_decoder_position_embeddings")
+        return limit and limit - len(self._lead_tokens)
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
+    def _limit(self, name: str) -> int | None:
+        names = (name, "max_position_embeddings")
+        return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
+
+    def ids(self, texts: list[str]) -> list[list[int]]:
         """Token ids of texts as the decoder's output; those of an encoder's input may differ."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
-    @cached_property
-    def _start(self) -> Tokens:
-        """The start token and the special tokens before a text."""
-        return (self.identity.bos_token_id, *self._lead_tokens)
+    def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
+        """Each prompt's token ids as the encoder's input, without special ones; or its problem."""
+        n_vocabulary = self.n_vocabulary(self.weights.n_embedded)
+        encoded = self.encoded_below(n_vocabulary, texts, super().ids)
+        return [ids if isinstance(ids, str) else self._fitting(ids, n_new) for ids in encoded]
 
-    @cached_property
-    @torch.inference_mode()
-    def _encoded(self) -> torch.Tensor:
-        """The encoder's states for the empty input, one row."""
-        ids = [*self._around[0], *self._around[1]]
-        if not ids:  # an encoder needs at least one token
-            eos = self.tokenizer.eos_token_id
-            ids = [self.identity.bos_token_id if eos is None else eos]
-        return _encoded(self._model, [tuple(ids)])
-
-    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        logprobs = self._in_passes(sorted(sequences, key=len), self._pass)
-        return [logprobs[sequence] for sequence in sequences]
-
-    @torch.inference_mode()
-    def _pass(self, sequences: list[Tokens]) -> list[list[float]]:
-        """Log-probabilities (nats) of the tokens of sequences of one length."""
-        targets = torch.tensor(sequences, device=self._model.device)
-        lead = targets.new_tensor(self._start).expand(len(sequences), -1)
-        inputs = torch.cat([lead, targets[:, :-1]], dim=1)
-        output = _decoded(self._model, self._encoded.expand(len(sequences), -1, -1), inputs)
-        logits = output.logits[:, len(self._lead_tokens) :]
-        values = logprobs_of(logits.flatten(0, 1), targets.flatten()).view_as(targets)
-        rows: list[list[float]] = values.tolist()
-        return rows
-
-    def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
-        """A prompt's token ids as the encoder's input, without special ones; or its problem."""
-        ids = self._encode(text, n_vocabulary, ids_of=super()._ids)
-        if isinstance(ids, str):
-            return ids
-        names = ("max_encoder_position_embeddings", "max_position_embeddings")
-        limit = next((n for name in names if (n := getattr(self.config, name, None))), None)
-        n_read = len(self._with_special(ids))
+    def _fitting(self, ids: Tokens, n_new: int) -> Tokens | str:
+        limit = self._limit("max_encoder_position_embeddings")
+        n_read = len(self.weights.with_special(ids))
         if limit is not None and n_read > limit:
             return f"{n_read} tokens, more than the {limit} that the model's encoder reads"
-        if self._n_context is not None and n_new > self._n_context:
-            return f"{n_new} new tokens, more than the {self._n_context} that the decoder writes"
+        if self.n_context is not None and n_new > self.n_context:
+            return f"{n_new} new tokens, more than the {self.n_context} that the decoder writes"
         return ids
-
-    def _with_special(self, prompt: Tokens) -> Tokens:
-        before, after = self._around
-        return (*before, *prompt, *after)
-
-    def _read(self, prompts: Sequence[Tokens]) -> Read:
-        return _Written(self._model, prompts, self._start)
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
         """The text of new tokens, after a space unless it is empty or starts with white space."""
-        text = self._text_of(new)
+        text = self.text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
+
+
+class _Weights(Weights):
+    """The weights of an encoder-decoder.
+
+    ``start``: the decoder's tokens before a text. ``around``: special tokens around an encoder's
+    input. ``filler``: the token of an empty input without special tokens.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        options: ModelOptions,
+        start: Tokens,
+        around: tuple[Tokens, Tokens],
+        filler: int,
+    ) -> None:
+        super().__init__(files, options, start[0])
+        self._start, self._around, self._filler = start, around, filler
+
+    @cached_property
+    @torch.inference_mode()
+    def _nothing(self) -> torch.Tensor:
+        """The encoder's states for the empty input, one row."""
+        return _encoded(self.model, [self.with_special(()) or (self._filler,)])
+
+    def _logits(self, targets: torch.Tensor) -> torch.Tensor:
+        lead = targets.new_tensor(self._start).expand(len(targets), -1)
+        inputs = torch.cat([lead, targets[:, :-1]], dim=1)
+        output = _decoded(self.model, self._nothing.expand(len(targets), -1, -1), inputs)
+        logits: torch.Tensor = output.logits[:, len(self._start) - 1 :]
+        return logits
+
+    def with_special(self, prompt: Tokens) -> Tokens:
+        """Return the prompt with the special tokens around it."""
+        before, after = self._around
+        return (*before, *prompt, *after)
+
+    def read(self, prompts: Sequence[Tokens]) -> Read:
+        """Read prompts that have their special tokens, with the encoder."""
+        return _Written(self.model, prompts, self._start)
 
 
 class _Written(Read):

@@ -26,19 +26,21 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 
-from plumbline.eval_workers.models.kinds.forward_passes import (
-    LocalModel,
-    logprobs_of,
-    n_before_text,
-)
+import torch
 
-import torch  # isort: skip (forward_passes first configures MKL)
-
-from plumbline.eval_workers.models.local.scorer import summed
+from plumbline.eval_workers.models.kinds.causal_model import summed
+from plumbline.eval_workers.models.kinds.text_reader import TextReader
+from plumbline.eval_workers.models.local.weights import Weights, logprobs_of
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
+#: Model types, such as RoBERTa, whose first position is the padding token's id + 1.
+_COUNTED_FROM_PADDING = (
+    *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
+    *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
+)
 #: A text with masks, and the position of the token to predict.
 _Copy = tuple[Tokens, int]
 
@@ -51,7 +53,7 @@ class _Read:
     words: Sequence[int | None]
 
 
-class MaskedBackend(LocalModel):
+class MaskedModel(TextReader):
     """A masked language model loaded with transformers: PLL by ``options.pll``.
 
     Raises ``BadInput`` for a tokenizer without a mask token; ``UsageProblem`` for a tokenizer
@@ -78,21 +80,34 @@ class MaskedBackend(LocalModel):
         if self.options.pll == "within-word-l2r" and not tokenizer.is_fast:
             problem = "has a tokenizer that does not say which tokens are a word"
             raise UsageProblem(name, problem, "use --pll original")
-        before, after = self._around
+        before, after = self.around
         tokens = tokenizer.convert_ids_to_tokens([*before, *after])
         shown = " ".join([*tokens[: len(before)], "...", *tokens[len(before) :]])
         return f"around the text: {shown}", (*before, tokenizer.mask_token_id)[0]
 
     @property
-    def _n_context(self) -> int | None:
+    def n_context(self) -> int | None:
+        """Longest text in tokens, without special ones; ``None`` without a known limit."""
         limit = getattr(self.config, "max_position_embeddings", None)
         if limit is None or int(limit) < 1:
             return None
-        return int(limit) - sum(map(len, self._around)) - n_before_text(self.config)
+        is_counted = self.config.model_type in _COUNTED_FROM_PADDING
+        n_unused = int(self.config.pad_token_id or 0) + 1 if is_counted else 0
+        return int(limit) - sum(map(len, self.around)) - n_unused
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The weights, loaded when first needed."""
+        return Weights(self.files, self.options, self._bos)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters (loads the weights)."""
+        return self.weights.n_parameters
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Tokens that go through the model: a copy of the text for each of its tokens."""
-        taken = sum(map(len, self._around))
+        taken = sum(map(len, self.around))
         return sum(len(ids) * (len(ids) + taken) for ids in sequences)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
@@ -117,11 +132,12 @@ class MaskedBackend(LocalModel):
 
     def _reads(self, texts: Sequence[str]) -> dict[str, _Read | str]:
         """Each text's tokens and words, or why it can't be scored."""
-        n_vocabulary, reads = self._n_vocabulary, dict[str, _Read | str]()
-        for text in dict.fromkeys(texts):
-            ids = self._encode(text, n_vocabulary)
-            reads[text] = ids if isinstance(ids, str) else _Read(ids, self._words(text, ids))
-        return reads
+        distinct = list(dict.fromkeys(texts))
+        encoded = self.encoded_below(self.n_vocabulary(self.weights.n_embedded), distinct)
+        return {
+            text: ids if isinstance(ids, str) else _Read(ids, self._words(text, ids))
+            for text, ids in zip(distinct, encoded, strict=True)
+        }
 
     def _words(self, text: str, ids: Tokens) -> Sequence[int | None]:
         if self.options.pll != "within-word-l2r":
@@ -163,7 +179,7 @@ class MaskedBackend(LocalModel):
 
     def _copy(self, text: _Read, place: int) -> _Copy:
         """The text with a token and the later tokens of its word masked."""
-        mask, (before, after) = self.tokenizer.mask_token_id, self._around
+        mask, (before, after) = self.tokenizer.mask_token_id, self.around
         ids, word = list(text.ids), text.words[place]
         ids[place] = mask
         for later in range(place + 1, len(ids)):
@@ -177,8 +193,10 @@ class MaskedBackend(LocalModel):
 
         @torch.inference_mode()
         def run(batch: list[_Copy]) -> list[dict[int, float]]:
-            inputs = torch.tensor([ids for ids, _ in batch], device=self._model.device)
-            logits = self._model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
+            inputs = torch.tensor([ids for ids, _ in batch], device=self.weights.model.device)
+            logits = self.weights.model(
+                input_ids=inputs, attention_mask=torch.ones_like(inputs)
+            ).logits
             rows = [row for row, copy in enumerate(batch) for _ in tokens[copy]]
             places = [copy[1] for copy in batch for _ in tokens[copy]]
             targets = torch.tensor(
@@ -188,7 +206,7 @@ class MaskedBackend(LocalModel):
             return [{token: next(values) for token in tokens[copy]} for copy in batch]
 
         ordered = sorted(tokens, key=lambda copy: (len(copy[0]), copy))
-        return self._in_passes(ordered, run, lambda copy: len(copy[0]))
+        return self.weights.in_passes(ordered, run, lambda copy: len(copy[0]))
 
 
 def _shared(ids: Tokens, others: Tokens) -> list[int]:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import transformers
 from transformers import AutoConfig
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-)
+from transformers.models.auto import modeling_auto as auto
 
-from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter
 from plumbline.eval_workers.models.local.source import Source, find_source
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -27,42 +19,14 @@ from plumbline.warehouse.errors import BadInput
 #: (``masked``), or from an input and the output's earlier tokens (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-
-@dataclass(frozen=True)
-class _Class:
-    """A kind's auto class of transformers, and the configurations and architectures it accepts.
-
-    ``architectures``: names by model type; ``endings``: endings of other architectures' names.
-    """
-
-    auto: str
-    configurations: Any
-    architectures: Mapping[str, str]
-    endings: tuple[str, ...]
-
-    def makes(self, architecture: str, model_type: str) -> bool:
-        """True if the auto class makes a model of this architecture."""
-        is_listed = architecture == self.architectures.get(model_type)
-        return is_listed or architecture.endswith(self.endings)
-
-
-_CLASSES: dict[Kind, _Class] = {
-    "causal": _Class(
-        "AutoModelForCausalLM",
-        MODEL_FOR_CAUSAL_LM_MAPPING,
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        ("ForCausalLM", "LMHeadModel"),
-    ),
-    "masked": _Class(
-        "AutoModelForMaskedLM",
-        MODEL_FOR_MASKED_LM_MAPPING,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-        ("ForMaskedLM", "ForPreTraining"),
-    ),
-    "encoder-decoder": _Class(
+#: Each kind's class of transformers, the part of its mappings' names, and endings of the names of
+#: architectures that it makes besides those in the mapping.
+_CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
+    "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
+    "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
+    "encoder-decoder": (
         "AutoModelForSeq2SeqLM",
-        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        "SEQ_TO_SEQ_CAUSAL_LM",
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
@@ -81,72 +45,62 @@ class Files:
 def read_files(model: str, options: ModelOptions) -> Files:
     """Find a model and read its configuration; no weights are loaded.
 
-    Raises ``BadInput`` for a model that isn't a language model or can't be loaded, and for an
-    adapter of another base.
+    Raises ``BadInput`` for a model that isn't a language model or can't be loaded, for an adapter
+    of another base, and for a configuration that asks for a third party's code, or claims an
+    impossible size.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
-    source, config = read_config(model, options)
+    loading.silence()
+    source = loading.at_commit(find_source(model, options.revision))
+    loading.check_configuration(source)
+    config = loading.load(source, AutoConfig.from_pretrained)
+    _refuse_kernels(source.name, config)
     kind = kind_of(source, config)
     if adapter is not None:
         adapter.check_base(source)
     return Files(source, config, adapter, kind)
 
 
-def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
-    """A model's source at a commit, and its configuration; any kind, no weights are loaded.
-
-    Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
-    third party's code, or claims an impossible size.
-    """
-    loading.silence()
-    source = loading.at_commit(find_source(model, options.revision))
-    loading.check_configuration(source)
-    config = loading.load(source, AutoConfig.from_pretrained)
-    _refuse_kernels(source.name, config)
-    return source, config
-
-
 def auto_class(kind: Kind) -> Any:
-    """The class of transformers that makes models of a kind.
+    """Return the class of transformers that makes models of a kind.
 
     >>> auto_class("masked").__name__
     'AutoModelForMaskedLM'
     """
-    return getattr(transformers, _CLASSES[kind].auto)
+    return getattr(transformers, _CLASSES[kind][0])
 
 
 def kind_of(source: Source, config: Any) -> Kind:
-    """A model's kind, by its configuration and architecture.
+    """Return a model's kind, by its configuration and architecture.
 
     Raises ``BadInput`` for a model that can't score a sentence, or was saved without its head.
     """
-    auto_map = getattr(config, "auto_map", None) or {}
     architectures = getattr(config, "architectures", None) or []
     what = ", ".join(architectures) or f"model type {config.model_type}"
-    possible = [kind for kind in _CLASSES if _can_be(kind, config, auto_map)]
+    possible = [kind for kind in _CLASSES if _can_be(kind, config)]
     if not possible:
         problem = f"{what} is neither a causal, a masked nor an encoder-decoder language model"
         raise BadInput(f"model {source.name}", problem, "give a language model")
     for kind in possible:
-        makes = _CLASSES[kind].makes
-        if not architectures or any(makes(a, config.model_type) for a in architectures):
+        _, mapping, endings = _CLASSES[kind]
+        listed = getattr(auto, f"MODEL_FOR_{mapping}_MAPPING_NAMES").get(config.model_type)
+        if not architectures or any(a == listed or a.endswith(endings) for a in architectures):
             return kind
     problem = f"{what}, of the kind {possible[0]}, was saved without the head of a language model"
     raise BadInput(f"model {source.name}", problem, "give a language model")
 
 
-def _can_be(kind: Kind, config: Any, auto_map: dict[str, Any]) -> bool:
+def _can_be(kind: Kind, config: Any) -> bool:
     """True if a model with this configuration can be of a kind.
 
     BERT and similar models see later tokens unless configured as decoders. So they are masked
     models, even with a head for next tokens.
     """
-    class_ = _CLASSES[kind]
-    if class_.auto not in auto_map and type(config) not in class_.configurations:
+    if type(config) not in getattr(auto, f"MODEL_FOR_{_CLASSES[kind][1]}_MAPPING"):
         return False
     if getattr(config, "is_encoder_decoder", False) or kind == "encoder-decoder":
         return kind == "encoder-decoder" and bool(config.is_encoder_decoder)
-    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
+    if type(config) not in auto.MODEL_FOR_MASKED_LM_MAPPING:
         return True
     is_left_to_right = any(getattr(config, name, False) for name in ("is_decoder", "causal"))
     return is_left_to_right == (kind == "causal")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Else transformers asks a remote service to convert weights to safetensors.
-os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 import huggingface_hub
 import transformers
@@ -36,8 +31,7 @@ _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|d
 _MOST = 4096
 #: Configuration keys of sizes, and the largest size that a model can have.
 _SIZES = re.compile(
-    r"(n|num|num_attention|num_key_value|num_kv|encoder_attention|decoder_attention)_heads?"
-    r"|(n|num|num_hidden)_layers?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
+    r"(\w+_)?heads?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
     r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
 )
 _LARGEST = 1 << 27
@@ -116,7 +110,12 @@ def check_configuration(source: Source) -> None:
 
     Without this check, transformers would build all of them before it notices missing weights.
     """
-    parts = [_content(source, "config.json")]
+    path = Path(load(source, cached_file, filename="config.json"))
+    try:
+        parts = [json_object(path)]
+    except (OSError, ValueError) as e:
+        problem = f"can't be loaded: config.json: {first_line(e)}"
+        raise BadInput(f"model {source.name}", problem) from e
     for part in parts:  # the loop appends the configurations inside each part
         for key, value in part.items():
             if isinstance(value, dict):
@@ -125,14 +124,6 @@ def check_configuration(source: Source) -> None:
             if most is not None and isinstance(value, int) and value > most:
                 problem = f"its config.json claims {key} {f'{value:,}'[:40]}, more than {most:,}"
                 raise BadInput(f"model {source.name}", problem, "check where it comes from")
-
-
-def _content(source: Source, filename: str) -> dict[str, Any]:
-    try:
-        return json_object(Path(load(source, cached_file, filename=filename)))
-    except (OSError, ValueError) as e:
-        problem = f"can't be loaded: {filename}: {first_line(e)}"
-        raise BadInput(f"model {source.name}", problem) from e
 
 
 def _has_file(source: Source, filename: str) -> bool:

@@ -1,123 +1,315 @@
-"""A model's weights: loaded, quantised while loading, with an adapter on them."""
+"""The loaded weights of a causal model: log-probabilities of given tokens, and new tokens.
+
+If the architecture accepts any mask and positions, a forward pass holds trees of texts (see
+``local.tree``); otherwise it holds texts of equal token length. Neither is padded on a CPU. The
+output layer, most of a small model's work, computes each node once.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from importlib import metadata
-from typing import Any
+import itertools
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
-from transformers import BitsAndBytesConfig
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.kinds.model_kind import Files, auto_class
-from plumbline.eval_workers.models.local import loading as loading
-from plumbline.eval_workers.models.local.adapter import put_on
-from plumbline.eval_workers.models.local.source import Source
+from plumbline.eval_workers.models.kinds.model_kind import Files
+from plumbline.eval_workers.models.local.drawing import Read, draw
+from plumbline.eval_workers.models.local.lanes import (
+    EndOfPass,
+    Item,
+    equal_lengths,
+    in_lanes,
+    passes,
+)
+from plumbline.eval_workers.models.local.loading import saved_quantisation
+from plumbline.eval_workers.models.local.tree import (
+    end_of_tree,
+    forest,
+    hidden_of_trees,
+    longest_short,
+    on_device,
+)
+from plumbline.eval_workers.models.local.weight_files import is_int8, load_model, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
+from plumbline.warehouse.errors import BadInput
+
+Result = TypeVar("Result")
+
+#: Architectures that accept any mask and positions, and whose output layer alone makes logits of
+#: the last hidden state. Tests compare each with a float64 computation of one text at a time.
+TREE_TYPES = (
+    *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
+    *("phi", "phi3", "qwen2", "qwen3"),
+)
+#: Logits (rows times vocabulary) computed at once: 1 MiB of float32 on a CPU, which fits into a
+#: core's cache, and 1 GiB on a GPU.
+_LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
+
+#: Most nodes of a tree. On a CPU a pass is a single tree. On a GPU a single tree's mask is too
+#: large: on an H100 such passes took 2.6 times as long as trees of 256 nodes. Trees of 128 nodes
+#: took 4% longer than those of 256, trees of 512 as long.
+_TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
+
+#: Rotary position embeddings whose frequencies change with a pass's texts, and stay changed.
+_ROTARY_STATE = ("dynamic", "longrope")
+
+#: Limits while drawing, as multiples of a forward pass's tokens: tokens with keys and values in
+#: memory, and tokens of padded prompts read at once (only the last token gets logits).
+_HELD, _READ = 16, 4
+
+#: A prompt with its special tokens, and its index among the prompts.
+_Draw = tuple[Tokens, int]
+_LogProbs = list[list[float]]
 
 
-def load_model(files: Files, options: ModelOptions) -> Any:
-    """The language model on its device, ready to score; frees the memory of unused models first.
+class Weights:
+    """The weights of a model, loaded when first needed, and its forward passes.
 
-    Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
-    not fit, ``MissingComponent`` for a missing GPU.
+    ``bos`` comes before each text. See ``causal_model.Engine`` for the methods.
     """
-    auto = auto_class(files.kind)
-    model = read_weights(files.source, auto.from_pretrained, files.config, options)
-    return (model if files.adapter is None else put_on(model, files.adapter)).eval()
+
+    def __init__(self, files: Files, options: ModelOptions, bos: int) -> None:
+        self.files, self.config, self.bos = files, files.config, bos
+        # int8 is exact in columns with an outlier anywhere in the pass. So each text gets its own
+        # pass: its score does not depend on other texts.
+        alone = is_int8(files.config, options)
+        self.options = replace(options, batch_tokens=1) if alone else options
+
+    @cached_property
+    def model(self) -> Any:
+        """The ``transformers`` model on its device, in evaluation mode."""
+        return load_model(self.files, self.options)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters, an adapter's too. Tied ones count once, quantised ones unpacked."""
+        return int(self.model.num_parameters())
+
+    @cached_property
+    def n_embedded(self) -> int:
+        """Number of token ids with an input and an output embedding."""
+        return n_embedded(self.model)
+
+    @cached_property
+    def batch_tokens(self) -> int:
+        """Tokens per forward pass; fewer after memory has run out."""
+        return devices.batch_tokens(self.options, self.model.device.type)
+
+    @cached_property
+    def longest_in_tree(self) -> int:
+        """Longest text in tokens that may be part of a tree; 0 if the model takes no trees."""
+        if self.config.model_type not in TREE_TYPES:
+            return 0
+        # A tree's mask replaces the model's sliding window.
+        window = int(getattr(self.config, "sliding_window", None) or sys.maxsize)
+        return min(window, longest_short(self.config))
+
+    @cached_property
+    def _is_stateless(self) -> bool:
+        rotary = getattr(self.config, "rope_parameters", None) or {}
+        return rotary.get("rope_type", "default") not in _ROTARY_STATE
+
+    @cached_property
+    def takes_lanes(self) -> bool:
+        """True if passes may run at the same time; false once memory has run out.
+
+        One pass fills a GPU. Passes also change the state of some models: int8 remembers outlier
+        columns, and length-dependent rotary positions change their frequencies.
+        """
+        is_quantised = self.options.quantisation or saved_quantisation(self.config)
+        is_plain = not is_quantised and self.longest_in_tree > 0
+        return self.model.device.type == "cpu" and is_plain and self._is_stateless
+
+    def logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
+        """Score each sequence: log p(token | BOS, earlier tokens) of its tokens, in nats."""
+        in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
+        others = [s for s in sequences if len(s) > self.longest_in_tree]
+        found = self.in_passes(sorted(others, key=len), self._equal_pass)
+        if in_trees:
+            most_nodes = _TREE_NODES[self.model.device.type]
+            for of_similar_length in (
+                sorted(s for s in in_trees if len(s) < most_nodes),
+                sorted(s for s in in_trees if len(s) >= most_nodes),
+            ):
+                found |= self.in_passes(of_similar_length, self._tree_pass, end_of=end_of_tree)
+        return [found[sequence] for sequence in sequences]
+
+    @torch.inference_mode()
+    def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
+        """Log-probabilities (nats) of the tokens of sorted sequences."""
+        model = self.model
+        most_nodes = _TREE_NODES[model.device.type]
+        if len(sequences[0]) >= most_nodes:  # one tree: several trees of long texts would be padded
+            most_nodes = sys.maxsize
+        trees = forest(sequences, self.bos, most_nodes)
+        hidden = hidden_of_trees(model, trees)
+        width = hidden.shape[1]
+        nodes = [k * width + i for k, tree in enumerate(trees) for path in tree.paths for i in path]
+        targets = [token for sequence in sequences for token in sequence]
+        indices = (on_device(numbers, model.device) for numbers in (nodes, targets))
+        values = self._predicted(hidden.flatten(0, 1), *indices).cpu()
+        return [of_text.tolist() for of_text in values.split([len(s) for s in sequences])]
+
+    def _predicted(
+        self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
+    ) -> torch.Tensor:
+        """log p (nats, float32) of each of ``tokens``, predicted at its entry of ``nodes``.
+
+        A plain output layer is computed for one part of the vocabulary at a time: its logits fit
+        into the processor's cache.
+        """
+        output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
+        totals, start = [], 0
+        for logits in _parts(output, hidden, _LOGITS[hidden.device.type]):
+            in_part = (tokens >= start) & (tokens < start + logits.shape[1])
+            values[in_part] = logits[nodes[in_part], tokens[in_part] - start]
+            totals.append(torch.logsumexp(logits, dim=1))
+            start += logits.shape[1]
+        return values - torch.logsumexp(torch.stack(totals), dim=0)[nodes]
+
+    @torch.inference_mode()
+    def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
+        """Log-probabilities (nats) of the tokens of sequences of one length."""
+        targets = torch.tensor(sequences, device=self.model.device)
+        logits, tokens = self._logits(targets).flatten(0, 1), targets.flatten()
+        n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
+        parts = map(logprobs_of, logits.split(n_rows), tokens.split(n_rows))
+        values: _LogProbs = torch.cat(list(parts)).view_as(targets).tolist()
+        return values
+
+    def _logits(self, targets: torch.Tensor) -> torch.Tensor:
+        """Logits of each token of ``targets``, ``[sequence, token, word]``."""
+        bos = torch.full_like(targets[:, :1], self.bos)
+        inputs = torch.cat([bos, targets[:, :-1]], dim=1)
+        mask = torch.ones_like(inputs)
+        logits: torch.Tensor = self.model(
+            input_ids=inputs, attention_mask=mask, use_cache=False
+        ).logits
+        return logits
+
+    def new_tokens(
+        self,
+        prompts: Sequence[Tokens],
+        seeds: Sequence[int],
+        options: SamplingOptions,
+        ends: Collection[int],
+    ) -> list[Tokens | str]:
+        """New tokens after each prompt, up to and including one of ``ends``; or its problem."""
+        draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
+        longest_padded = self.longest_in_tree if self._is_stateless else 0
+        # Each lane gets an equal share of the draws: a few more rows hardly slow a step.
+        most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
+        n_times = _READ if longest_padded else 1
+
+        def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
+            first, n_distinct, end = len(draws[start][0]), 1, start + 1
+            while end < len(draws):
+                length = len(draws[end][0])
+                longest, n_rows = length + options.max_new_tokens, end + 1 - start
+                n_distinct += draws[end][0] != draws[end - 1][0]
+                if n_rows > min(most, n_tokens) or n_rows * longest > _HELD * n_tokens:
+                    break
+                if n_distinct * length > n_times * n_tokens or (
+                    length != first and longest > longest_padded
+                ):
+                    break
+                end += 1
+            return end
+
+        def run(batch: list[_Draw]) -> list[Tokens | str]:
+            prompts = [prompt for prompt, _ in batch]
+            return draw(self.read, prompts, [seeds[i] for _, i in batch], options, ends)
+
+        ordered = sorted(draws, key=lambda item: (len(item[0]), item))
+        new = self.in_passes(ordered, run, lambda item: len(item[0]), end_of)
+        return [new[item] for item in draws]
+
+    def with_special(self, prompt: Tokens) -> Tokens:
+        """Return the prompt with the special tokens around it."""
+        return (self.bos, *prompt)
+
+    def read(self, prompts: Sequence[Tokens]) -> Read:
+        """Read prompts that have their special tokens."""
+        return Read(self.model, prompts)
+
+    def in_passes(
+        self,
+        items: Sequence[Item],
+        run: Callable[[list[Item]], Sequence[Result]],
+        length: Callable[[Any], int] = len,
+        end_of: EndOfPass[Item] | None = None,
+    ) -> dict[Item, Result]:
+        """Results of ``run`` by item; each pass takes as many consecutive items as fit.
+
+        Passes get smaller when memory runs out. ``length``: an item's number of tokens. ``end_of``:
+        see ``EndOfPass``; by default a pass holds items of one length.
+        """
+        end_of = end_of or equal_lengths(length)
+        results: dict[Item, Result] = {}
+        failed: list[list[Item]] = []
+
+        def run_pass(batch: list[Item]) -> None:
+            if failed:
+                return
+            try:
+                results.update(zip(batch, run(batch), strict=True))
+            except (MemoryError, RuntimeError) as e:
+                if not devices.is_about_memory(e):
+                    raise
+                failed.append(batch)
+
+        left = list(items)
+        while left:
+            n_threads = devices.n_threads() if self.takes_lanes else 1
+            in_lanes(run_pass, list(passes(left, end_of, self.batch_tokens)), n_threads)
+            if failed:
+                self._shrink(list(map(length, failed[0])))
+                failed.clear()
+            left = [item for item in left if item not in results]
+        return results
+
+    def _shrink(self, lengths: list[int]) -> None:
+        """Make later passes smaller after a pass with items of these lengths ran out of memory.
+
+        Raises ``BadInput`` if this pass ran alone and had a single item.
+        """
+        if self.takes_lanes and devices.n_threads() > 1:
+            self.takes_lanes, problem = False, "going on with one pass at a time"
+        elif len(lengths) == 1:
+            problem = f"memory runs out on a single text of {lengths[0]} tokens"
+            fix = "use --dtype bfloat16, or a device with more memory"
+            raise BadInput(f"model {self.files.source.name}", problem, fix)
+        else:
+            self.batch_tokens = max(1, min(self.batch_tokens, sum(lengths)) // 2)
+            problem = f"going on with {self.batch_tokens} tokens a forward pass"
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        warnings.warn(f"out of memory: {problem}", stacklevel=2)
 
 
-def read_weights(
-    source: Source, loader: Callable[..., Any], config: Any, options: ModelOptions
-) -> Any:
-    """A model with its weights on its device; ``loader`` is a class's ``from_pretrained``.
+def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """log p (nats) of one token per row of ``logits``, by a softmax in float32."""
+    logits = logits.float()
+    return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
-    Raises the errors of ``load_model``.
+
+def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
+    """Float32 logits of consecutive parts of the vocabulary, about ``n_logits`` each.
+
+    A quantised layer, or one with an adapter, can't be split: it gives all logits at once.
     """
-    devices.release()
-    device = _device(options.device)
-    devices.limit_threads(devices.n_threads())  # torch ignores a container's quota of cores
-    dtype = getattr(torch, options.dtype)
-    settings: dict[str, Any] = {
-        "dtype": dtype,
-        "output_loading_info": True,
-        "weights_only": True,  # from a pickle, only tensors are read
-    }
-    if attention := _attention(config, device):
-        settings["attn_implementation"] = attention
-    if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else a line per layer and pass
-        settings["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
-    is_quantised = options.quantisation or loading.saved_quantisation(config)
-    if is_quantised:
-        settings["device_map"] = {"": device}  # such weights can't be moved afterwards
-    model, info = loading.load(source, loader, **settings)
-    check_complete(source, info)
-    return model.eval() if is_quantised else model.to(device).eval()
-
-
-def check_complete(source: Source, info: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` if transformers' loading info lists missing weights."""
-    if missing := sorted(info["missing_keys"]):
-        problem = f"{len(missing)} weights are missing, {missing[0]} among them"
-        raise BadInput(f"model {source.name}", problem, "download or save it again")
-
-
-def n_embedded(model: Any) -> int:
-    """Number of token ids with a row in both the embedding and the output layer (if it has one)."""
-    tables = (model.get_input_embeddings(), model.get_output_embeddings())
-    return min(int(table.weight.shape[0]) for table in tables if table is not None)
-
-
-def _attention(config: Any, device: str) -> str | None:
-    """`eager` if PyTorch's own choice of attention is wrong, else ``None``.
-
-    If all heads share one key, PyTorch's fused kernel with a mask leaves out a last position (issue
-    191937 of PyTorch, fixed in August 2026). Scores by torch 2.11 on an H100 were off by 5 nats.
-    """
-    text = config.get_text_config()
-    shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
-    return "eager" if device == "cuda" and shares else None
-
-
-def is_int8(config: Any, options: ModelOptions) -> bool:
-    """True if the checkpoint or the options make the weights bitsandbytes' int8."""
-    saved = getattr(config, "quantization_config", None)
-    by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
-    return by_file or options.quantisation == "int8"
-
-
-def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """The quantisation in a score's identity: the checkpoint's or the options'.
-
-    Raises ``UsageProblem`` if the options quantise a quantised checkpoint, ``MissingComponent`` if
-    bitsandbytes isn't installed.
-    """
-    saved, method = loading.saved_quantisation(config), options.quantisation
-    if method is None:
-        return saved
-    if saved is not None:
-        problem = f"model {name} was saved quantised ({saved})"
-        raise UsageProblem(f"--quantisation {method}", problem, "leave the option out")
-    try:
-        return f"bitsandbytes {method} {metadata.version('bitsandbytes')}"
-    except metadata.PackageNotFoundError as e:
-        fix = "pip install bitsandbytes"
-        raise MissingComponent(f"--quantisation {method}", "needs bitsandbytes", fix) from e
-
-
-def _bits_and_bytes(quantisation: str, dtype: torch.dtype) -> BitsAndBytesConfig:
-    if quantisation == "int8":
-        return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
-    )
-
-
-def _device(option: str) -> str:
-    if option == "cuda" and not torch.cuda.is_available():
-        raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
-    return "cuda" if option != "cpu" and torch.cuda.is_available() else "cpu"
+    if type(output) is not torch.nn.Linear:
+        yield output(hidden).float()
+        return
+    width = max(1, n_logits // len(hidden))
+    biases = itertools.repeat(None) if output.bias is None else output.bias.split(width)
+    for weight, bias in zip(output.weight.split(width), biases, strict=False):
+        yield torch.nn.functional.linear(hidden, weight, bias).float()

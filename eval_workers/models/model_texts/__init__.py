@@ -68,9 +68,10 @@ def described(model: str) -> dict[str, str | None]:
     {'family': None, 'training_text': None}
     """
     entry = known(model)
-    if entry is None:
-        return {"family": None, "training_text": None}
-    return {"family": entry.family, "training_text": entry.text}
+    return {
+        "family": entry.family if entry else None,
+        "training_text": entry.text if entry else None,
+    }
 
 
 @cache

@@ -21,8 +21,11 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from plumbline.eval_workers.models.ngram.text_words import BOS, Ints
 from plumbline.warehouse.errors import BadInput
+
+#: Numbers for the boundary between sentences, and for words outside the vocabulary.
+BOS, UNKNOWN = 0, 1
+Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 WEIGHTS = "model.safetensors"
 _TYPES = {"U32": np.uint32, "U64": np.uint64, "I64": np.int64, "F64": np.float64}
@@ -58,8 +61,15 @@ class NgramModel:
     children: Ints
     totals: Ints
 
+    longest_in_tree = 0
+
     @property
-    def n_words(self) -> int:
+    def n_parameters(self) -> int:
+        """Number of n-grams of all lengths."""
+        return len(self.words)
+
+    @property
+    def n_embedded(self) -> int:
         """Number of words, ``BOS`` and ``UNKNOWN`` included."""
         return int(self.levels[1])
 
@@ -67,7 +77,7 @@ class NgramModel:
         """ln P(word | BOS, earlier words) in nats of every word of each sentence."""
         words, position = laid_out(sentences)
         total, types = map(float, self.root)
-        values = np.full(len(words), 1.0 / (self.n_words - 1))  # BOS is never predicted
+        values = np.full(len(words), 1.0 / (self.n_embedded - 1))  # BOS is never predicted
         nodes = words
         for n, discount in enumerate(self.discounts):
             if n:
@@ -101,35 +111,34 @@ class NgramModel:
         path = directory / WEIGHTS
         try:
             with safe_open(path, "numpy"):  # checks that the file is whole
-                return cls(**_mapped(path, "r"))
+                return cls(**_mapped(path))
         except (OSError, SafetensorError, TypeError) as e:
-            problem, fix = f"its {WEIGHTS} is damaged: {e}", "train it again, or copy it anew"
+            problem, fix = f"its {WEIGHTS} is damaged: {e}", "train it or copy it again"
             raise BadInput(f"model {directory}", problem, fix) from e
 
 
-def lay_out(path: Path, shapes: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """Write a safetensors file of zeros and map its arrays.
-
-    ``shapes``: type and length of each array by name, wide types first.
-    """
+def save(arrays: Mapping[str, Any], path: Path) -> None:
+    """Write a safetensors file of arrays, wide types first; equal arrays give equal bytes."""
+    kinds = {np.dtype(dtype): kind for kind, dtype in _TYPES.items()}
     header, end = {}, 0
-    for name, (kind, n) in shapes.items():
-        start, end = end, end + n * np.dtype(_TYPES[kind]).itemsize
-        header[name] = {"dtype": kind, "shape": [n], "data_offsets": [start, end]}
+    for name, array in arrays.items():
+        start, end = end, end + array.nbytes
+        entry = {"dtype": kinds[array.dtype], "shape": [*array.shape]}
+        header[name] = {**entry, "data_offsets": [start, end]}
     content = json.dumps(header).encode()
     content += b" " * (-len(content) % 8)
     with path.open("wb") as file:
         file.write(len(content).to_bytes(8, "little") + content)
-        file.truncate(8 + len(content) + end)
-    return _mapped(path, "r+")
+        for array in arrays.values():
+            array.tofile(file)
 
 
-def _mapped(path: Path, mode: Any) -> dict[str, Any]:
+def _mapped(path: Path) -> dict[str, Any]:
     """The arrays of a safetensors file, memory-mapped."""
     with path.open("rb") as file:
         start = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(start - 8))
-    content = np.asarray(np.memmap(path, np.uint8, mode))[start:]
+    content = np.asarray(np.memmap(path, np.uint8, "r"))[start:]
     return {
         name: content[slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]])
         for name, entry in header.items()

@@ -1,7 +1,4 @@
-"""Train an n-gram model: blocks of numbered words, one vocabulary, then ``count_ngrams``.
-
-The files of each step are kept until the model is complete: an interrupted run resumes.
-"""
+"""Train an n-gram model: number the words of a text, count their n-grams with DuckDB."""
 
 from __future__ import annotations
 
@@ -9,29 +6,34 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from plumbline.eval_workers.models.local.source import NGRAM
-from plumbline.eval_workers.models.ngram import VERSION, NgramOptions
-from plumbline.eval_workers.models.ngram.ngram_counting import count_ngrams, hashed, is_whole
-from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
-from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, Ints, numbered_words
+from plumbline.eval_workers.models.ngram import SENTENCE_END, VERSION, NgramOptions
+from plumbline.eval_workers.models.ngram.ngram_model import (
+    BOS,
+    UNKNOWN,
+    WEIGHTS,
+    Ints,
+    NgramModel,
+    estimated_discount,
+    save,
+)
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
-from plumbline.warehouse.paths import replacing
 
 #: Most words of the vocabulary, the most frequent ones; all others are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Characters of text per block; an interrupted run loses at most one block.
-CHARACTERS_OF_BLOCK = 1 << 26
+#: Sentences that are split, and words whose n-grams are counted, at a time.
+_SENTENCES_AT_ONCE, WORDS_AT_ONCE = 1 << 14, 1 << 22
 #: Most sentences and words, from the text's beginning, whose loss is reported.
 _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21
 
@@ -41,7 +43,6 @@ def train(
     name: str,
     corpus: str,
     options: NgramOptions,
-    key: str,
     work: Path,
     text_field: str = "text",
 ) -> dict[str, Any]:
@@ -49,38 +50,35 @@ def train(
 
     Words are lower-case runs of characters between white space and punctuation marks; a mark is a
     word too. Sentences end at ``SENTENCE_END``. The start loss is the loss of equally likely words,
-    the end loss the model's on the first sentences. ``key`` identifies options and shards: files of
-    an interrupted run with another key are removed. The caller adds the other columns.
+    the end loss the model's on the first sentences. The caller adds the other columns.
     """
     from transformers import PreTrainedTokenizerFast
 
     start = time.monotonic()
-    scratch = work / key
-    if not scratch.is_dir():
-        shutil.rmtree(work, ignore_errors=True)
-        scratch.mkdir(parents=True)
-    blocks = _blocks(shards, text_field, scratch)
-    vocabulary, n_tokens = _vocabulary(blocks)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    vocabulary, words = numbered(lambda: chain(*(documents(x, text_field) for x in shards)))
+    n_tokens = int(np.count_nonzero(words != BOS))
     if not n_tokens:
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
-    words = _numbered(blocks, vocabulary, scratch / "words")
     n_words = len(vocabulary) + UNKNOWN + 1
-    count_ngrams(words, n_words, options.order, scratch, work)
+    database = work / "counts.duckdb"
+    save(count_ngrams(words, n_words, options.order, database), work / WEIGHTS)
+    database.unlink()
     sizes = {"order": options.order, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)
     (work / "config.json").write_text(config, encoding="utf-8")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
     tokenizer.save_pretrained(work)
     model = NgramModel.load(work)
-    first = np.array(words[:_WORDS_OF_LOSS])
+    first = words[:_WORDS_OF_LOSS]
     sentences = np.split(first, np.flatnonzero(first == BOS))[1 : _SENTENCES_OF_LOSS + 1]
     logprobs = list(chain.from_iterable(model.logprobs([s[1:] for s in sentences])))
-    shutil.rmtree(scratch)
     return {
         "model": name,
         "corpus": corpus,
         "seed": 0,
-        "n_parameters": len(model.words),
+        "n_parameters": model.n_parameters,
         "n_steps": 1,
         "n_tokens": n_tokens,
         "loss_start_nats": math.log(n_words - 1),
@@ -89,76 +87,129 @@ def train(
     }
 
 
-def _blocks(shards: Sequence[Path], text_field: str, work: Path) -> list[Path]:
-    """Files with the ``numbers`` of words, and with ``letters`` and ``offsets`` of distinct words.
-
-    A block holds whole documents; its ``n_documents`` counts the documents up to its end.
-    """
-    blocks = list(takewhile(is_whole, sorted(work.glob("*.block"))))
-    n_documents = int(load_file(blocks[-1])["n_documents"]) if blocks else 0
-    texts = islice((text for x in shards for text in documents(x, text_field)), n_documents, None)
-    while block := list(_up_to(CHARACTERS_OF_BLOCK, texts)):
-        n_documents += len(block)
-        numbers, words = numbered_words(block)
-        _, offsets, letters = words.buffers()
-        arrays = {"numbers": numbers, "n_documents": np.array(n_documents)}
-        arrays["offsets"] = np.frombuffer(offsets, np.int64)[: len(words) + 1]
-        arrays["letters"] = np.frombuffer(letters, np.uint8)
-        blocks.append(work / f"{len(blocks):08}.block")
-        with hashed(blocks[-1]) as path:
-            save_file(arrays, path)
-    return blocks
-
-
-def _up_to(n_characters: int, texts: Iterator[str]) -> Iterator[str]:
-    """The next texts, up to and including the one that brings them to ``n_characters``."""
-    for text in texts:
-        yield text
-        n_characters -= len(text)
-        if n_characters <= 0:
-            return
-
-
-def _vocabulary(blocks: Sequence[Path]) -> tuple[pa.LargeBinaryArray, int]:
-    """The ``MOST_WORDS`` most frequent words in alphabetical order, and the number of tokens.
-
-    Words are numbered in this order after ``BOS`` and ``UNKNOWN``.
-    """
-    table = pa.table({"word": pa.array([], pa.large_binary()), "n": pa.array([], pa.int64())})
-    for block in map(load_file, blocks):
-        n = np.bincount(block["numbers"], minlength=len(block["offsets"]) + 1)
-        counts = pa.table({"word": _words_of(block), "n": n[UNKNOWN + 1 :]})
-        table = pa.concat_tables([table, counts]).group_by("word").aggregate([("n", "sum")])
-        table = table.select(["word", "n_sum"]).rename_columns(["word", "n"])
-    n_tokens = pc.sum(table["n"]).as_py() or 0
-    table = table.sort_by([("n", "descending"), ("word", "ascending")])[:MOST_WORDS]
-    return table.sort_by("word")["word"].combine_chunks(), n_tokens
-
-
-def _words_of(block: dict[str, Ints]) -> pa.LargeBinaryArray:
-    """The distinct words of a block, in the order of their numbers."""
-    buffers = [None, pa.py_buffer(block["offsets"]), pa.py_buffer(block["letters"])]
-    return pa.Array.from_buffers(pa.large_binary(), len(block["offsets"]) - 1, buffers)
-
-
-def _numbered(blocks: Sequence[Path], vocabulary: pa.LargeBinaryArray, path: Path) -> Ints:
-    """The words of all blocks as numbers of the vocabulary, with ``BOS`` before every sentence."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.array(BOS, np.uint32).tofile(file)
-        for block in map(load_file, blocks):
-            places = pc.index_in(_words_of(block), value_set=vocabulary).fill_null(-1).to_numpy()
-            numbers = np.concatenate([[BOS, UNKNOWN], places + UNKNOWN + 1]).astype(np.uint32)
-            numbers[block["numbers"]].tofile(file)
-    return np.memmap(path, np.uint32, "r")[:-1]
-
-
-def tokenizer_of(vocabulary: pa.LargeBinaryArray) -> Any:
-    """A tokenizer of the ``tokenizers`` library that splits like ``text_words``."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    words = ["<s>", "<unk>", *vocabulary.cast(pa.large_string()).to_pylist()]
-    numbers = {word: number for number, word in enumerate(words)}  # no word is "<s>": "<" is one
+def tokenizer_of(words: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer that numbers these words after ``BOS`` and ``UNKNOWN``."""
+    named = ["<s>", "<unk>", *words]  # no word is "<s>": "<" is one
+    numbers = {word: number for number, word in enumerate(named)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
+
+
+def numbered(texts: Any) -> tuple[list[str], Ints]:
+    """Return the vocabulary, sorted, and the text's words as numbers, ``BOS`` before each sentence.
+
+    ``texts()`` yields the texts; it is called twice.
+    """
+    tokenizer = tokenizer_of([])
+    every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
+    tokenizer.train_from_iterator(texts(), every)
+    counted = tokenizer.get_vocab()
+    parts = [np.empty(0, np.uint32)]
+    left = _sentences(texts())
+    while sentences := list(islice(left, _SENTENCES_AT_ONCE)):
+        for encoding in tokenizer.encode_batch_fast(sentences, add_special_tokens=False):
+            if encoding.ids:
+                parts.append(np.array([0, *(1 + number for number in encoding.ids)], np.uint32))
+    words = np.concatenate(parts)
+    n = np.bincount(words, minlength=len(counted) + 1)
+    by_count = sorted(counted, key=lambda word: (-n[1 + counted[word]], word))
+    vocabulary = sorted(by_count[:MOST_WORDS])
+    numbers = np.full(len(counted) + 1, UNKNOWN, np.uint32)
+    numbers[0] = BOS
+    numbers[[1 + counted[word] for word in vocabulary]] = np.arange(len(vocabulary)) + UNKNOWN + 1
+    return vocabulary, numbers[words]
+
+
+def _sentences(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+        yield from (text[start:end] for start, end in pairwise(ends))
+
+
+def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[str, Any]:
+    """Count the n-grams of all lengths; return the arrays of a ``NgramModel``.
+
+    ``words``: numbers below ``n_words``, with ``BOS`` before every sentence. ``database``: a file
+    for what doesn't fit into memory.
+    """
+    names = [f"w{k}" for k in range(order)]
+    with duckdb.connect(str(database)) as db:
+        columns = ", ".join(f"{name} UINTEGER" for name in names)
+        db.execute(f"CREATE TABLE longest ({columns}, n BIGINT)")
+        for start in range(0, len(words), WORDS_AT_ONCE):
+            piece = _longest(words[start : start + WORDS_AT_ONCE + order], WORDS_AT_ONCE, order)
+            db.register("piece", pa.table(piece, names=names))
+            db.execute("INSERT INTO longest SELECT *, count(*) FROM piece GROUP BY ALL")
+        for n in range(order, 0, -1):
+            db.execute(_grams_sql(names, n))
+        levels = [_level(db, names[:n], n_words) for n in range(1, order + 1)]
+    starts = np.cumsum([0, *(len(level["word"]) for level in levels)])
+    a = np.concatenate([level["a"] for level in levels])
+    a[BOS] = 0  # BOS is never predicted
+    n_children = np.concatenate([level["n_children"] for level in levels[:-1]] or [[]])
+    children = np.append(starts[1] + np.cumsum(n_children) - n_children, starts[-1])
+    totals = np.concatenate([level["total"] for level in levels[:-1]] or [[]])
+    counts = np.uint32 if len(words) < 1 << 32 else np.uint64
+    return {
+        "levels": starts,
+        "root": np.array([a[:n_words].sum(), np.count_nonzero(a[:n_words])]),
+        "discounts": np.array([estimated_discount(a[i:end]) for i, end in pairwise(starts)]),
+        "words": np.concatenate([level["word"] for level in levels]).astype(counts),
+        "counts": a.astype(counts),
+        "children": children.astype(counts),
+        "totals": totals.astype(counts),
+    }
+
+
+def _longest(words: Ints, n: int, order: int) -> list[Ints]:
+    """The n-grams of length ``order`` at the first ``n`` words; ``BOS`` after a sentence's end."""
+    padded = np.append(words, np.full(order, BOS, words.dtype))
+    columns = [words[:n]]
+    is_inside = np.ones(len(columns[0]), bool)
+    for k in range(1, order):
+        column = padded[k : k + len(columns[0])]
+        is_inside = is_inside & (column != BOS)
+        columns.append(np.where(is_inside, column, BOS).astype(words.dtype))
+    return columns
+
+
+def _grams_sql(names: Sequence[str], n: int) -> str:
+    """Make the table of n-grams of ``n`` words from that of the longest and of ``n`` + 1 words.
+
+    ``a`` is the number of occurrences of the longest n-grams and those that begin a sentence, for
+    others the number of distinct words before. ``total`` is the sum of ``a`` over the n-grams with
+    one more word, of which there are ``n_children``.
+    """
+    gram = ", ".join(names[:n])
+    is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
+    counted = f"SELECT {gram}, sum(n) AS n FROM longest WHERE {is_whole} GROUP BY ALL"
+    if n == len(names):
+        return f"""CREATE TABLE grams_{n} AS
+            SELECT * EXCLUDE (n), n AS a, 0 AS n_children, 0 AS total FROM ({counted})"""
+    after_first = ", ".join(f"w{k + 1} AS w{k}" for k in range(n))
+    return f"""CREATE TABLE grams_{n} AS
+        SELECT {gram}, CASE WHEN w0 = {BOS} THEN n ELSE n_before END AS a,
+            coalesce(n_children, 0) AS n_children, coalesce(total, 0) AS total
+        FROM ({counted})
+        LEFT JOIN (
+            SELECT {after_first}, count(*) AS n_before FROM grams_{n + 1} GROUP BY ALL
+        ) USING ({gram})
+        LEFT JOIN (
+            SELECT {gram}, count(*) AS n_children, sum(a) AS total FROM grams_{n + 1} GROUP BY ALL
+        ) USING ({gram})"""
+
+
+def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> dict[str, Any]:
+    """The sorted n-grams of one length: last word, ``a``, ``n_children`` and ``total``."""
+    query = f"""SELECT {gram[-1]} AS word, a::BIGINT AS a, n_children::BIGINT AS n_children,
+        total::BIGINT AS total FROM grams_{len(gram)} ORDER BY {", ".join(gram)}"""
+    found = db.execute(query).fetchnumpy()
+    if len(gram) > 1:
+        return found
+    level: dict[str, Any] = {"word": np.arange(n_words)}  # words that begin no n-gram too
+    for column in ("a", "n_children", "total"):
+        level[column] = np.zeros(n_words, np.int64)
+        level[column][found["word"]] = found[column]
+    return level

@@ -211,7 +211,7 @@ def spells(pieces: Sequence[str], text: str) -> bool:
         return True
     if _PARTIAL not in spelled:
         return False
-    # A run of n parts stands for 1 to n non-ASCII characters. All its possible ends are followed at
+    # A run of n parts spells 1 to n non-ASCII characters. All its possible ends are followed at
     # once: backtracking would take exponential time.
     ends = {0}
     for part in re.findall(f"{_PARTIAL}+|[^{_PARTIAL}]+", spelled):
@@ -255,29 +255,19 @@ class EchoServer:
         refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
         and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
-        return asyncio.run(self._bodies(prompts, {**self.parameters, **(changes or {})}))
+        parameters = {**self.parameters, **(changes or {})}
+
+        async def all_bodies() -> list[str | Failure]:
+            slots = asyncio.Semaphore(self.server.policy.concurrency)
+            async with ChatClient(self.server.base_url, timeout_s=self.server.timeout_s) as client:
+                bodies = (self._body(client, slots, prompt, parameters) for prompt in prompts)
+                return await asyncio.gather(*bodies)
+
+        return asyncio.run(all_bodies())
 
     def software(self) -> str:
         """Name and version of the server's software; empty if they are unknown."""
         return asyncio.run(self._software())
-
-    async def _bodies(
-        self, prompts: Sequence[str], parameters: Mapping[str, object]
-    ) -> list[str | Failure]:
-        policy = self.server.policy
-        slots = asyncio.Semaphore(policy.concurrency)
-        url, timeout_s = self.server.base_url, self.server.timeout_s
-        async with ChatClient(url, timeout_s=timeout_s) as client:
-            tasks = [
-                asyncio.ensure_future(self._body(client, slots, p, parameters)) for p in prompts
-            ]
-            try:
-                return await asyncio.gather(*tasks)
-            except BaseException:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                raise
 
     async def _body(
         self,

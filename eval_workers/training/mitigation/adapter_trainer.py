@@ -11,7 +11,7 @@ import itertools
 import math
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.training.loop import Figures, check_finite, fit, shuffled, trainable
 from plumbline.eval_workers.training.lora import adapted, save_adapter, switch_dropout
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget
@@ -32,7 +32,7 @@ _WHAT = "tuning"
 
 
 def train_adapter(
-    backend: TransformersBackend,
+    backend: CausalModel,
     targets: Sequence[TuningTarget],
     options: TuneOptions,
     work: Path,
@@ -42,18 +42,19 @@ def train_adapter(
     """Train an adapter, save it in the directory ``work`` and return its figures.
 
     ``log`` has the columns of ``tuning_step`` of each step, without units; ``outcome`` has columns
-    of ``tuning``. With ``dev``, the adapter is that of ``chosen_step``. Don't use the backend
-    afterwards: its model holds the adapter. Raises ``BadInput`` for a loss that is not finite,
-    ``UsageProblem`` for layers that the model lacks.
+    of ``tuning``. With ``dev``, the adapter is that of the first step with the least loss on them.
+    Don't use the backend afterwards: its model holds the adapter. Raises ``BadInput`` for a loss
+    that is not finite, ``UsageProblem`` for layers that the model lacks.
     """
     shutil.rmtree(work, ignore_errors=True)
     with torch.random.fork_rng():
         model = adapted(backend, options.lora)
         weights = trainable(model)
-        n_tokens = devices.batch_tokens(backend.options, model.device.type)
+        n_tokens = devices.batch_tokens(backend.weights.options, model.device.type)
         reader = WordReader(model.get_base_model(), backend.identity.bos_token_id, n_tokens)
         log: list[Figures] = []
         best: list[torch.Tensor] = []
+        chosen: int | None = None
         start = time.monotonic()
         for step, row in enumerate(steps(model, reader, targets, options), 1):
             log.append(row)
@@ -61,8 +62,8 @@ def train_adapter(
             if dev and is_measured:
                 row |= dev_losses(model, reader, dev, options)
                 check_finite(row, _WHAT, step + 1)  # the next step's would not be finite either
-                if chosen_step(log) == step:
-                    best = [weight.detach().clone() for weight in weights]
+                if chosen is None or row["dev_loss"] < log[chosen - 1]["dev_loss"]:
+                    chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
                 note = "L_d {distance:.3g} L_g {total:.3g} L_l {difference:.3g}"
                 progress(step, options.steps, note=note.format(**row))
@@ -72,7 +73,6 @@ def train_adapter(
                 weight.copy_(value)
         save_adapter(model, work)
     modules = model.peft_config["default"].target_modules
-    chosen = chosen_step(log)
     outcome = {
         "layers": ", ".join(sorted({str(name).rsplit(".", 1)[-1] for name in modules})),
         "n_parameters": sum(weight.numel() for weight in weights),
@@ -82,16 +82,6 @@ def train_adapter(
         "dev_loss_end": log[-1].get("dev_loss"),
     }
     return {"outcome": outcome, "log": log}
-
-
-def chosen_step(log: Sequence[Mapping[str, float]]) -> int | None:
-    """The first step, from 1, with the least loss on dev prompts; ``None`` if none has a loss.
-
-    >>> chosen_step([{"dev_loss": 0.5}, {}, {"dev_loss": 0.25}, {"dev_loss": 0.25}])
-    3
-    """
-    measured = [(row["dev_loss"], step) for step, row in enumerate(log, 1) if "dev_loss" in row]
-    return min(measured)[1] if measured else None
 
 
 def steps(

@@ -9,9 +9,9 @@ from typing import Any
 
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.devices import memory_problems
+from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local.adapter import find_adapter
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.loop import Figures
 from plumbline.eval_workers.training.mitigation.adapter_trainer import train_adapter
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
@@ -49,12 +49,8 @@ class Tuned:
     """A tuned adapter: its row of ``tuning``, and ``reused`` if it was on disk already."""
 
     row: Row
+    path: Path
     reused: bool
-
-    @property
-    def path(self) -> Path:
-        """Directory of the adapter."""
-        return Path(self.row["path"])
 
 
 def tune(
@@ -79,8 +75,8 @@ def tune(
     ``dev_sets`` the losses on their prompts are measured every ``checkpoint_steps`` and at the end;
     the adapter is the one with the least weighted sum.
 
-    An interrupted run starts again; an existing adapter is only recorded again. An adapter of this
-    name with other options is replaced once the new one is complete.
+    An existing adapter is only recorded again. An adapter of this name with other options is
+    replaced once the new one is complete.
 
     Raises ``BadInput`` if no prompt is left, for a loss that is not finite, a disk that can't be
     written or too little memory; ``UsageProblem`` for options that exclude tuning; and what
@@ -90,7 +86,7 @@ def tune(
     check_trainable(how, adapter_only=True)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
     words = load_words(store, options.word_list)
-    backend = TransformersBackend(model, how)
+    backend = CausalModel(model, how)
 
     def make(work: Path) -> Row:
         say("an interrupted tuning starts again from the beginning", err=True)
@@ -128,13 +124,13 @@ def tune(
     ):
         rows = [{**one, **partition, "run_id": run_id} for one in rows]
         store.replace(table, rows, partition, run_id)
-    return Tuned(row, reused)
+    return Tuned(row, path, reused)
 
 
 def _targets(
     rows: Sequence[Row],
     what: str,
-    backend: TransformersBackend,
+    backend: CausalModel,
     words: WordList,
     options: TuneOptions,
     rejects: list[Row],
@@ -154,7 +150,7 @@ def _targets(
 
 
 def _identity(
-    backend: TransformersBackend, options: TuneOptions, prompts: TuningPrompts, words: WordList
+    backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
     """Everything that determines the weights."""
     of_options = asdict(options)
@@ -163,7 +159,7 @@ def _identity(
     dev = {"dev": [row["prompt"] for row in prompts.dev]} if prompts.dev else {}
     return dev | {
         "identity": asdict(backend.identity),
-        "batch_tokens": backend.options.batch_tokens,
+        "batch_tokens": backend.weights.options.batch_tokens,
         "options": of_options,
         "prompts": prompts.hash,
         "words": words.hash,
@@ -172,7 +168,7 @@ def _identity(
 
 
 def _facts(
-    backend: TransformersBackend, options: TuneOptions, prompts: TuningPrompts, words: WordList
+    backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
     """Columns of ``tuning`` on base, prompts, words and options."""
     identity = backend.identity

@@ -1,0 +1,178 @@
+"""A causal model: it scores texts from left to right and continues prompts.
+
+``text_reader.TextReader`` makes token ids of a text, an ``Engine`` computes with them, and
+``CausalModel`` makes scores and samples of what it returns. ``scoring_contract`` defines a score,
+``sampling_contract`` a sample. A prompt is encoded like a scored text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+from transformers import GenerationConfig
+
+from plumbline.eval_workers.models.kinds.text_reader import TextReader
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.tree import n_nodes
+from plumbline.eval_workers.models.local.weights import Weights
+from plumbline.eval_workers.models.sampling_contract import Draw, Finish, Sample, SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
+from plumbline.warehouse.errors import BadInput
+
+
+class Engine(Protocol):
+    """What computes with token ids. All properties but ``longest_in_tree`` load the weights."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters; tied ones count once."""
+
+    @property
+    def n_embedded(self) -> int:
+        """Number of token ids with an input and an output embedding."""
+
+    @property
+    def longest_in_tree(self) -> int:
+        """Longest text in tokens whose beginning is computed once for all texts that share it."""
+
+    def logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
+
+        Sequences are distinct, sorted, not empty, within the context and without BOS.
+        """
+
+    def new_tokens(
+        self,
+        prompts: Sequence[Tokens],
+        seeds: Sequence[int],
+        options: SamplingOptions,
+        ends: Collection[int],
+    ) -> Sequence[Tokens | str]:
+        """Return each prompt's new tokens, with the one of ``ends`` that ends them; or its problem.
+
+        The prompts come without BOS. The context has room for ``options.max_new_tokens``.
+        """
+
+
+class CausalModel(TextReader):
+    """A causal language model; by default ``transformers`` loads its weights.
+
+    Raises the errors of ``TextReader``; ``MissingComponent`` for a missing GPU.
+    """
+
+    supports = frozenset({"adapter", "chat", "quantisation"})
+
+    @cached_property
+    def weights(self) -> Any:
+        """The ``Engine``, which loads the weights when first needed."""
+        return Weights(self.files, self.options, self.identity.bos_token_id)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters (loads the weights)."""
+        return int(self.weights.n_parameters)
+
+    def n_computed(self, sequences: Collection[Tokens]) -> int:
+        """Number of tokens that go through the model; shared beginnings in trees count once."""
+        longest = self.weights.longest_in_tree
+        in_trees = sorted(s for s in sequences if len(s) <= longest)
+        return n_nodes(in_trees) + sum(len(s) for s in sequences if len(s) > longest)
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """Score each text, in the order given; equal token sequences are computed once."""
+        n_vocabulary = self.n_vocabulary(self.weights.n_embedded)
+        distinct = list(dict.fromkeys(texts))
+        found = self.encoded_below(n_vocabulary, self.answers(distinct))
+        encoded = dict(zip(distinct, found, strict=True))
+        sequences = sorted({ids for ids in encoded.values() if not isinstance(ids, str)})
+        values = self.weights.logprobs(sequences) if sequences else []
+        logprobs = dict(zip(sequences, values, strict=True))
+        scores = {
+            text: TextScore(math.nan, problem=ids)
+            if isinstance(ids, str)
+            else self._of_answer(ids, logprobs[ids])
+            for text, ids in encoded.items()
+        }
+        return [scores[text] for text in texts]
+
+    def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
+        """The score of the tokens after the conversation, if there is one.
+
+        A token with both the template's end and the start of the text's first word is scored.
+        """
+        if self.identity.conversation is None:
+            return summed(ids, logprobs)
+        frame = self._frames[self.identity.conversation].ids
+        shared = itertools.takewhile(lambda both: both[0] == both[1], zip(frame, ids, strict=False))
+        start = sum(1 for _ in shared)
+        if start == len(ids):
+            return TextScore(math.nan, problem="the tokenizer gives no token for it")
+        return summed(ids[start:], logprobs[start:])
+
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+        """Draw each sample, in the order given; see ``sampling_contract.SamplingModel``."""
+        texts = list(dict.fromkeys(draw.text for draw in draws))
+        encoded = dict(zip(texts, self._prompts(texts, options.max_new_tokens), strict=True))
+        samples, prompts = dict[Draw, Sample](), dict[Draw, Tokens]()
+        for draw in draws:
+            if isinstance(ids := encoded[draw.text], str):
+                samples[draw] = Sample(problem=ids)
+            else:
+                prompts[draw] = ids
+        seeds = [draw.seed for draw in prompts]
+        given = (list(prompts.values()), seeds, options, self.ends)
+        new = self.weights.new_tokens(*given) if prompts else []
+        for (draw, ids), tokens in zip(prompts.items(), new, strict=True):
+            is_problem = isinstance(tokens, str)
+            samples[draw] = Sample(problem=tokens) if is_problem else self._sample(ids, tokens)
+        return [samples[draw] for draw in draws]
+
+    def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
+        """Each prompt's token ids without BOS, or why it can't be continued."""
+        limit = self.n_context
+        problem = f"tokens and {n_new} new ones, more than the model's context of {limit}"
+        return [
+            f"{len(ids)} {problem}"
+            if limit is not None and not isinstance(ids, str) and len(ids) + n_new > limit
+            else ids
+            for ids in self.encoded_below(self.n_vocabulary(self.weights.n_embedded), texts)
+        ]
+
+    def _sample(self, prompt: Tokens, new: Tokens) -> Sample:
+        ended = bool(new) and new[-1] in self.ends
+        tokens = new[:-1] if ended else new
+        finish: Finish = "stop" if ended else "length"
+        return Sample(self._text_after(prompt, tokens), finish, len(tokens))
+
+    def _text_after(self, prompt: Tokens, new: Tokens) -> str:
+        """The text of new tokens; decoded without the prompt, it could lose its first space."""
+        return self.text_of((*prompt, *new))[len(self.text_of(prompt)) :]
+
+    @cached_property
+    def _generation_settings(self) -> Any:
+        """The model's ``GenerationConfig``; ``None`` if it is missing or can't be read."""
+        try:
+            return loading.load(self.source, GenerationConfig.from_pretrained)
+        except BadInput:
+            return None
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """End token ids: the generation settings', else the configuration's or tokenizer's."""
+        settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
+        for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
+            if ids is not None:
+                return frozenset([ids] if isinstance(ids, int) else ids)
+        return frozenset()
+
+
+def summed(ids: Tokens, logprobs: list[float]) -> TextScore:
+    """Score a text by the sum of its tokens' log-probabilities in float64."""
+    total = math.fsum(logprobs) if all(map(math.isfinite, logprobs)) else sum(logprobs)
+    if not math.isfinite(total):
+        return TextScore(math.nan, ids, tuple(logprobs), f"its log-probability is {total}")
+    return TextScore(total, ids, tuple(logprobs))
