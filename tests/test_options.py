@@ -23,7 +23,7 @@ _LOADING = {
     "fairpair run": OF_SCORES,
     "disclosure probe": OF_SCORES,
     "disclosure sweep": OF_SCORES,
-    "disclosure tune": (*OF_SCORES, "adapter", "tensor_parallel"),
+    "disclosure tune": ("base_url", "concurrency", *OF_SCORES, "adapter", "tensor_parallel"),
 }
 
 
