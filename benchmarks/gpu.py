@@ -41,18 +41,6 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Largest difference of a sentence's score from that of transformers in float32 on a CPU.
-
-    ``nats`` is ``None`` where ``missing`` says why.
-    """
-
-    name: str
-    nats: float | None
-    missing: str = ""
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The ways, on ``n_pairs`` pairs of ``n_tokens`` tokens; ``device`` and its peak if known.
 
@@ -101,34 +89,6 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     peak = next((value for part, value in _PEAK.items() if part in name), None)
     return Outcome(ways, sum(n for _, n in found), n_tokens, operations, name, peak)
-
-
-def agreement(shards: Sequence[Path], directory: Path, device: str) -> tuple[int, list[Agreement]]:
-    """Number of Winogender's sentences, and how far each way is off on 70 M random weights."""
-    model = str(write_model(shards, directory / "small"))
-    texts, _ = sentences("winogender", directory / "warehouse")
-    exact = _scores(model, ModelOptions(dtype="float32", device="cpu"), texts)
-    found = []
-    for dtype in ("float32", "bfloat16"):
-        for backend in ("transformers", "vllm"):
-            where = {"device": device} if backend == "transformers" else {}
-            options = ModelOptions(backend=backend, dtype=dtype, **where)
-            name = f"{backend}, {dtype}"
-            try:
-                ours = _scores(model, options, texts)
-            except PlumblineError as e:
-                found.append(Agreement(name, None, str(e)))
-                continue
-            apart = max(abs(a - b) for a, b in zip(ours, exact, strict=True))
-            found.append(Agreement(name, apart))
-    return len(texts), found
-
-
-def _scores(model: str, options: ModelOptions, texts: Sequence[str]) -> list[float]:
-    try:
-        return [one.logprob_nats for one in open_backend(model, options).score(texts)]
-    finally:
-        devices.release()
 
 
 def _told(way: Way) -> Way:

@@ -29,7 +29,7 @@ LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
 MOST_MEMORY = 1 << 50
 #: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
-#: errors in ``tools/simulations/least_count.py`` exceed the limits in ``docs/methods.md``.
+#: simulated errors exceed the limits in ``docs/methods.md``.
 LEAST_COUNT = 10
 
 

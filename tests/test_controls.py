@@ -19,7 +19,24 @@ from plumbline.eval_workers.scoring.statistics.controls import (
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
-from tools.simulations.controls import of_delta, study
+
+
+def study(n_words: int, slope: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictors (pairs x 4), log ratios and words; delta is related to n-grams and frequency."""
+    draw = np.random.default_rng([seed, n_words])
+    delta, of_ngram, of_frequency, own = draw.standard_normal((4, n_words))
+    n_pairs = draw.integers(1, 13, n_words)
+    word = np.repeat(np.arange(n_words), n_pairs)
+    ngram = (0.5 * delta + of_ngram)[word] + draw.standard_normal(len(word))
+    length = draw.integers(6, 20, len(word)).astype(float)
+    x = np.column_stack([delta[word], (0.5 * delta + of_frequency)[word], ngram, length])
+    y = slope * delta[word] + ngram + 0.5 * own[word] + draw.standard_normal(len(word))
+    return x, y, word
+
+
+def of_delta(n: int, n_words: int, slope: float) -> list[Effect]:
+    """The effect of delta in each of ``n`` studies."""
+    return [effects(*study(n_words, slope, seed))[0] for seed in range(n)]
 
 
 def fitted(x: np.ndarray, y: np.ndarray) -> np.ndarray:

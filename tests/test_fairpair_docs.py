@@ -10,7 +10,6 @@ import pytest
 
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
-from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -58,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    assert len(commands()) == 18
+    assert len(commands()) == 13
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command
         assert main(tried) == 0, command
@@ -69,15 +68,7 @@ def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch
     published = {r["phi"] for r in rows if r["texts"] == "as-published"}
     assert published == {"jaccard", "vader"}
     connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 6
+    assert len(blocks("sql")) == 4
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
         found = connection.execute(query).fetchall()
-        assert found or "texts_with" in query, query
-
-
-def test_the_table_of_keys_is_whole() -> None:
-    table = PAGE.split("| key | default | meaning |")[1].split("\n\n")[0]
-    keys = {
-        key for row in table.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])
-    }
-    assert keys == set(FairPairSpec.__dataclass_fields__) - {*OF_SCORES}
+        assert found, query

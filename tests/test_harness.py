@@ -95,7 +95,7 @@ def _harness(model: Path, source: Path, directory: Path) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", ["gpt2", "opt-adds-bos"])
 def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str) -> None:
-    """By the command on docs/harness.md; its logs, read back, give the same figures again."""
+    """By the command on docs/benchmarks.md; its logs, read back, give the same figures again."""
     model, store = _wide(kind, tmp_path), Store.open(tmp_path / "w")
     own = tmp_path / "own.jsonl"
     own.write_text("".join(json.dumps(row) + "\n" for row in OWN), encoding="utf-8")

@@ -269,7 +269,8 @@ def test_a_name_means_one_thing() -> None:
 def test_the_way_of_a_document_and_of_a_pair(handled: str, most_files: int) -> None:
     """docs/design.md lists the files that a newcomer opens to follow one; they exist."""
     text = (REPOSITORY / "docs" / "design.md").read_text(encoding="utf-8")
-    tables = text.partition("## The way of a document, and of a pair")[2].split("| where | files |")
+    way = text.partition("## The way of a document, and of a pair")[2].partition("\n## ")[0]
+    tables = way.split("| where | files |")
     rows = re.findall(r"(?m)^\| `(.+)` \| (.+) \|$", tables[{"document": 1, "pair": 2}[handled]])
     files = [
         REPOSITORY / folder / f"{name or '__init__'}.py"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tools.simulations.pairs import coverage, shapes, worlds
+from tools.simulations import coverage, shapes, worlds
 
 DRAWS = 300
 

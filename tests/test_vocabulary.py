@@ -334,7 +334,7 @@ def test_a_server_that_refuses_is_a_missing_component(
 @pytest.mark.slow
 @pytest.mark.reference
 def test_the_released_words(store: Store, data: Path) -> None:
-    """As docs/vocabulary.md has it, and what it makes of the published seed words."""
+    """As docs/generation.md has it, and what it makes of the published seed words."""
     import_statistics(store, "pile", data / "unstereo-eval", "run")
     done = build_vocabulary(store, "pile", VocabularyOptions(quantile=0))
     assert done.by_reason == {"not a-z": 3_560, "not English": 8_958, "WordNet": 53_396}

@@ -1,4 +1,4 @@
-"""Sentences of docs/warehouse.md and faults.md that no other test is about."""
+"""Sentences of docs/warehouse.md that no other test is about."""
 
 from __future__ import annotations
 

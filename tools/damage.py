@@ -1,6 +1,6 @@
 """Damage a warehouse's files and run commands on it: no wrong row is read, and none published.
 
-A developer's tool, see docs/faults.md. Each trial copies a whole warehouse, damages one of its
+A developer's tool, see docs/warehouse.md. Each trial copies a whole warehouse, damages one of its
 files (data, commit, entry of the Delta Lake log; of the newest version or an earlier
 one; size and time kept or not) and runs one command in a child process. It may refuse in one line,
 or end as it does on the whole warehouse: with the same output, and the same rows once the file is

@@ -1,6 +1,6 @@
 """Read mutated files: no crash, no hang, no wrong row in silence.
 
-A developer's tool, see docs/faults.md. Each input is a whole file with bytes flipped, cut out,
+A developer's tool, see docs/warehouse.md. Each input is a whole file with bytes flipped, cut out,
 doubled or overwritten. A child process with limited memory and time reads it, so that a crash of a
 library is seen as well. A reader may refuse it in one line, or read it; the rows of a warehouse
 must then be the original ones, since every file of it has a hash.

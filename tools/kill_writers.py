@@ -1,12 +1,12 @@
 """Kill processes that write, compact, restore and read one warehouse: the log decides what is so.
 
-A developer's tool, see docs/faults.md. Three writers publish counters, each in two tables at once;
-beside them `warehouse compact` merges and removes, and `warehouse restore` goes back to an earlier
-version. One of the five is killed a few commits after the kill before, at a random moment or before
-a random file operation, and started again, time after time. The tables of each version must be what
-its commit says: a number that was published, a state that was restored, and the same in both
-tables; also those of an earlier version that is still to be kept. A writer says on a pipe which
-number it has published; that number's commit must be there. It runs until each writer has
+A developer's tool, see docs/warehouse.md. Three writers publish counters, each in two tables at
+once; beside them `warehouse compact` merges and removes, and `warehouse restore` goes back to an
+earlier version. One of the five is killed a few commits after the kill before, at a random moment
+or before a random file operation, and started again, time after time. The tables of each version
+must be what its commit says: a number that was published, a state that was restored, and the same
+in both tables; also those of an earlier version that is still to be kept. A writer says on a pipe
+which number it has published; that number's commit must be there. It runs until each writer has
 published, compaction has merged and removed files, and a state was restored.
 
     python tools/kill_writers.py --kills 300 --seed 1 --directory /tmp/killed

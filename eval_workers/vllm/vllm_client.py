@@ -25,7 +25,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 #: Environment variable: path of the Python that has vLLM, or of its environment.
 VARIABLE = "PLUMBLINE_VLLM"
 #: Installs the tested vLLM into an environment of its own: vLLM pins numba 0.65, counting needs
-#: 0.68. README and docs/scoring.md have the same line.
+#: 0.68. README and docs/models.md have the same line.
 INSTALL = (
     "python3 -m venv ~/.venv-vllm && ~/.venv-vllm/bin/pip install vllm==0.32.0"
     f" && export {VARIABLE}=~/.venv-vllm"

@@ -167,7 +167,7 @@ class ScoreImport(Command):
     """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
 
     Released scores, or the logs of lm-evaluation-harness that ran a task of `benchmark export`
-    (docs/harness.md). Import the benchmarks first. Pairs without a score are counted as missing.
+    (docs/benchmarks.md). Import the benchmarks first. Pairs without a score are counted as missing.
 
     Example: plumbline score import unstereo-eval/results
     """

@@ -1,6 +1,6 @@
 """Languages, one TOML file per language: in this directory, or at a path that a user gives.
 
-docs/languages.md describes the file. English has no file: its rules are compiled.
+docs/corpora.md describes the file. English has no file: its rules are compiled.
 """
 
 from __future__ import annotations

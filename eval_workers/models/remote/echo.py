@@ -45,7 +45,7 @@ NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 _OF_THE_PROMPT = (400, 413, 422)
 _ADVICE = Advice(
     refused="check the model's name, the key and --base-url",
-    silent="is it running at this address? docs/servers.md; then run the same command again",
+    silent="is it running at this address? docs/models.md; then run the same command again",
     long_wait="finished work is kept: run the same command again to resume",
 )
 #: Spelling of a byte in tokens that are only a part of a character.

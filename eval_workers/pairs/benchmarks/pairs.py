@@ -47,7 +47,7 @@ def read(name: str, source: Path | None) -> Parsed:
     """
     language = languages.load(str(source) if source else name.removesuffix(_SUFFIX))
     if language.pairs is None:
-        fix = "add templates of sentences, see docs/languages.md"
+        fix = "add templates of sentences, see docs/corpora.md"
         raise BadInput(f"language {language.name}", "has no [pairs]", fix)
     parsed, row, forms = Parsed(name), 0, language.pairs.forms
     file = source.name if source else f"warehouse/languages/{language.name}.toml"

@@ -23,8 +23,8 @@ class BenchmarkExport(ContrastOption, Command):
 
     The pairs are in Parquet, the card is README.md, and the task of lm-evaluation-harness gives
     log-likelihoods, US and PD as `score` and `measure` compute them; `score import --logs lm-eval`
-    reads its logs (docs/harness.md). A benchmark that was built with a corpus keeps its corpus and
-    eta unless --corpus is given.
+    reads its logs (docs/benchmarks.md). A benchmark that was built with a corpus keeps its corpus
+    and eta unless --corpus is given.
 
     Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """

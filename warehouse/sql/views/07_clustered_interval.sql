@@ -16,7 +16,7 @@
 -- minus those of all pairs of clusters. Where both kinds have names of their own, that is the two-way
 -- variance of Cameron, Gelbach and Miller (2011); where they share them, as occupations that stand in
 -- either place, the dyadic one of Aronow, Samii and Assenova (2015). A kind of one cluster tells
--- nothing and is left out. `python -m tools.simulations pairs` shows what the intervals hold.
+-- nothing and is left out. `python -m tools.simulations` shows what the intervals hold.
 --
 -- n, value, se   rows that are members, the figure and its standard error
 -- df, t          degrees of freedom, and the 97.5% point of Student's t. Satterthwaite's for clusters

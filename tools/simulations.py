@@ -1,8 +1,9 @@
 """Do the 95% intervals over clusters of pairs hold what they say? Planted effects, known answers.
 
-A world draws the log ratios of pairs from effects of their words, of their frames or second
-occupations, and of the pairs; the figures that it would have over all words (frames, occupations)
-like these are known. Each draw goes through the SQL that `plumbline measure` uses.
+``python -m tools.simulations`` prints the table of docs/methods.md, with mean widths. A world draws
+the log ratios of pairs from effects of their words, of their frames or second occupations, and of
+the pairs. The figures that it would have over all words (frames, occupations) like these are known.
+Each draw goes through the SQL that `plumbline measure` uses.
 """
 
 from __future__ import annotations
@@ -18,10 +19,6 @@ from scipy.stats import norm
 
 from plumbline.warehouse.query.connection import sql
 
-ABOUT = (
-    "Draws whose 95% interval over clusters holds the truth (percent), and mean widths. The last "
-    "two columns are of models that don't differ: 100 less them is the rate of false differences."
-)
 DRAWS = 1000
 _EPSILON = float(np.log(1.65))
 _MOST_ROWS = 4_000_000
@@ -229,11 +226,15 @@ def coverage(shape: Shape, world: World, draws: int, rng: np.random.Generator) -
     return line
 
 
-def rows(draws: int, seed: int) -> list[dict[str, object]]:
-    """Lines of the table."""
+def main(draws: int = DRAWS, seed: int = 1) -> None:
+    """Print the share of draws whose interval holds the truth (percent), for each world."""
     rng = np.random.default_rng(seed)
-    return [
-        {"pairs": shape.name, "effects": name, **coverage(shape, world, draws, rng)}
-        for shape in shapes(rng)
-        for name, world in worlds(shape)
-    ]
+    for shape in shapes(rng):
+        for name, world in worlds(shape):
+            line = coverage(shape, world, draws, rng)
+            cells = ", ".join(f"{figure} {value:.3g}" for figure, value in line.items())
+            print(f"{shape.name}, {name}: {cells}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
