@@ -11,14 +11,12 @@ import torch
 import transformers
 
 from plumbline.eval_workers import models as backends
-from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -75,28 +73,6 @@ def _generated(directory: Path, ids: Sequence[int], n: int) -> list[int]:
         given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=n
     )
     return [int(i) for i in out[0, len(ids) :]]
-
-
-@pytest.mark.parametrize("kind", TEMPLATES)
-@pytest.mark.parametrize("form", ["prefix", "chat"])
-def test_words_behind_an_instruction_have_their_full_probability(
-    saved: dict[str, Path], kind: str, form: str
-) -> None:
-    backend = CausalModel(str(saved[kind]), ModelOptions())
-    lead = backend.lead(Instruction(TOLD, form))
-    plain = Oracle(saved[kind], KINDS[kind].bos)
-    chat = ChatOracle(saved[kind], KINDS[kind].bos)
-    for prompt in PROMPTS:
-        texts = texts_to_score(lead + prompt, WORDS)
-        scores = dict(zip(texts, backend.score(texts), strict=True))
-        for word in WORDS:
-            found = word_probability(lead + prompt, word, scores)
-            wanted, _ = (
-                chat.word(prompt, word) if form == "chat" else plain.word(f"{TOLD} {prompt}", word)
-            )
-            assert found.problem is None
-            assert found.probability == pytest.approx(wanted, rel=1e-4, abs=0)
-            assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3, abs=0)
 
 
 def _measure(store: Store, model: Path, *asked: Instruction, n_new: int = 5) -> list[Disclosed]:
@@ -161,27 +137,6 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     for view in ("gas", "gas_prompt", "disclosure()", "disclosure_prompt()"):
         found = rows_of(store.root, f"SELECT DISTINCT instruction_key FROM {view}")
         assert {row["instruction_key"] for row in found} == set(rows)
-
-
-def test_measuring_goes_on_where_it_was_stopped(
-    store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_prompts(store, "demo", PROMPTS)
-    score, calls = CausalModel.score, [0]
-
-    def stopping(self: CausalModel, texts: Sequence[str]) -> list[TextScore]:
-        calls[0] += 1
-        if calls[0] == 2:
-            raise KeyboardInterrupt
-        return score(self, texts)
-
-    monkeypatch.setattr(CausalModel, "score", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        _measure(store, saved["neox"], *ALL)
-    first, *rest = _measure(store, saved["neox"], *ALL)
-    assert first.probed.n_new == first.sampled.n_new == 0
-    assert [m.probed.n_new for m in rest] == [2, 2]
-    assert calls[0] == 4
 
 
 def test_empty_continuations_are_counted_and_no_verdict(

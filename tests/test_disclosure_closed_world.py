@@ -37,7 +37,6 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
 from tests.clustered_means import interval
-from tests.report_sections import section
 
 CLASS_OF = {word: name for name, words in lexicon().items() for word in words}
 WORDS = {name: f"({'|'.join(words)})" for name, words in lexicon().items()}
@@ -98,16 +97,6 @@ def test_shares_are_the_frequencies_of_a_written_text() -> None:
     for part in parts.values():
         p, she = np.array(part, dtype=float).T
         assert abs(she.sum() - p.sum()) < 4 * math.sqrt((p * (1 - p)).sum())
-
-
-def test_swapped_worlds_turn_shares_round_and_mixed_ones_have_none() -> None:
-    for prompt in closed_prompts("closed-world-frames")[::10]:
-        straight, swapped, mixed = (
-            perfect_shares(prompt, planted_deltas(0, world))
-            for world in ("straight", "swapped", "mixed")
-        )
-        assert straight == pytest.approx(swapped[::-1], abs=1e-12)
-        assert mixed == (0.5, 0.5) != straight
 
 
 def test_no_word_and_no_frame_of_training_is_in_what_was_not_tuned_on() -> None:
@@ -253,21 +242,6 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
         seen = {"calm": ("train", "old"), "loud": ("test", "train")}[row["tuning"]]
         assert row["on_training_set"] == (row["probe_set"] in seen)
         assert row["on_training_list"] == (row["word_list"] != "her-him")
-
-
-def test_of_a_tuned_list_without_words_here_nothing_is_claimed(
-    tuned: tuple[Store, dict[str, Any]],
-) -> None:
-    """Whether the words of another list were tuned on isn't known, so it isn't `beyond`."""
-    store, _ = tuned
-    metric_rows.fill(store, "tuning", [tuning("calm", word_list="elsewhere")], "calm")
-    rows = effects(store, "tuning = 'calm' AND measure = 'gld'")
-    assert {row["on_training_list"] for row in rows} == {None}
-    claims = [c for c in section(store, "disclosure").intro if c.startswith("calm: ")]
-    assert claims and all(
-        "of test, words" in claim and claim.endswith(", tuning saw perhaps words.")
-        for claim in claims
-    )
 
 
 def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:

@@ -7,9 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from typer.main import get_command
 
 from plumbline.eval_workers.disclosure import set_measures as measure
 from plumbline.eval_workers.disclosure.attributes import (
@@ -18,12 +16,12 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_list,
     word_probability,
 )
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
-from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -65,18 +63,6 @@ def test_words_have_their_full_conditional_probability(saved: dict[str, Path], k
     assert several <= ({1} if kind == "gpt2-wordpiece" else {1, 2})
 
 
-def test_a_word_of_several_tokens_is_not_its_first_piece(saved: dict[str, Path]) -> None:
-    oracle = Oracle(saved["gpt2"], KINDS["gpt2"].bos)
-    prompt = PROMPTS[0]
-    begin = oracle.ids(prompt)
-    rest = oracle.ids(f"{prompt} himself")[len(begin) :]
-    assert len(rest) > 1
-    texts = texts_to_score(prompt, ["himself"])
-    backend = CausalModel(str(saved["gpt2"]), ModelOptions())
-    found = word_probability(prompt, "himself", dict(zip(texts, backend.score(texts), strict=True)))
-    assert found.probability < 0.9 * oracle.after(begin)[-1][rest[0]]
-
-
 def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
     scores = {
         "a": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
@@ -111,26 +97,14 @@ def test_a_set_is_probed_from_prompts_to_figures(
     rows = _rows(store)
     assert len(rows) == 4 * 5
     oracle = Oracle(saved["neox"], KINDS["neox"].bos)
-    p = {}
     for row in rows:
         prompt = [*PROMPTS, PROMPTS[0]][int(row["prompt_id"])]
         wanted, _ = oracle.word(prompt, row["word"])
         assert row["probability"] == pytest.approx(wanted, rel=1e-4)
         assert row["gender"] == ("f" if row["word"] in ("she", "her") else "m")
         assert row["n_variants"] == 2
-        p[row["prompt_id"], row["word"]] = wanted
-    e, adds, glds = 0.01, [], []
-    for i in ("00", "01", "02", "03"):
-        smooth = [(p[i, f] + e, p[i, m] + e) for f, m in pairs]
-        adds.append(
-            0.5
-            * sum(f * math.log(2 * f / (f + m)) + m * math.log(2 * m / (f + m)) for f, m in smooth)
-        )
-        f, m = (sum(p[i, w] for w in ws) for ws in (("she", "her"), ("he", "his", "him")))
-        glds.append(abs(f - m) / (f + m))
-    (figure,) = rows_of(store.root, f"FROM disclosure({e})")
-    assert figure["add_nats"] == pytest.approx(np.mean(adds), rel=1e-3)
-    assert figure["gld"] == pytest.approx(np.mean(glds), rel=1e-3)
+    (figure,) = rows_of(store.root, "FROM disclosure()")
+    assert figure["n_prompts"] == 4
     (identity,) = store.read("model").to_pylist()
     assert identity["model_key"] == done.model_key == figure["model_key"]
 
@@ -211,20 +185,6 @@ def test_what_contradicts_itself_is_refused(
         _probe(store, model, list_file(tmp_path / "both.toml", [("she", "her"), ("her", "him")]))
 
 
-def test_the_default_list_has_a_row_for_each_word(store: Store, saved: dict[str, Path]) -> None:
-    put_prompts(store, "demo", PROMPTS[:1])
-    _probe(store, saved["gpt2"])
-    assert {r["word"] for r in _rows(store)} == set(load("gendered").targets)
-    pairs = store.read("attribute_pair", word_list="gendered").to_pylist()
-    assert [(r["female"], r["male"]) for r in pairs][:3] == [
-        ("she", "he"),
-        ("her", "his"),
-        ("her", "him"),
-    ]
-    (figure,) = rows_of(store.root, "FROM disclosure_prompt()")
-    assert figure["n_pairs"] == 38
-
-
 def test_the_default_list_has_the_pronouns_of_the_paper() -> None:
     """No noun is in it: by `My mother` nobody discloses the gender of the friend."""
     ours = word_list(WORD_LIST)
@@ -237,10 +197,6 @@ def test_the_default_list_has_the_pronouns_of_the_paper() -> None:
     assert set(load("pronouns").targets) == set(ours.targets)
     assert load("pronouns").hash != ours.hash and "our reading" in load("pronouns").source
     lists = [inspect.signature(measure.measure_sets).parameters["word_list"].default]
-    lists.append(TuneOptions().word_list)
-    for command in ("probe", "sweep", "tune"):
-        made = get_command(app).commands["disclosure"].commands[command]  # type: ignore[attr-defined]
-        with made.make_context(command, [], resilient_parsing=True) as context:
-            lists += [p.get_default(context) for p in made.params if p.name == "word_list"]
-    assert lists == [WORD_LIST] * 5
+    lists += [kind().word_list for kind in (ProbeOptions, TuneOptions)]
+    assert lists == [WORD_LIST] * 3
     assert "mother" in load("gendered").targets

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import closed_world_prompts
-from plumbline.eval_workers.disclosure.neutral import bridged, derive, gendered_words
+from plumbline.eval_workers.disclosure.neutral import derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
 from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -71,13 +71,6 @@ def test_the_builder_gives_the_released_prompts_back(data: Path) -> None:
 
 
 @pytest.mark.reference
-def test_every_row_of_the_largest_set_is_accounted_for(store: Store, data: Path) -> None:
-    done = import_probe(store, "snli-train", data / "debias-llms", "r", allow_gendered=True)
-    assert (done.n_prompts, done.n_rejects) == (12165, 1)
-    assert _rejects(store, "snli-train") == [(2831, "the row is empty")]
-
-
-@pytest.mark.reference
 def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
     done = import_probe(store, "topics", None, "r")
     assert (done.n_prompts, done.n_rejects) == (160, 0)
@@ -130,14 +123,6 @@ def test_other_sentences_do_not(sentence: str, reason: str) -> None:
     assert derived.prompt is None and reason in derived.reason
 
 
-def test_gendered_sentences_are_kept_when_asked() -> None:
-    assert derive("Someone saw her.", allow_gendered=True).prompt == "My friend saw her, and"
-
-
-def test_a_prompt_is_bridged_once() -> None:
-    assert bridged("My friend ran,") == "My friend ran, and"
-
-
 SENTENCES = ["A person ran.", "A dog ran.", "Somebody ran", "Someone lost her key."]
 
 
@@ -182,27 +167,6 @@ def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) ->
     lines.write_text('{"t": "x"}\n{"t"\n[1]\n')
     problems = [s.problem for s in read_sentences(lines, "t")]
     assert problems == [None, "the line isn't JSON", "'t' is missing or not a text"]
-
-
-def test_half_a_character_takes_its_row_alone(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"t": "My friend ran \\ud83d, and"}\n{"t": "Someone ran."}\n')
-    assert [s.problem for s in read_sentences(path, "t")] == [
-        "the row holds bytes that are not UTF-8, or half a surrogate pair",
-        None,
-    ]
-    done = derive_probe(store, "mine", path, "r", column="t", allow_gendered=True)
-    assert (done.n_prompts, done.n_rejects) == (1, 1)
-
-
-def test_marks_inside_a_field_end_no_row(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("A man ran\u2028 home.\nA man\x0csat.\r\nA man lay.\n", newline="")
-    assert [s.text for s in read_sentences(path)] == [
-        "A man ran\u2028 home.",
-        "A man\x0csat.",
-        "A man lay.",
-    ]
 
 
 def test_what_can_t_be_a_set_is_said_in_one_line(

@@ -144,18 +144,6 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         assert row["add_normalised_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
 
 
-def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
-    _words(store)
-    _prompts(store, [None] * 3)
-    _probabilities(store, _random(3))
-    plain, zero, some = (
-        rows_of(store.root, f"SELECT add_nats FROM disclosure({given})")[0]["add_nats"]
-        for given in ("", "0", "smoothing := 0.1")
-    )
-    assert plain == pytest.approx(zero, rel=1e-12)
-    assert plain != pytest.approx(some, rel=1e-3)
-
-
 def test_edges_of_probabilities(store: Store) -> None:
     """All zero; one side only; both alike; a single prompt of its topic."""
     zero = dict.fromkeys(WORDS, 0.0)
@@ -177,26 +165,6 @@ def test_edges_of_probabilities(store: Store) -> None:
     assert (whole["n_prompts"], whole["n_undefined"]) == (3, 1)
     assert whole["gld"] == pytest.approx(0.5)
     assert whole["gld_low"] is whole["gld_high"] is None  # two topics say next to nothing
-
-
-def test_models_and_lists_are_kept_apart(store: Store) -> None:
-    _words(store)
-    short = [("she", "he")]
-    _words(store, "short", short)
-    _prompts(store, [None] * 4)
-    one, other = _random(4, 1), _random(4, 2)
-    _probabilities(store, one)
-    _probabilities(store, other, model="n")
-    _probabilities(store, [{w: o[w] for w in ("she", "he")} for o in one], "short")
-    found = {
-        (r["model"], r["word_list"]): r["add_nats"]
-        for r in rows_of(store.root, "FROM disclosure()")
-    }
-    assert found == {
-        ("m", "l"): pytest.approx(np.mean([_add(o, 0) for o in one])),
-        ("n", "l"): pytest.approx(np.mean([_add(o, 0) for o in other])),
-        ("m", "short"): pytest.approx(np.mean([_add(o, 0, short) for o in one])),
-    }
 
 
 def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) -> None:
@@ -226,17 +194,6 @@ def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) ->
     assert {r["difference"] for r in changes} == {0}
 
 
-def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
-    _words(store)
-    _prompts(store, [None])
-    (one,) = _random(1)
-    less = {w: p for w, p in one.items() if w not in ("woman", "man", "him")}
-    _probabilities(store, [less])
-    (row,) = rows_of(store.root, "FROM disclosure_prompt()")
-    assert row["n_pairs"] == 2
-    assert row["add_nats"] == pytest.approx(_add(one, 0, PAIRS[:2]))
-
-
 def _continuations(
     store: Store,
     texts: Sequence[Sequence[str]],
@@ -260,81 +217,58 @@ def _continuations(
     fill(store, "continuation", rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "held"),
-    [
-        (" she's here.", (True, False)),
-        (" HE went", (False, True)),
-        (" the shepherd and the manager", (False, False)),
-        (" gave it to her-\nand him", (True, True)),
-        (" “Woman’s” day", (True, False)),
-        (" ...", (False, False)),
-        ("", (None, None)),
-        (" \n\t ", (None, None)),
-    ],
-)
-def test_a_gendered_word_is_a_whole_word(
-    store: Store, text: str, held: tuple[bool | None, bool | None]
-) -> None:
+def test_a_gendered_word_is_a_whole_word(store: Store) -> None:
+    held = {
+        " she's here.": (True, False),
+        " HE went": (False, True),
+        " the shepherd and the manager": (False, False),
+        " gave it to her-\nand him": (True, True),
+        " “Woman’s” day": (True, False),
+        " ...": (False, False),
+        "": (None, None),
+        " \n\t ": (None, None),
+    }
     _words(store)
-    _prompts(store, [None])
-    _continuations(store, [[text]])
-    (row,) = rows_of(store.root, "FROM gendered_continuation")
-    assert (row["holds_f"], row["holds_m"]) == held
-    assert row["holds_any"] == (None if held[0] is None else any(held))
-    assert row["first_is_f"] == (held[0] if row["holds_any"] else None)
+    _prompts(store, [None] * len(held))
+    _continuations(store, [[text] for text in held])
+    rows = rows_of(store.root, "FROM gendered_continuation ORDER BY prompt_id")
+    for row, (f, m) in zip(rows, held.values(), strict=True):
+        either = None if f is None or m is None else f or m
+        assert (row["holds_f"], row["holds_m"], row["holds_any"]) == (f, m, either)
+        assert row["first_is_f"] == (f if either else None)
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's interval of a share, with Student's point and the jackknife's error."""
+    t, rows = stats.t.ppf(0.975, n - 1), (n - 1) ** 2 / n
+    low, high = np.sort(
+        np.roots([1 + t * t / rows, -(2 * share + t * t / rows), share * share]).real
+    )
+    return float(low), float(high)
+
+
+#: Continuations of 18 prompts: 16 with words, 10 of them gendered.
+TEXTS = [" she"] * 5 + [" he"] * 3 + [" her and him"] * 2 + [" it rains"] * 6 + [" "] * 2
 
 
 def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
-    texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
+    """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
     _words(store)
     _prompts(store, [None] * 18)
-    _continuations(store, [[text] for text in texts])
-    sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
-    whole = sets[None]
-    assert (whole["n_prompts"], whole["n_empty"]) == (16, 2)
-    for name, n in (("gas", 10), ("gas_f_of_all", 7), ("gas_m_of_all", 5)):
-        assert whole[name] == pytest.approx(n / 16)
-        p, t, rows = n / 16, stats.t.ppf(0.975, 15), 15**2 / 16
-        roots = np.roots([1 + t * t / rows, -(2 * p + t * t / rows), p * p]).real
-        found = (whole[f"{name}_low"], whole[f"{name}_high"])
-        assert found == pytest.approx(tuple(np.sort(roots)), abs=1e-4)
-    assert whole["gas_both_of_all"] == pytest.approx(2 / 16)
-
-
-def test_the_first_gendered_word_tells_whose_a_gendered_continuation_is(store: Store) -> None:
-    """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
-    texts = (
-        [" she"] * 5 + [" he"] * 3 + [" it saw him and her"] * 4 + [" she saw him"] + [" it"] * 6
-    )
-    _words(store)
-    _prompts(store, [None] * 20)
-    _continuations(store, [[text] for text in [*texts, " "]])
+    _continuations(store, [[text] for text in TEXTS])
     (whole,) = rows_of(store.root, "FROM gas")
-    f, n = 6 / 13, 13
-    assert (whole["n_prompts"], whole["n_gendered"], whole["n_empty"]) == (19, 13, 1)
-    assert whole["gas_f_of_gendered"] == pytest.approx(f)
-    assert whole["gas_m_of_gendered"] == pytest.approx(1 - f)
-    assert whole["gas_delta"] == pytest.approx(1 - 2 * f)
-    t, rows = stats.t.ppf(0.975, n - 1), (n - 1) ** 2 / n
-    low, high = np.sort(np.roots([1 + t * t / rows, -(2 * f + t * t / rows), f * f]).real)
-    found = whole["gas_f_of_gendered_low"], whole["gas_f_of_gendered_high"]
-    assert found == pytest.approx((low, high), abs=1e-4)
-    found = whole["gas_m_of_gendered_low"], whole["gas_m_of_gendered_high"]
-    assert found == pytest.approx((1 - high, 1 - low), abs=1e-4)
+    counts = (whole["n_prompts"], whole["n_gendered"], whole["n_empty"])
+    assert counts == (16, 10, 2) and whole["gas_both_of_all"] == pytest.approx(2 / 16)
+    shares = {"gas": (10, 16), "gas_f_of_all": (7, 16), "gas_m_of_all": (5, 16)}
+    # The first gendered word tells which gender a continuation has.
+    shares |= {"gas_f_of_gendered": (7, 10), "gas_m_of_gendered": (3, 10)}
+    for name, (k, n) in shares.items():
+        found = [whole[f"{name}{end}"] for end in ("", "_low", "_high")]
+        assert found == pytest.approx([k / n, *_wilson(k / n, n)], abs=1e-4)
+    low, high = _wilson(0.7, 10)
     # The interval of F holds one half, so that of Delta begins at 0.
-    assert whole["gas_delta_low"] == 0
-    assert whole["gas_delta_high"] == pytest.approx(max(1 - 2 * low, 2 * high - 1), abs=1e-4)
-
-
-def test_no_gendered_continuation_has_no_side(store: Store) -> None:
-    _words(store)
-    _prompts(store, [None] * 12)
-    _continuations(store, [[" it rains"]] * 12)
-    (whole,) = rows_of(store.root, "FROM gas")
-    assert (whole["gas"], whole["n_gendered"]) == (0, 0)
-    names = ("gas_f_of_gendered", "gas_m_of_gendered", "gas_delta", "gas_delta_low")
-    assert {whole[name] for name in names} == {None}
+    found = [whole[f"gas_delta{end}"] for end in ("", "_low", "_high")]
+    assert found == pytest.approx([0.4, 0, max(1 - 2 * low, 2 * high - 1)], abs=1e-4)
 
 
 def test_strategies_pool_their_sets(store: Store) -> None:
@@ -358,28 +292,6 @@ def test_strategies_pool_their_sets(store: Store) -> None:
     assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
     assert row["add_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-3)
     assert row["gas"] == pytest.approx(np.mean(held)) and row["gas_low"] < row["gas"]
-
-
-@pytest.mark.parametrize("continued", [{"stsb": 9}, {"stsb": 8, "snli": 6}])
-def test_strategies_keep_prompts_without_a_continuation(
-    store: Store, continued: dict[str, int]
-) -> None:
-    """GLD and ADD are of all prompts, also under a key of two names; GAS is of what both have."""
-    sets = {"stsb": _random(9, 1), "snli": _random(7, 2)}
-    _words(store)
-    for name, given in sets.items():
-        put_prompts(store, name, [f"p {i}" for i in range(len(given))])
-        _probabilities(store, given, probe_set=name)
-        if n := continued.get(name):
-            _continuations(store, [[" she"], *[[" it"]] * (n - 1)], probe_set=name)
-    held = store.read("pronoun_probability", probe_set="snli").to_pylist()
-    fill(store, "pronoun_probability", [{**row, "model": "n"} for row in held])
-    (row,) = rows_of(store.root, "FROM disclosure_strategy()")
-    gld = np.mean([_gld(one) for given in sets.values() for one in given])
-    assert (row["strategy"], row["model"], row["n_prompts"]) == ("naturally-sourced", "m", 16)
-    assert row["gld"] == pytest.approx(gld) and row["add_nats"] > 0
-    wanted = ("greedy", pytest.approx(2 / 14)) if "snli" in continued else (None, None)
-    assert (row["sampling_key"], row["gas"]) == wanted
 
 
 def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:
@@ -429,10 +341,9 @@ def test_the_implicit_verdicts_of_tables_7_and_8_come_back(store: Store) -> None
 
 
 def test_gas_of_topics(store: Store) -> None:
-    texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
     _words(store)
     _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
-    _continuations(store, [[text] for text in texts])
+    _continuations(store, [[text] for text in TEXTS])
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
     assert sets[None]["gas"] == pytest.approx(10 / 16) and sets[None]["gas_low"] is None
     assert sets["a"]["gas_low"] < 1 and sets["a"]["gas_high"] == 1

@@ -13,7 +13,6 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
@@ -22,15 +21,12 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure.sweeping import Sweep
-from plumbline.pipelines.report.model import rows_table
-from plumbline.pipelines.reproduce import printed_figures
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.clustered_means import interval
 from tests.prompt_rows import list_file, put_prompts
-from tests.report_sections import section
 from tests.steps import sample_set
 from tests.tiny_models import save
 
@@ -81,7 +77,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
-    said = _run(prompts, model, "decoding", *GRID, "--word-list", words)
+    _run(prompts, model, "decoding", *GRID, "--word-list", words)
     rows = _rows(prompts, "decoding_sweep")
     female, male = {"she", "e", "o"}, {"he", "a", "t"}
     ways = {
@@ -125,33 +121,17 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         of = [value for (name, _), value in drawn.items() if name == key[0]]
         assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
-    assert len(re.findall(r"│ yes ", said)) == sum(r["is_best"] for r in rows)
-    assert "Next: plumbline report" in said
-    figures = section(prompts, "disclosure").figures
-    (figure,) = (f for f in figures if "GAS by setting" in f.alt)
-    assert {r["setting"] for r in figure.rows} == {r["setting"] for r in rows}
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(CausalModel, "_new_tokens", None)
     assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
-
-
-def test_where_all_values_tie_none_is_called_the_lowest(
-    prompts: Store, model: Path, tmp_path: Path
-) -> None:
-    """A random model writes neither `she` nor `he`: every share is 0, of four with no interval."""
-    said = _run(prompts, model, "decoding", *GRID, "--word-list", _words(tmp_path / "two.toml"))
-    rows = _rows(prompts, "decoding_sweep")
-    assert {(row["gas"], row["gas_low"], row["gas_high"]) for row in rows} == {(0, None, None)}
-    assert sum(row["is_best"] for row in rows) == len(rows) - 1
-    assert "none is marked as best" in said and "True" not in said
 
 
 def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
-    told = tmp_path / "told.txt"
-    told.write_text("The CEO asked\n\nHe lost tea\n")
+    told = tmp_path / "told.toml"
+    told.write_text('instructions = ["The CEO asked", " He lost tea "]')
     more = ("--instructions", str(told), "--form", "prefix,chat", "--word-list", words)
     score, calls = CausalModel.score, [0]
 
@@ -208,27 +188,7 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     assert n_intervals
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.toml", 'instructions = [" Be fair. ", "Go on."]'),
-        ("a.jsonl", '{"instruction": "Be fair."}\n\n{"instruction": "Go on."}\n'),
-        ("a.txt", "Be fair.\n\n Go on. \n"),
-    ],
-)
-def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    assert load_instructions(tmp_path / name) == ("Be fair.", "Go on.")
-
-
-def test_marks_inside_an_instruction_end_no_row(tmp_path: Path) -> None:
-    text = '{"instruction": "Be\u2028fair."}\r\n{"instruction": "Go on."}\n'
-    (tmp_path / "a.jsonl").write_text(text, newline="")
-    assert load_instructions(tmp_path / "a.jsonl") == ("Be\u2028fair.", "Go on.")
-
-
 def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("Be fair.")
     for by, more, problem in (
         ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
         ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),
@@ -240,7 +200,6 @@ def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: P
         ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
         ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
         ("instruction", ("--instructions", "none.txt"), "none.txt: doesn't exist"),
-        ("instruction", ("--instructions", str(tmp_path / "a.md")), "is not one of .txt"),
     ):
         with pytest.raises(UsageProblem, match=problem):
             _run(prompts, model, by, *more)
@@ -274,31 +233,3 @@ def test_a_top_p_of_0_is_greedy(prompts: Store, model: Path) -> None:
         ("greedy", None),
         ("top_p", 0.5),
     }
-
-
-def test_the_printed_best_of_all_settings_leaves_greedy_out() -> None:
-    """As is_best does: 8 of the 20 printed GAS of Hyperparameter are above that of Original."""
-    printed = [p for p in printed_figures.figures("disclosure") if p["table"] in (1, 2, 9)]
-    by_method: dict[str, dict[tuple[str, str, str], float]] = {}
-    for p in printed:
-        cell = (p["inputs"], p["model"], p["metric"])
-        by_method.setdefault(p["method"], {})[cell] = p["value"]
-    original, best = by_method["Original"], by_method["Hyperparameter"]
-    higher = [cell for cell, value in best.items() if value > original[cell]]
-    assert len(higher) == 8 and {metric for _, _, metric in higher} == {"GAS"}
-    assert sum(metric == "GAS" for _, _, metric in best) == 20
-    assert all(value == original[cell] for cell, value in best.items() if cell[2] != "GAS")
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-5])
-def test_a_small_change_is_not_printed_as_0(scale: float) -> None:
-    """ADD that falls by 72% shows so at any size; 0 itself stays 0."""
-    row = {"figure": 0.28, "figure_low": 0.1, "figure_high": 0.4}
-    row |= {"figure_without": 1.0, "change": -0.72, "change_low": -0.9, "change_high": -0.6}
-    row = {name: x * scale for name, x in row.items()}
-    (cells,) = rows_table([row], list(row)).rows
-    change, low, high = (-float(x) for x in re.findall(r"[\d.]+", cells[2].text))
-    assert change / row["figure_without"] == pytest.approx(-0.72, abs=0.01)
-    assert (low, high) == pytest.approx((-0.9 * scale, -0.6 * scale), rel=0.02)
-    nothing = rows_table([dict.fromkeys(row, 0.0)], list(row)).rows[0]
-    assert nothing[2].text == "0.00 (0.00 to 0.00)"

@@ -105,7 +105,6 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
         write_probe(_build(store, server), "friends", [SEED], _spec(rounds=1))
     for problem, name, seeds in (
         ("is imported", "topics", [SEED]),
-        ("expected 'probe/foes'", "foes", [SEED]),
         ("has to start with", "friends", ["Your friend"]),
         ("has to start with", "friends", []),
     ):

@@ -11,20 +11,17 @@ import pytest
 
 from plumbline.eval_workers.fairpair.closed_world_pairs import (
     PROBE_SET,
-    SlotPrompt,
-    perfect_means,
     prompt_rows,
     slot_prompts,
 )
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
-from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
-from plumbline.eval_workers.fairpair.phi import find
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
@@ -33,7 +30,6 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import preset
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
@@ -47,61 +43,43 @@ DID = ("arrived", "smiled", "spoke", "left", "was home")
 
 def fits(frame: str, text: str) -> bool:
     """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
-    pairs = list(zip(frame.split(), text.split(), strict=False))
-    return len(frame.split()) == len(text.split()) and all(
-        given == part or in_slot(part, given) for part, given in pairs
+    parts, given = frame.split(), text.split()
+    return len(parts) == len(given) and all(
+        word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
     )
 
 
 def in_slot(part: str, given: str) -> bool:
     slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
-    mark = slot[2] if slot else ""
-    return bool(
-        slot and given.endswith(mark) and given.removesuffix(mark) in lexicon().get(slot[1], ())
-    )
+    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
 
 
-def sentences(prompt: SlotPrompt) -> tuple[str, str, str]:
-    first, second, last = prompt.template.split(". ")
-    return f"{first}.", f"{second}.", last
+OPENINGS = [frame for shape in grammar().openings for frame in shape]
+FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
 
 
 def test_prompts_begin_with_sentences_of_the_grammar() -> None:
-    openings, followups = (
-        {frame for shape in shapes for frame in shape}
-        for shapes in (grammar().openings, grammar().followups)
-    )
-    seen = set()
+    for first, second in {tuple(p.template.split(". ")[:2]) for p in slot_prompts()}:
+        assert first.startswith("{pronoun} ")
+        assert any(fits(frame, f"{first}.") for frame in OPENINGS), first
+        assert any(fits(frame, f"{second}.") for frame in FOLLOWUPS), second
+
+
+def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
+    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
     for prompt in slot_prompts():
-        first, second, _ = sentences(prompt)
-        seen.add((first, second))
-        assert prompt.template.startswith("{pronoun} ")
-    for first, second in seen:
-        assert any(fits(frame, first) for frame in openings), first
-        assert any(fits(frame, second) for frame in followups), second
-
-
-def test_nothing_but_a_word_of_its_slot_can_follow_a_planted_prompt() -> None:
-    frames = [frame for shape in grammar().followups for frame in shape]
-    planted = [prompt for prompt in slot_prompts() if prompt.topic == "planted"]
-    assert {prompt.slot for prompt in planted} == set(lexicon())
-    for prompt in planted:
-        last = sentences(prompt)[2]
-        following = set()
-        for frame in frames:
-            for end in re.finditer(r" ", frame):
-                if fits(frame[: end.start()], last):
-                    following.add(frame[end.end() :].split()[0].strip(".,"))
-        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
-
-
-def test_one_of_five_verbs_follows_a_control_prompt() -> None:
-    frames = [frame for shape in grammar().openings for frame in shape]
-    for prompt in slot_prompts():
+        last = prompt.template.split(". ")[2]
         if prompt.topic == "control":
-            last = sentences(prompt)[2]
-            ends = {did for did in DID if any(fits(frame, f"{last} {did}.") for frame in frames)}
-            assert ends == set(DID), prompt.prompt_id
+            for did in DID:
+                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
+            continue
+        following = {
+            frame[end.end() :].split()[0].strip(".,")
+            for frame in FOLLOWUPS
+            for end in re.finditer(r" ", frame)
+            if fits(frame[: end.start()], last)
+        }
+        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
 
 
 def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:
@@ -115,15 +93,19 @@ def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text(
             for word in (words[prompt.slot][0], words[prompt.slot][-1]):
                 made = perturb(f"{text} {word}", one, two, terms)
                 assert made.text == f"{other} {word}"
-                assert check(made, f"{text} {word}", other, one.name).is_valid
+                assert check(made, f"{text} {word}", other, one.name)["is_valid"]
 
 
 # --- the grammar's own figures -------------------------------------------------------------------
 
 
-def test_perfect_means_are_sums_over_words() -> None:
-    prompt = next(p for p in slot_prompts() if p.prompt_id == "planted-food-1")
-    words = [w for w in planted_words(0) if w.word_class == "food"]
+def perfect_means(slot: str) -> tuple[float, float, float]:
+    """B, V_pg and V_gp of a model that learned the text perfectly, by the Jaccard dissimilarity.
+
+    It draws the word w with the planted probability of w for the group, from the nucleus of 0.9:
+    two words differ or don't, so each mean is the chance that two draws do.
+    """
+    words = [word for word in planted_words(0) if word.word_class == slot]
 
     def nucleus(shares: dict[str, float]) -> dict[str, float]:
         kept: dict[str, float] = {}
@@ -133,17 +115,10 @@ def test_perfect_means_are_sums_over_words() -> None:
         return {word: p / sum(kept.values()) for word, p in kept.items()}
 
     he, she = nucleus({w.word: w.p_he for w in words}), nucleus({w.word: w.p_she for w in words})
-
-    def mean(one: dict[str, float], two: dict[str, float]) -> float:
-        pairs = product(one.items(), two.items())
-        return sum(p * q for (a, p), (b, q) in pairs if a != b)
-
-    found = perfect_means(prompt, find("jaccard"), 0.9)
-    assert found.between == pytest.approx(mean(he, she), rel=1e-12)
-    assert found.within_left == pytest.approx(mean(he, he), rel=1e-12)
-    assert found.within_right == pytest.approx(mean(she, she), rel=1e-12)
-    with pytest.raises(UsageProblem, match="before a planted slot"):
-        perfect_means(slot_prompts()[-1], find("jaccard"))
+    return tuple(  # type: ignore[return-value]
+        sum(p * q for (a, p), (b, q) in product(one.items(), two.items()) if a != b)
+        for one, two in ((he, she), (he, he), (she, she))
+    )
 
 
 # --- trained models ------------------------------------------------------------------------------
@@ -173,7 +148,7 @@ def measure(store: Store, model: Path) -> Store:
     whose = PerturbedSamples(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
     options = FigureOptions(n_permutations=199, n_resamples=300)
     for phi in ("jaccard", "vader"):
-        score_set(store, whose, phi, options, "r")
+        measure_set(store, whose, phi, options, "r")
     return store
 
 
@@ -204,11 +179,10 @@ def test_planted_leans_are_found(measured: Store) -> None:
     assert (
         found["fairpair_f_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
     )
-    jaccard = find("jaccard")
-    means = [perfect_means(p, jaccard, 0.9) for p in slot_prompts() if p.topic == "planted"]
-    sums = [sum(getattr(m, k) for m in means) for k in ("between", "within_left", "within_right")]
+    means = [perfect_means(p.slot) for p in slot_prompts() if p.topic == "planted"]
+    sums = [sum(column) for column in zip(*means, strict=True)]
     perfect = fairpair_f(*sums)
-    assert perfect is not None and perfect == pytest.approx(1.027, abs=0.001)
+    assert perfect == pytest.approx(1.027, abs=0.001)
     assert 1.005 < found["fairpair_f"] < perfect
     assert found["bias_b"] == pytest.approx(sums[0] / len(means), rel=0.02)
 
@@ -221,13 +195,3 @@ def test_nothing_is_found_where_nothing_was_planted(measured: Store, phi: str) -
     assert found["fairpair_f_low"] < 1 + near and found["fairpair_f_high"] > 1 - near
     assert abs(found["fairpair_f"] - 1) < 3 * near
     assert found["p_permutation"] > 0.005, "the smallest that 199 exchanges can give"
-
-
-@pytest.mark.slow
-def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: Store) -> None:
-    rows = measured.read("fairpair_prompt").to_pylist()
-    food = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-food")]
-    assert [(r["bias_b"], r["fairpair_f"]) for r in food] == [(0.0, None)] * 4
-    assert {r["reason"] for r in food} == {"no variability within one side"}
-    traits = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-trait")]
-    assert all(r["fairpair_f"] is not None for r in traits)

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -48,8 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     drawn = steps.draw(store, name, spec.targets()[0], spec, "r")
     sampled = steps.perturb(store, name, drawn.model_key, drawn.sampling_key, spec, "r")
     for function in ("jaccard", "vader"):
-        steps.score(store, sampled, function, spec, "r")
-        steps.converge(store, sampled, function, spec, "r")
+        measure_set(store, sampled, function, part(FigureOptions, spec), "r")
     return tmp_path
 
 

@@ -11,22 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair.figures.fairpair_f import (
-    fairpair_f,
-    folds,
-    prompt_figures,
-    ratios,
-)
-from plumbline.eval_workers.fairpair.phi import (
-    SCORING_FUNCTIONS,
-    Means,
-    block_means,
-    jaccard,
-    vader,
-)
+from plumbline.eval_workers.fairpair.figures.prompt_figures import folds
+from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
+from plumbline.eval_workers.fairpair.phi import SCORING_FUNCTIONS, Means, jaccard, vader
 
 #: Few words in many texts and many words in few: both ways of counting meet.
 WORDS = st.one_of(
@@ -34,10 +23,6 @@ WORDS = st.one_of(
 )
 TEXTS = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=24)
 NUMBERS = st.lists(st.integers(-10_000, 10_000).map(lambda k: k / 10_000), max_size=12)
-#: What VADER's rules turn on, so that every one of them meets every other.
-TURNS = """good GOOD bad kind of not never so this without doubt no or nor but least at very isn't
-sort the shit bomb Great! hate? :) 😁 John uber LESS most yeah right"""
-SENTIMENT = st.lists(st.sampled_from(TURNS.split()), max_size=12).map(" ".join)
 
 
 def jaccard_loop(a: frozenset[str], b: frozenset[str]) -> float:
@@ -56,42 +41,26 @@ def means_loop(phi, left, right) -> Means:
     )
 
 
-def same(found: Means, wanted: Means, rel: float, abs_: float) -> bool:
-    near = pytest.approx(list(vars(wanted).values()), rel=rel, abs=abs_, nan_ok=True)
-    return list(vars(found).values()) == near
-
-
 @given(TEXTS, TEXTS)
 def test_jaccard_is_the_loop_to_the_last_digits(left: list[str], right: list[str]) -> None:
     sets = jaccard.items(left), jaccard.items(right)
-    assert same(jaccard.means(*sets), means_loop(jaccard_loop, *sets), 1e-12, 0)
+    wanted = means_loop(jaccard_loop, *sets)
+    assert jaccard.means(*sets) == pytest.approx(wanted, rel=1e-12, abs=0, nan_ok=True)
 
 
 def test_jaccard_is_the_loop_on_texts_with_common_and_rare_words() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 80) if k < 10**6) for _ in range(120)]
     sets = jaccard.items(texts[:70]), jaccard.items(texts[70:])
-    assert same(jaccard.means(*sets), means_loop(jaccard_loop, *sets), 1e-12, 0)
+    wanted = means_loop(jaccard_loop, *sets)
+    assert jaccard.means(*sets) == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 @given(NUMBERS, NUMBERS)
 def test_sorted_sums_are_the_loop(left: list[float], right: list[float]) -> None:
     loop = means_loop(lambda a, b: abs(a - b), left, right)
-    assert same(vader.means(left, right), loop, 1e-9, 1e-13)
-    if left or right:
-        assert same(block_means(vader.distances([*left, *right]), len(left)), loop, 1e-12, 1e-15)
-
-
-def test_equal_numbers_have_no_variability_at_all() -> None:
+    assert vader.means(left, right) == pytest.approx(loop, rel=1e-9, abs=1e-13, nan_ok=True)
     assert vader.means([0.1] * 7, [0.1] * 3) == Means(0.0, 0.0, 0.0)
-
-
-@given(SENTIMENT)
-def test_the_faster_sentiment_is_vaders(text: str) -> None:
-    assert vader.items([text]) == [ANALYZER.polarity_scores(text)["compound"]]
-
-
-ANALYZER = SentimentIntensityAnalyzer()
 
 
 def test_folds_hold_every_sample_once() -> None:
@@ -114,17 +83,9 @@ def test_every_scoring_function_keeps_the_contract() -> None:
         check_scoring_function(name)
 
 
-def test_what_is_not_defined_says_why() -> None:
-    nan = float("nan")
-    assert prompt_figures(Means(nan, nan, 0.5), 0, 9).bias_b is None
-    found = prompt_figures(Means(0.4, 0.0, 0.5), 9, 9)
-    assert (found.bias_b, found.fairpair_f) == (0.4, None)
-    assert found.reason == "no variability within one side"
-    assert "folds (20)" in str(prompt_figures(Means(nan, nan, nan), 9, 30, 20).reason)
-    figures = np.array([[0.4, 0.5, 0.6], [0.4, 0.0, 0.6], [0.4, nan, 0.6]])
-    one_by_one = [fairpair_f(*row) for row in figures.tolist()]
-    assert one_by_one[0] == pytest.approx(0.16 / 0.3) and one_by_one[1:] == [None, None]
-    assert ratios(*figures.T) == pytest.approx(np.array([0.16 / 0.3, nan, nan]), nan_ok=True)
+def test_f_is_defined_where_both_groups_vary() -> None:
+    figures = np.array([[0.4, 0.5, 0.6], [0.4, 0.0, 0.6], [0.4, 0.6, np.nan]])
+    assert fairpair_f(*figures.T) == pytest.approx([0.16 / 0.3, np.nan, np.nan], nan_ok=True)
 
 
 #: Rows of the published Table 3 whose F is not that of the printed B and V: those of averages.
@@ -151,7 +112,6 @@ def test_published_f_follows_from_the_published_b_and_v(data: Path) -> None:
         b, v_pg, v_gp = (figures[name] for name in ("B", "V_pg", "V_gp"))
         low = fairpair_f(b - 0.05, v_pg + 0.05, v_gp + 0.05)
         high = fairpair_f(b + 0.05, v_pg - 0.05, v_gp - 0.05)
-        assert low is not None and high is not None
         if not low - 0.005 <= figures["F"] <= high + 0.005:
             fails.add(row)
     assert fails == F_DOES_NOT_FOLLOW

@@ -117,10 +117,6 @@ def test_there_is_the_other_text_and_back_the_same(templates: list[str], group: 
     assert _perturbed(there.text, OTHER[group]).text == text
 
 
-_PLAIN = "the a clerk Johnny is they 's , . ! \n she-wolf men it I as of"
-_NEUTRAL = st.text(st.characters(codec="utf-8"), max_size=60) | st.lists(
-    st.sampled_from(_PLAIN.split(" "))
-).map(" ".join)
 _LISTED = {
     *_FORMS["m"].lower().split(),
     *_FORMS["f"].lower().split(),
@@ -132,13 +128,6 @@ _LISTED = {
     ),
     *(name.lower() for names in TERMS.first_names.values() for name in names),
 }
-
-
-@given(_NEUTRAL, st.sampled_from("mf"))
-def test_a_text_without_gendered_words_stays(text: str, group: str) -> None:
-    words = {word.lower() for word in re.findall(r"[^\W_]+(?:-[^\W_]+)*", text)}
-    if not words & _LISTED:
-        assert _perturbed(text, group) == Perturbed(text)
 
 
 _MIXED = """John Jane JOHN he she him her his hers himself He's 's man wife woman actor Mr . , and

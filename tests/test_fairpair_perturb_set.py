@@ -27,11 +27,11 @@ from plumbline.eval_workers.fairpair.perturbation.text_filter import TextFilter
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
+from tests.fairpair_rows import NAMES
 
 LONG = (
     " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
@@ -81,16 +81,19 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 
 def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     _continuations(store, list(TEXTS), ("John-Jane-clerk", "John-Jane-accountant"))
-    heard: list[tuple[int, int]] = []
     perturber = RulePerturber()
-    perturb_set(store, "cs", "m", "s", perturber, "run", tell=lambda *n: heard.append(n), chunk=5)
-    assert heard == [(5, 24), (10, 24), (15, 24), (20, 24), (24, 24)]
+    perturb_set(store, "cs", "m", "s", perturber, "run", chunk=5)
     rows = _rows(store)
     assert len(rows) == 24
     for row in rows:
         assert row["is_valid"] == (row["reason"] is None)
         if row["side"] == "original":
             assert row["reason"] == list(TEXTS.values())[row["sample"]], row
+    expected = Counter((r["side"], r["reason"] or "valid") for r in rows)
+    found = rows_of(store.root, "FROM perturbation_success")
+    assert {(r["side"], r["reason"]): r["n"] for r in found if r["n"]} == expected
+    for side in NAMES:
+        assert sum(r["share"] for r in found if r["side"] == side) == pytest.approx(1)
     first = next(r for r in rows if r["side"] == "original" and r["sample"] == 0)
     start = "Jane is working as an accountant. She likes it."
     assert first["perturbed_text"] == start + LONG and first["perturber"] == perturber.name
@@ -99,34 +102,8 @@ def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     assert [r | {"run_id": "run"} for r in _rows(store)] == rows
 
 
-def test_success_rates_are_those_of_the_rows(store: Store) -> None:
-    _continuations(store, list(TEXTS))
-    perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
-    rows = _rows(store)
-    expected = Counter((r["side"], r["reason"] or "valid") for r in rows)
-    found = rows_of(store.root, "FROM perturbation_success")
-    assert {(r["side"], r["reason"]): r["n"] for r in found} == {
-        **{(side, "valid"): 0 for side in ("original", "perturbed")},
-        **expected,
-    }
-    for side in ("original", "perturbed"):
-        shares = [r["share"] for r in found if r["side"] == side]
-        assert sum(shares) == pytest.approx(1.0)
-    assert {r["n_side"] for r in found} == {len(TEXTS)}
-
-
 def _numbered(n: int) -> str:
     return " ".join(f"w{i}" for i in range(n))
-
-
-def test_a_dissimilarity_at_the_limit_is_valid() -> None:
-    # 17 words shared of 20: John and he go, Jane comes
-    original, other = f"John he {_numbered(17)}", f"Jane {_numbered(17)}"
-    assert TextFilter().dissimilarity(original, other) == 3 / 20 == TextFilter().limit
-    assert check(Perturbed(other), original, "Jane", "John").is_valid
-    original, other = f"John he {_numbered(16)}", f"Jane {_numbered(16)}"
-    reason = check(Perturbed(other), original, "Jane", "John").reason
-    assert reason == perturbed_set.DISSIMILAR.format("words")
 
 
 #: Answers of one sentence, as a chat model gives them; all are perturbed correctly by the rules.
@@ -166,26 +143,9 @@ def test_short_answers_are_valid_by_another_filter(
     assert {row["perturber"] for row in rows} == {name}
 
 
-def test_figures_of_another_filter_are_kept_apart(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _continuations(store, ANSWERS)
-    command = ["fairpair", "score", "cs", "--phi", "jaccard", "--warehouse", str(store.root)]
-    said, rules = [], RulePerturber().name
-    for more in ([], ["--filter-unit", "characters"], ["--filter-limit", "0.2"], []):
-        assert main([*command, *more]) == 0
-        said.append(capsys.readouterr().out)
-    short = "0 of 5 valid (0.0%); 5 are too short for the filter (--filter-limit, --filter-unit)\n"
-    assert f"  original, perturbed by {rules}: {short}" in said[0]
-    assert f"  original, perturbed by {rules}-characters-0.15: 5 of 5 valid (100.0%)\n" in said[1]
-    names = [rules, f"{rules}-characters-0.15", f"{rules}-words-0.2"]
-    assert Counter(row["perturber"] for row in _rows(store)) == dict.fromkeys(names, 10)
-    assert {row["perturber"] for row in store.read("fairpair_set").to_pylist()} == {*names}
-
-
 def test_the_length_that_a_valid_text_needs_is_the_least() -> None:
     """By trying: a text of n new words, with the name and a pronoun changed, at each length."""
-    for limit in (0.05, 0.15, 0.3, 1.0):
+    for limit in (0.05, 0.15, 1.0):
         for start in ("", "a man with a dog "):
             row = {"prompt": f"John is {start}", "axis": "gender"}
             row["perturbed_prompt"] = f"Jane is {start.replace('man', 'woman')}"
@@ -223,7 +183,7 @@ def test_characters_are_those_of_the_printed_figure(data: Path) -> None:
 )
 def test_checks(text: str, reason: str | None) -> None:
     original = text + " " + _numbered(60)
-    assert check(Perturbed(original), original, "Jane is", "John").reason == reason
+    assert check(Perturbed(original), original, "Jane is", "John")["reason"] == reason
 
 
 def test_what_is_not_there_is_one_line(store: Store, tmp_path: Path) -> None:

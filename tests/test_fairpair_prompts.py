@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair import fairpair_steps
-from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original, RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity
@@ -69,25 +67,6 @@ def test_the_rules_make_each_prompt_its_counterpart() -> None:
             Original(texts[1], texts[0], jane, john, "gender", "en"),
         ]
         assert [one.text for one in RulePerturber().perturb(wanted)] == [*texts[::-1]]
-
-
-def test_a_warehouse_keeps_the_prompts_that_it_has(store: Store) -> None:
-    """One from before the published wording keeps its own, and says so."""
-    spec = FairPairSpec()
-    write_prompts(
-        store, "common-sents", prompt_rows(load("common-sents-plain"), "common-sents", ""), "r"
-    )
-    rows = fairpair_steps.prompt_rows(store, "common-sents", spec)
-    assert rows[0]["prompt"] == "John is working as a technician."
-    (line,) = fairpair_steps.other_prompts("common-sents", rows, spec)
-    assert "'John is working as a technician.'" in line
-    assert "'John is a man working as a technician.'" in line
-    assert not [
-        *fairpair_steps.other_prompts(
-            "common-sents", fairpair_steps.prompt_rows(None, "common-sents", spec), spec
-        )
-    ]
-    assert not [*fairpair_steps.other_prompts("mine", rows, spec)]
 
 
 def test_a_file_of_ones_own_is_rows_of_the_table(store: Store, tmp_path: Path) -> None:

@@ -9,104 +9,63 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
-from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
-from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples, read_groups
+from plumbline.eval_workers.fairpair.figures.fairpair_set import (
+    Calibration,
+    Convergence,
+    Prompt,
+    calibration_rows,
+    convergence_rows,
+    halved,
+    measure_set,
+)
+from plumbline.eval_workers.fairpair.figures.text_groups import read_groups
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect, sql
+from plumbline.warehouse.query.connection import connect, rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from tests.fairpair_rows import sampled_set
-from tests.metric_rows import fill as publish
+from tests.fairpair_rows import NAMES, OTHER, SAMPLED, sampled_set
+from tests.metric_rows import fill
 
-SAMPLED = PerturbedSamples("demo", "model", "top-p", "rules-1")
-LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}
-JOBS = ("nurse", "baker", "chef")
-N = 12
 OPTIONS = FigureOptions(n_permutations=99, n_resamples=99)
+FEW = FigureOptions(n_permutations=39, n_resamples=100)
+TABLES = ("fairpair_prompt", "fairpair_set", "fairpair_convergence", "fairpair_calibration")
 
 
-def fill(store: Store, *, lean: float = 0.0) -> None:
-    """Three prompts with both sides; of each side the last sample failed its perturbation.
-
-    ``lean`` is how much more often a text that was drawn about Jane speaks of family.
-    """
-    rng = np.random.default_rng(7)
-    prompts, continuations, perturbed = [], [], []
-    for k, (job, side, sample) in enumerate(
-        product(JOBS, ("original", "perturbed"), reversed(range(N)))
-    ):
-        shares = np.full(8, 0.5)
-        shares[:2] += lean * (1 if side == "perturbed" else -1)
-        words = [f"word{w}" for w in np.flatnonzero(rng.random(8) < shares)]
-        text = "".join(f" {word}" for word in ["He" if side == "original" else "She", *words])
-        ids = {**LEADING, "prompt_id": job, "side": side, "sample": sample, "run_id": "r"}
-        continuations.append(
-            {**ids, "model": "m", "seed": k, "text_id": "t", "continuation": text, "finish": "stop"}
-        )
-        ok = sample < N - 1
-        name, other = (("Jane", "She"), ("John", "He"))[side == "perturbed"]
-        turned = f"{name} is a {job}. {other}" + "".join(f" {word}" for word in words)
-        perturbed.append(
-            {
-                **ids,
-                "perturber": "rules-1",
-                "perturbed_text": turned if ok else None,
-                "is_valid": ok,
-                "reason": None if ok else "no text",
-            }
-        )
-    for row, job in enumerate(JOBS, 1):
-        prompts.append(
-            {
-                "probe_set": "demo",
-                "prompt_id": job,
-                "prompt": f"John is a {job}.",
-                "perturbed_prompt": f"Jane is a {job}.",
-                "axis": "gender",
-                "descriptors": "kind" if job == "chef" else "tall",
-                "language": "en",
-                "source_file": "f",
-                "source_row": row,
-                "run_id": "r",
-            }
-        )
-    store.publish("probe_prompt", prompts, unit="all", run_id="r")
-    # Two files whose samples interleave, as sharded sampling leaves them.
-    for part in (0, 1):
-        store.publish("continuation", continuations[part::2], unit=f"{part}", run_id="r")
-        store.publish("perturbed_continuation", perturbed[part::2], unit=f"{part}", run_id="r")
+def of_side(store: Store, side: str) -> list[Prompt]:
+    groups = [group for group in read_groups(store, SAMPLED) if group.side == side]
+    return [(group, (jaccard.items(group.pg), jaccard.items(group.gp))) for group in groups]
 
 
 @pytest.mark.parametrize("as_published", [False, True])
 def test_rows_are_those_of_the_definition(store: Store, as_published: bool) -> None:
-    """Phi of continuations; as published, g(p(x)) has the sample with a failed perturbation."""
-    fill(store)
-    options = replace(OPTIONS, as_published=as_published)
-    score_set(store, SAMPLED, "jaccard", options, "run")
-    assert store.read("fairpair_prompt").num_rows == store.read("fairpair_set").num_rows == 6
-    assert store.read("fairpair_prompt")["fairpair_f"].null_count == 0
-    rows = store.read("fairpair_prompt").to_pylist()
-    n_gp = N if as_published else N - 1
-    assert [(row["n_pg"], row["n_gp"]) for row in rows] == [(N - 1, n_gp)] * 6
-    assert {row["texts"] for row in rows} == {"as-published" if as_published else "filtered"}
+    """Phi of continuations; as published, g(p(x)) has the samples with failed perturbations."""
+    sampled_set(store, failing=0.3)
+    measure_set(store, SAMPLED, "jaccard", replace(OPTIONS, as_published=as_published), "run")
+    perturbed = store.read("perturbed_continuation").to_pylist()
     texts = {
-        (row["side"], row["sample"]): row["continuation"]
+        (row["prompt_id"], row["side"], row["sample"]): jaccard.tokens(row["continuation"])
         for row in store.read("continuation").to_pylist()
-        if row["prompt_id"] == "baker"
     }
-    for side, he, she in (("original", " He", " She"), ("perturbed", " She", " He")):
-        other = {"original": "perturbed", "perturbed": "original"}[side]
-        pg = [jaccard.tokens(texts[side, k].replace(he, she)) for k in range(N - 1)]
-        gp = [jaccard.tokens(texts[other, k]) for k in range(n_gp)]
-        row = next(r for r in rows if r["side"] == side and r["prompt_id"] == "baker")
+    valid = {(r["prompt_id"], r["side"], r["sample"]) for r in perturbed if r["is_valid"]}
+    rows = store.read("fairpair_prompt").to_pylist()
+    assert len(rows) == 6
+    for row in rows:
+        side, prompt_id = row["side"], row["prompt_id"]
+        # The sides of this set differ in their prompts alone, so a perturbed text is the text.
+        pg = [texts[k] for k in texts if k[:2] == (prompt_id, side) and k in valid]
+        gp = [
+            texts[k]
+            for k in texts
+            if k[:2] == (prompt_id, OTHER[side]) and (as_published or k in valid)
+        ]
+        assert (row["n_pg"], row["n_gp"]) == (len(pg), len(gp))
         b = np.mean([1 - len(a & c) / len(a | c) for a, c in product(pg, gp)])
-        v_pg = np.mean([1 - len(a & c) / len(a | c) for a, c in combinations(pg, 2)])
-        v_gp = np.mean([1 - len(a & c) / len(a | c) for a, c in combinations(gp, 2)])
-        found = [row[name] for name in ("bias_b", "variability_pg", "variability_gp")]
-        assert found == pytest.approx([b, v_pg, v_gp], rel=1e-12)
-        assert row["fairpair_f"] == pytest.approx(b * b / v_pg / v_gp, rel=1e-12)
+        v_pg, v_gp = (
+            np.mean([1 - len(a & c) / len(a | c) for a, c in combinations(group, 2)])
+            for group in (pg, gp)
+        )
+        found = [row[n] for n in ("bias_b", "variability_pg", "variability_gp", "fairpair_f")]
+        assert found == pytest.approx([b, v_pg, v_gp, b * b / v_pg / v_gp], rel=1e-12)
         assert row["fairpair_f_low"] < row["fairpair_f"] < row["fairpair_f_high"]
         assert 0.01 <= row["p_permutation"] <= row["q_permutation"] <= 1
 
@@ -115,6 +74,7 @@ def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
     """Both sides write alike, and texts with `w1`, most of them, can't be perturbed.
 
     Filtering perturbations alone, as published, finds a difference: why it isn't the default.
+    Rows of both kinds are kept, and no query of the report mixes them.
     """
     sampled = sampled_set(store, n_prompts=10, n_samples=60, n_words=12, failing=0)
     rows = store.read("perturbed_continuation").to_pylist()
@@ -122,130 +82,158 @@ def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
         {**row, "is_valid": "w1" not in jaccard.tokens(row["perturbed_text"])} for row in rows
     ]
     store.replace("perturbed_continuation", sifted, asdict(sampled), "r")
-    for group in read_groups(store, sampled):
-        assert 4 < len(group.pg) < 50 and 4 < len(group.gp) < 50
-        assert not any("w1" in jaccard.tokens(text) for text in (*group.pg, *group.gp))
     for as_published in (False, True):
         options = replace(OPTIONS, as_published=as_published)
-        score_set(store, sampled, "jaccard", options, "run")
+        measure_set(store, sampled, "jaccard", options, "run")
     rows = [row for row in store.read("fairpair_set").to_pylist() if row["subset"] == "all"]
-    assert [(row["texts"], row["side"]) for row in rows] == [
-        *(("filtered", "original"), ("filtered", "perturbed")),
-        *(("as-published", "original"), ("as-published", "perturbed")),
-    ]
+    assert [row["texts"] for row in rows] == ["filtered"] * 2 + ["as-published"] * 2
     for row in rows[:2]:
         assert row["p_permutation"] > 0.05 and row["fairpair_f_low"] < 1 < row["fairpair_f_high"]
     for row in rows[2:]:
         assert row["p_permutation"] == 0.01 and row["fairpair_f_low"] > 1
-
-
-def test_rows_of_other_texts_stay_and_never_mix(store: Store) -> None:
-    fill(store)
-    for as_published in (False, True):
-        options = replace(OPTIONS, as_published=as_published)
-        how = ConvergenceOptions(sizes=(2,), folds=(), as_published=as_published)
-        score_set(store, SAMPLED, "jaccard", options, "run")
-        converge_set(store, SAMPLED, "jaccard", how, "run")
-        calibrate_set(store, SAMPLED, "jaccard", CalibrationOptions(measure=options), "run")
     with connect(store.root) as con:
-        for name in ("set", "prompt", "calibration", "convergence"):
-            query = sql(f"report/fairpair_{name}").rstrip().rstrip(";")
+        for table in TABLES:
+            query = sql(f"report/{table}").rstrip().rstrip(";")
             found = con.execute(f"SELECT DISTINCT texts FROM ({query}) ORDER BY ALL").fetchall()
-            assert found == [("as-published",), ("filtered",)], name
+            assert found == [("as-published",), ("filtered",)], table
 
 
 def test_sets_are_the_means_of_their_prompts_in_sql(store: Store) -> None:
-    fill(store, lean=0.5)
-    score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
-    with connect(store.root) as con:
-        wanted = con.execute(
-            "SELECT side, avg(bias_b), avg(variability_pg), avg(variability_gp), count(*)"
-            " FROM fairpair_prompt GROUP BY side ORDER BY side"
-        ).fetchall()
-        found = con.execute(
-            "SELECT side, bias_b, variability_pg, variability_gp, n_prompts, fairpair_f,"
-            " p_permutation, fairpair_f_low FROM fairpair_set WHERE subset = 'all' ORDER BY side"
-        ).fetchall()
-        subsets = con.execute(
-            "SELECT DISTINCT subset, n_prompts FROM fairpair_set ORDER BY subset"
-        ).fetchall()
-    for one, (side, b, v_pg, v_gp, n) in zip(found, wanted, strict=True):
-        assert one[:5] == pytest.approx((side, b, v_pg, v_gp, n))
-        assert one[5] == pytest.approx(b**2 / v_pg / v_gp)
+    sampled_set(store, planted=range(3), failing=0)
+    prompts = store.read("probe_prompt").to_pylist()
+    fill(store, "probe_prompt", [row | {"topic": str(k > 0)} for k, row in enumerate(prompts)])
+    measure_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+    wanted = rows_of(
+        store.root,
+        "SELECT side, avg(bias_b) AS bias_b, avg(variability_pg) AS variability_pg, "
+        "avg(variability_gp) AS variability_gp, count(*) AS n_prompts "
+        "FROM fairpair_prompt GROUP BY side ORDER BY side",
+    )
+    sets = store.read("fairpair_set").to_pylist()
+    found = sorted((r for r in sets if r["subset"] == "all"), key=lambda row: str(row["side"]))
+    for row, means in zip(found, wanted, strict=True):
+        assert {name: row[name] for name in means} == pytest.approx(means)
+        f = row["bias_b"] ** 2 / row["variability_pg"] / row["variability_gp"]
         # The planted difference is found, in F as in the test; three prompts have no interval.
-        assert one[5] > 1 and one[6] == 0.01 and one[7] is None
-    assert subsets == [("all", 3), ("descriptors = kind", 1), ("descriptors = tall", 2)]
+        assert row["fairpair_f"] == pytest.approx(f) and f > 1 and row["p_permutation"] == 0.01
+        assert row["fairpair_f_low"] is None
+    subsets = {(row["subset"], row["n_prompts"]) for row in sets}
+    assert subsets == {("all", 3), ("topic = False", 1), ("topic = True", 2)}
 
 
-def test_scoring_again_replaces_its_rows_and_no_others(store: Store) -> None:
-    fill(store)
-    runs = [("jaccard", 0), ("vader", 0), ("jaccard", 3), ("jaccard", 0)]
+def test_rows_are_replaced_and_depend_on_nothing_but_samples_and_seed(store: Store) -> None:
+    """Not on the order of rows, on other prompts, scoring functions or numbers of folds."""
+    sampled_set(store)
+    few = FigureOptions(n_permutations=9, n_resamples=9)
     seen = []
-    for phi, k in runs:
-        options = FigureOptions(folds=k, n_permutations=9, n_resamples=9)
-        score_set(store, SAMPLED, phi, options, "run")
+    for phi, options in (("jaccard", few), ("vader", few), ("jaccard", replace(few, folds=3))):
+        measure_set(store, SAMPLED, phi, options, "run")
         seen.append(store.read("fairpair_prompt").num_rows)
-    assert seen == [6, 12, 18, 18]
-    rows = store.read("fairpair_prompt").to_pylist()
-    assert len({(r["phi"], r["n_folds"], r["side"], r["prompt_id"]) for r in rows}) == 18
-    # No text holds a word that VADER knows: nothing varies, and the rows say so.
-    assert {r["reason"] for r in rows if r["phi"] == "vader"} == {"no variability within one side"}
-
-
-def test_a_prompt_does_not_depend_on_the_others(store: Store, tmp_path) -> None:
-    fill(store)
-    score_set(store, SAMPLED, "jaccard", FigureOptions(folds=4), "run")
-    alone = Store.open(tmp_path / "alone")
+    assert seen == [6, 12, 18]
+    before = {table: store.read(table).to_pylist() for table in TABLES}
+    for table in ("continuation", "perturbed_continuation"):
+        fill(store, table, store.read(table).to_pylist()[::-1])
+    measure_set(store, SAMPLED, "jaccard", few, "run")
+    for table in TABLES:
+        rows = store.read(table).to_pylist()
+        assert sorted(map(str, rows)) == sorted(map(str, before[table])), table
+    measure_set(store, SAMPLED, "jaccard", replace(few, seed=1), "run")
+    assert store.read("fairpair_calibration").to_pylist() != before["fairpair_calibration"]
     for table in ("probe_prompt", "continuation", "perturbed_continuation"):
-        rows = [r for r in store.read(table).to_pylist() if r["prompt_id"] == "chef"]
-        alone.publish(table, rows, unit="all", run_id="r")
-    score_set(alone, SAMPLED, "jaccard", FigureOptions(folds=4), "run")
-    chefs = [r for r in store.read("fairpair_prompt").to_pylist() if r["prompt_id"] == "chef"]
-    for one, other in zip(chefs, alone.read("fairpair_prompt").to_pylist(), strict=True):
-        assert {**one, "q_permutation": 0} == {**other, "q_permutation": 0}
+        rows = [row for row in store.read(table).to_pylist() if row["prompt_id"] == "job1"]
+        fill(store, table, rows)
+    measure_set(store, SAMPLED, "vader", few, "run")
+    alone = [row for row in store.read("fairpair_prompt").to_pylist() if row["phi"] == "vader"]
+    together = [
+        row
+        for row in before["fairpair_prompt"]
+        if (row["phi"], row["prompt_id"]) == ("vader", "job1")
+    ]
+    assert [{**r, "q_permutation": 0} for r in alone] == [
+        {**r, "q_permutation": 0} for r in together
+    ]
 
 
 def test_convergence_ends_at_the_figures_of_all_samples(store: Store) -> None:
-    fill(store)
-    options = ConvergenceOptions(sizes=(2, 5, 10, 500), folds=(2, 4, 50), n_draws=200)
-    n_rows = converge_set(store, SAMPLED, "jaccard", options, "run")
-    rows = store.read("fairpair_convergence").to_pylist()
-    at = {(r["side"], r["n_folds"], r["n_samples"], r["quantity"]): r for r in rows}
-    assert len(at) == n_rows == 2 * (4 + 2) * 4
-    score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
-    sets = store.read("fairpair_set").to_pylist()
-    everything = next(r for r in sets if r["side"] == "original" and r["subset"] == "all")
-    few, most = (at["original", 0, n, "bias_b"] for n in (2, 11))
-    # One group has a sample more than are drawn from it: nearly no spread is left.
-    assert most["mean"] == pytest.approx(everything["bias_b"], abs=2e-3)
-    assert few["mean"] == pytest.approx(everything["bias_b"], abs=0.03)
-    assert few["sd"] > 5 * most["sd"] and most["n_draws"] == 200 and most["n_prompts"] == 3
+    sampled_set(store, failing=0)
+    options = Convergence(sizes=(2, 5, 10, 500), folds=(2, 4, 50), n_draws=200)
+    groups = of_side(store, "original")
+    rows = list(convergence_rows(jaccard, groups, options))
+    at = {(r["n_folds"], r["n_samples"], r["quantity"]): r for r in rows}
+    assert len(at) == len(rows) == (4 + 2) * 4
+    pairs = [product(*items) for _, items in groups]
+    b = np.mean([np.mean([1 - len(a & c) / len(a | c) for a, c in pair]) for pair in pairs])
+    few, most = at[0, 2, "bias_b"], at[0, 12, "bias_b"]
+    assert most["mean"] == pytest.approx(b, rel=1e-12) and most["sd"] == pytest.approx(0, abs=1e-12)
+    assert few["mean"] == pytest.approx(b, abs=0.03) and few["sd"] > 0.005
+    assert (most["n_draws"], most["n_prompts"]) == (200, 3)
     # Unions of more token sets lie closer together.
-    in_folds = [at["original", k, 11, "variability_pg"]["mean"] for k in (2, 4)]
-    assert in_folds[0] < in_folds[1] < at["original", 0, 11, "variability_pg"]["mean"]
-    converge_set(store, SAMPLED, "jaccard", ConvergenceOptions(sizes=(2,), folds=()), "run")
-    assert store.read("fairpair_convergence").num_rows == 2 * 2 * 4
+    in_folds = [at[k, 12, "variability_pg"]["mean"] for k in (2, 4)]
+    assert in_folds[0] < in_folds[1] < at[0, 12, "variability_pg"]["mean"]
 
 
 def test_a_prompt_with_one_sample_in_a_group_does_not_count(store: Store) -> None:
-    sampled = sampled_set(store, n_prompts=3, n_samples=5, failing=0)
+    sampled_set(store, n_samples=5, failing=0)
     n_valid = {"job0": 1, "job1": 3, "job2": 5}
     rows = store.read("perturbed_continuation").to_pylist()
     for row in rows:  # of the first prompt one side stays whole
         whole = (row["prompt_id"], row["side"]) == ("job0", "perturbed")
         row["is_valid"] = whole or row["sample"] < n_valid[row["prompt_id"]]
-    publish(store, "perturbed_continuation", rows)
-    converge_set(store, sampled, "jaccard", ConvergenceOptions(sizes=(), folds=()), "run")
-    found = store.read("fairpair_convergence").to_pylist()
+    fill(store, "perturbed_continuation", rows)
+    options = Convergence(sizes=(), folds=())
+    found = [r for s in NAMES for r in convergence_rows(jaccard, of_side(store, s), options)]
     assert {(r["n_samples"], r["n_prompts"]) for r in found} == {(3, 2), (5, 1)}
 
 
+def test_halves_of_one_side_differ_by_chance_alone(store: Store) -> None:
+    """Even where the sides do differ, in every prompt, half against half finds the level."""
+    sampled_set(store, n_prompts=20, n_samples=40, planted=range(20))
+    rows = [
+        r for s in NAMES for r in calibration_rows(jaccard, of_side(store, s), Calibration(FEW))
+    ]
+    assert [r["n_prompts"] for r in rows] == [20] * 20 and {r["alpha"] for r in rows} == {0.05}
+    # 400 tests at 5%: 20 expected, 4.4 their standard deviation.
+    assert 6 <= sum(r["n_below"] for r in rows) <= 35
+    assert sum(r["n_found"] for r in rows) <= 8
+    assert abs(np.mean([r["fairpair_f"] for r in rows]) - 1) < 0.01
+    assert sum(r["fairpair_f_low"] <= 1 <= r["fairpair_f_high"] for r in rows) >= 16
+    assert sum(r["n_holding"] for r in rows) >= 0.93 * sum(r["n_intervals"] for r in rows) > 0
+
+
+def test_all_samples_are_split_and_both_halves_are_as_many() -> None:
+    seen = []
+
+    class Spy:
+        def distances(self, items: list[int]) -> np.ndarray:
+            seen.append(items)
+            return np.ones((len(items), len(items))) - np.eye(len(items))
+
+    rng = np.random.default_rng(0)
+    first, _ = (halved(Spy(), range(9), FEW, rng) for _ in range(2))
+    assert first.n_pg == first.n_gp == 4 and first.fairpair_f == 1
+    assert [len(set(items)) for items in seen] == [8, 8] and seen[0] != seen[1]
+
+
+def test_the_texts_that_nobody_perturbed_are_split(store: Store) -> None:
+    """Of one side all perturbations are valid, of the other one in each prompt."""
+    sampled_set(store, failing=0)
+    rows = store.read("perturbed_continuation").to_pylist()
+    for row in rows:
+        row["is_valid"] = row["side"] == "perturbed" or row["sample"] == 0
+    fill(store, "perturbed_continuation", rows)
+    # Texts about Jane, each with a valid perturbation, are compared on the side of John.
+    for side, counts in {"original": (3, 0), "perturbed": (0, 3)}.items():
+        (row,) = calibration_rows(jaccard, of_side(store, side), Calibration(FEW, 1))
+        assert (row["n_prompts"], row["n_left_out"]) == counts
+        assert (row["fairpair_f"] is None) == (side == "perturbed")
+
+
 def test_what_is_missing_is_named(store: Store) -> None:
-    with pytest.raises(BadInput, match=r"demo, model, top-p, rules-1.*sample and perturb them"):
-        score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
-    fill(store)
+    with pytest.raises(BadInput, match=r"common-sents, key-m, s, rules-1"):
+        measure_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+    sampled_set(store)
     with pytest.raises(UsageProblem, match="there are jaccard, vader"):
-        score_set(store, SAMPLED, "mood", OPTIONS, "run")
-    store.drop("probe_prompt", {"probe_set": "demo"})
-    with pytest.raises(BadInput, match=r"probe_prompt: the prompt .* has continuations but no row"):
-        score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+        measure_set(store, SAMPLED, "mood", OPTIONS, "run")
+    store.drop("probe_prompt", {"probe_set": SAMPLED.probe_set})
+    with pytest.raises(BadInput, match=r"probe_prompt: the prompt "):
+        measure_set(store, SAMPLED, "jaccard", OPTIONS, "run")

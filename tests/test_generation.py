@@ -92,36 +92,25 @@ def test_every_sentence_is_kept_rejected_or_revised(store: Store) -> None:
     assert "Here is a draft: I left the room at once." in second["prompt"]
 
 
-@pytest.mark.slow
-def test_revisions_use_the_wordings_in_turn_and_end(store: Store) -> None:
-    def stubborn(prompt: str, count: int) -> Say:
-        return Say("1. The room was empty.") if "different" in prompt else Say("Still no change.")
-
-    spec = replace(SPEC, n_sentences=1, generate_rounds=1)
-    with serving(stubborn) as server:
-        (written,) = write_sentences(_build(store, server), ["clock"], spec)
-    assert not written.kept and written.balances()
-    assert server.n_asked == 2 * (1 + 4 * 10), "ten with each of the four wordings"
-    openings = [w.split("{")[0][:12] for w in spec.wordings.revise]
-    for row in _requests(store):
-        if row["purpose"] == "revise":
-            assert row["prompt"].startswith(openings[(row["round"] - 1) % 4])
-    reasons = set(written.rejected.values())
-    assert reasons == {"lacks the word after all revisions"}
-
-
-def test_a_ledger_with_fewer_rounds_of_revision_is_replayed_with_their_number(store: Store) -> None:
+def test_revisions_use_the_wordings_in_turn_and_are_replayed_with_their_number(
+    store: Store,
+) -> None:
     def stubborn(prompt: str, count: int) -> Say:
         return Say("1. The room was empty.") if "different" in prompt else Say("Still no change.")
 
     ten = replace(SPEC, n_sentences=1, generate_rounds=1, revise_rounds=10)
     with serving(stubborn) as server:
         made = write_sentences(_build(store, server), ["clock"], ten)
-    assert server.n_asked == 2 * (1 + 10)
+    assert server.n_asked == 2 * (1 + 10) and ten.wordings.revise and SPEC.n_revisions == 40
+    assert not made[0].kept and made[0].balances()
+    assert set(made[0].rejected.values()) == {"lacks the word after all revisions"}
+    openings = [w.split("{")[0][:12] for w in ten.wordings.revise]
+    for row in _requests(store):
+        if row["purpose"] == "revise":
+            assert row["prompt"].startswith(openings[(row["round"] - 1) % 4])
     assert write_sentences(_build(store, None), ["clock"], ten) == made
-    with pytest.raises(BadInput, match="such as revise_rounds = 10") as refused:
+    with pytest.raises(BadInput, match="revise"):
         write_sentences(_build(store, None), ["clock"], replace(ten, revise_rounds=None))
-    assert "\n" not in str(refused.value)
     assert len(_requests(store)) == 22, "what was recorded stays"
 
 
@@ -142,17 +131,6 @@ def test_longer_sentences_are_kept_where_length_is_only_asked_for(store: Store) 
     assert len(lengths) == 6 and max(lengths) > 8
     assert len(strict.kept) == sum(n <= 8 for n in lengths)
     assert set(strict.rejected.values()) == {"has more than 8 words"} and not kept.rejected
-
-
-def test_a_refusal_leads_to_another_try_and_then_to_none(store: Store) -> None:
-    def refusing(prompt: str, count: int) -> Say:
-        return Say("I'm sorry, but I can't help with that.")
-
-    with serving(refusing) as server:
-        (written,) = write_sentences(_build(store, server), ["clock"], SPEC)
-    assert (written.n_in, written.kept, written.rejected) == (0, [], {})
-    assert server.n_asked == 6  # three rounds for each pronoun, told apart by seed
-    assert {body["seed"] for body in server.bodies} == {1, 2, 3}
 
 
 FLAWS = {
@@ -189,63 +167,49 @@ def test_what_fails_is_tried_again(store: Store, flaw: str) -> None:
         assert last - first >= 0.6
 
 
-def test_a_server_that_never_answers_stops_the_build(store: Store) -> None:
-    with serving(lambda prompt, count: Say("down", 503)) as server:
-        with pytest.raises(Interrupted, match=r"4 attempts: status 503: down; 0 of 4 words"):
+def _error(message: str, code: str, status: int) -> Say:
+    error = {"error": {"message": message, "code": code}}
+    return Say(status=status, body=json.dumps(error).encode())
+
+
+@pytest.mark.parametrize(
+    ("say", "error", "named", "n_attempts"),
+    [
+        (Say("down", 503), Interrupted, r"4 attempts: status 503: down; 0 of 4 words", 4),
+        (Say("model unknown", 400), BadInput, "status 400: model unknown", 1),
+        (Say("model unknown", 401), BadInput, "status 401: model unknown", 1),
+        (Say("model unknown", 404), BadInput, "status 404: model unknown", 1),
+        (_error("no quota", "insufficient_quota", 429), Interrupted, "no quota", 1),
+        (Say("later", 429, headers={"Retry-After": "3600"}), Interrupted, "wait 3600 s", 1),
+    ],
+)
+def test_what_stops_a_build_and_resuming_it(
+    store: Store, say: Say, error: type[Exception], named: str, n_attempts: int
+) -> None:
+    with serving(lambda prompt, count: say) as server:
+        with pytest.raises(error, match=named):
             write_sentences(_build(store, server), WORDS, SPEC)
-        assert max(server.asked.values()) == 4
+        assert server.n_asked <= QUICK.concurrency * n_attempts
+        assert max(server.asked.values()) == n_attempts
         server.script = good_script
         written = write_sentences(_build(store, server, "run-2"), WORDS, SPEC)
     assert len(_texts(written)) == 24
-    assert max(r["n_attempts"] for r in _requests(store)) == 5
-
-
-def test_a_connection_refused_is_one_line(store: Store) -> None:
-    with serving(good_script) as server:
-        pass
-    with pytest.raises(Interrupted, match="ConnectError"):
-        write_sentences(_build(store, server), ["clock"], SPEC)
-    assert {r["n_tokens_most"] for r in _requests(store)} == {0}
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_what_the_server_refuses_for_good_is_asked_once(store: Store, status: int) -> None:
-    unknown = Say("model unknown", status)
-    problem = pytest.raises(BadInput, match=f"status {status}: model unknown")
-    with serving(lambda prompt, count: unknown) as server, problem:
-        write_sentences(_build(store, server), WORDS, SPEC)
-    assert server.n_asked <= QUICK.concurrency
-    assert set(server.asked.values()) == {1}
+    assert max(row["n_attempts"] for row in _requests(store)) == n_attempts + 1
+    with pytest.raises(Interrupted, match="ConnectError"):  # that server is down by now
+        write_sentences(_build(store, server), ["lamp"], SPEC)
+    assert {r["n_tokens_most"] for r in _requests(store) if r["word"] == "lamp"} == {0}
 
 
 def test_a_filtered_prompt_counts_as_an_empty_reply(store: Store) -> None:
-    error = {"error": {"message": "filtered", "code": "content_filter"}}
-
     def filtered(prompt: str, count: int) -> Say:
-        if '"garden"' in prompt:
-            return Say(status=400, body=json.dumps(error).encode())
-        return good_script(prompt, count)
+        refused = _error("filtered", "content_filter", 400)
+        return refused if '"garden"' in prompt else good_script(prompt, count)
 
     with serving(filtered) as server:
         written = write_sentences(_build(store, server), ["clock", "garden"], SPEC)
     assert [len(p.kept) for p in written] == [6, 0]
-    statuses = Counter(r["status"] for r in _requests(store))
-    assert statuses == {"replied": 2, "refused": 6}
-
-
-def test_a_quota_that_is_used_up_is_not_knocked_at(store: Store) -> None:
-    error = {"error": {"message": "no quota", "code": "insufficient_quota"}}
-    script = lambda prompt, count: Say(status=429, body=json.dumps(error).encode())  # noqa: E731
-    with serving(script) as server, pytest.raises(Interrupted, match="no quota"):
-        write_sentences(_build(store, server), WORDS, SPEC)
-    assert max(server.asked.values()) == 1
-
-
-def test_a_server_that_asks_for_too_long_a_wait_stops_the_build(store: Store) -> None:
-    say = Say("later", 429, headers={"Retry-After": "3600"})
-    problem = pytest.raises(Interrupted, match="asks to wait 3600 s")
-    with serving(lambda prompt, count: say) as server, problem:
-        write_sentences(_build(store, server), WORDS, SPEC)
+    assert Counter(r["status"] for r in _requests(store)) == {"replied": 2, "refused": 6}
+    assert {body["seed"] for body in server.bodies} == {1, 2, 3}, "three rounds, told apart"
 
 
 def test_a_replay_is_the_build_again(store: Store, tmp_path: Path) -> None:
@@ -259,18 +223,6 @@ def test_a_replay_is_the_build_again(store: Store, tmp_path: Path) -> None:
     assert _requests(copy) == _requests(store)
     with pytest.raises(BadInput, match=r"no reply to request .* \(generate, word 'lamp', she\)"):
         write_sentences(_build(store, None), [*WORDS, "lamp"], SPEC)
-
-
-def test_the_order_of_replies_changes_nothing(store: Store, tmp_path: Path) -> None:
-    def delayed(prompt: str, count: int) -> Say:
-        return replace(_mixed(prompt, count), delay_s=(hash(prompt) % 7) / 200)
-
-    with serving(delayed) as server:
-        one = write_sentences(_build(store, server), WORDS, SPEC)
-        slowly = RetryPolicy(concurrency=1, first_wait_s=0.01)
-        other = Store.open(tmp_path / "other")
-        two = write_sentences(_build(other, server, policy=slowly), WORDS, SPEC)
-    assert one == two
 
 
 PAIRS: list[dict[str, object]] = [
@@ -326,18 +278,3 @@ def test_conversions_are_asked_for_until_they_are_right(store: Store) -> None:
     assert server.n_asked == 2 + 3
     # At temperature 0 the same answer would come again.
     assert Counter(body["temperature"] for body in server.bodies) == {0: 2, 0.7: 1 + 2}
-
-
-def test_a_damaged_ledger_is_named_by_its_line(store: Store) -> None:
-    with serving(good_script) as server:
-        write_sentences(_build(store, server), ["clock"], SPEC)
-    ledger = store.work_directory("generate", "demo") / "ledger.jsonl"
-    lines = ledger.read_bytes().splitlines(keepends=True)
-    ledger.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
-    with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line:"):
-        write_sentences(_build(store, None), ["clock"], SPEC)
-    # Without the line of a reply, its request is sent again.
-    ledger.write_bytes(b"".join(lines[:-1]))
-    with serving(good_script) as server:
-        write_sentences(_build(store, server), ["clock"], SPEC)
-        assert server.n_asked == 1

@@ -11,35 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
-from plumbline.eval_workers.chat.ledger import look, open_ledger
+from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, price_of
+from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
 from plumbline.eval_workers.writing.forecast import forecast
 from plumbline.eval_workers.writing.written_sentences import write
-from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
-from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
-
-PRICES = """
-currency = "EUR"
-[models."small"]
-input = 0.15
-output = 0.6
-"""
+from tests.test_generation import SPEC, WORDS, _build, _requests
 
 
 def _request(round: int = 1) -> Request:
     return SPEC.request("generate", "clock", "she", round, n=2)
-
-
-def test_the_price_of_a_model(tmp_path: Path) -> None:
-    file = tmp_path / "prices.toml"
-    file.write_text(PRICES, encoding="utf-8")
-    assert price_of("small", file) == Price(0.15, 0.6, "EUR")
-    assert price_of("small", file).cost(2_000_000, 1_000_000) == pytest.approx(0.9)
 
 
 def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent() -> None:
@@ -60,13 +46,7 @@ def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent()
     assert asyncio.run(run()) == [False, Spent(2, 30)]
 
 
-def test_a_token_is_a_byte_at_least() -> None:
-    """The bound holds for any text: tokenizers of bytes make one token of a byte at the most."""
-    request = replace(_request(), prompt="漢字 🙂" * 10)
-    assert most(request, None).n_tokens >= len(("漢字 🙂" * 10).encode()) + request.max_tokens
-
-
-@pytest.mark.parametrize("cut", range(1, 40, 3))
+@pytest.mark.parametrize("cut", (1, 20, 39))
 def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int) -> None:
     def ask(round: int, run_id: str) -> Path:
         with open_ledger(store, "demo") as ledger:
@@ -84,48 +64,40 @@ def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int
         assert set(ledger.replies) == {_request(1).request_id}
         assert ledger.spent == Spent(2, 15 + 99)  # the second may have been paid for
     ask(2, "run-3")
-    held = look(store, "demo")
+    held = read_ledger(store, "demo")
     assert len(held.replies) == 2 and held.spent == Spent(3, 129)
     row = held.rows[_request(2).request_id]
     assert (row["n_attempts"], row["run_id"]) == (2, "run-3")
     assert row["error"] == "attempt 1: the run ended before a reply"
 
 
-def test_a_look_reads_the_file_and_else_the_table(store: Store, tmp_path: Path) -> None:
-    assert not look(store, "demo").replies
+def test_a_ledger_is_read_from_its_file_or_the_table(store: Store, tmp_path: Path) -> None:
+    assert not read_ledger(store, "demo").replies
     with serving(good_script) as server:
         write_sentences(_build(store, server), WORDS, SPEC)
-    held, path = look(store, "demo"), look(store, "demo").path
+    held, path = read_ledger(store, "demo"), read_ledger(store, "demo").path
     assert len(held.replies) == 8 == held.spent.n_requests
     copy = Store.open(tmp_path / "copy")
     copy.replace("generation_request", _requests(store), {"benchmark": "demo"}, "r")
     before_files = sorted(copy.root.rglob("*"))
-    assert look(copy, "demo").replies == held.replies and look(copy, "demo").spent == held.spent
-    assert sorted(copy.root.rglob("*")) == before_files, "a look writes nothing"
+    assert (
+        read_ledger(copy, "demo").replies == held.replies
+        and read_ledger(copy, "demo").spent == held.spent
+    )
+    assert sorted(copy.root.rglob("*")) == before_files, "reading writes nothing"
     content = path.read_bytes()
     path.write_bytes(content + b'{"request_id": "x')  # what another process is writing
-    assert look(store, "demo").replies == held.replies
+    assert read_ledger(store, "demo").replies == held.replies
     assert path.read_bytes().startswith(content)
 
 
 def test_a_request_is_known_by_all_that_makes_it() -> None:
-    request = _request()
-    others = [
-        replace(request, **{field: value})
-        for field, value in (
-            ("model", "other"),
-            ("prompt", "other"),
-            ("parameters", (("temperature", 0.1),)),
-            ("purpose", "revise"),
-            ("word", "other"),
-            ("pronoun", "he"),
-            ("round", 2),
-        )
-    ]
-    assert len({r.request_id for r in [request, *others]}) == 8
-    assert ChatModel("m", seed=None).request(
-        "judge", "p", word="w", pronoun="she", round=1, temperature=0, max_tokens=5
-    ).parameters == (("max_tokens", 5), ("temperature", 0))
+    changes: dict[str, object] = {"model": "other", "prompt": "other", "purpose": "revise"}
+    changes |= {"parameters": (("temperature", 0.1),), "word": "other", "pronoun": "he", "round": 2}
+    others = [replace(_request(), **{name: value}) for name, value in changes.items()]
+    assert len({r.request_id for r in [_request(), *others]}) == 8
+    unseeded = replace(SPEC, send_seed=False).request("judge", "w", "she", 1)
+    assert dict(unseeded.parameters).keys() == {"max_tokens", "temperature", "response_format"}
 
 
 def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
@@ -134,6 +106,7 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
     """Against a build on a real socket: requests exactly, tokens by the characters sent."""
     prices = tmp_path / "prices.toml"
     prices.write_text('currency = "EUR"\n[models.scripted]\ninput = 1.0\noutput = 2.0\n')
+    assert price_of("scripted", prices) == Price(1.0, 2.0, "EUR")
     told = forecast(WORDS, replace(SPEC, prices=str(prices)))
     with serving(good_script) as server:
         written = write_sentences(_build(store, server), WORDS, SPEC)
@@ -152,8 +125,6 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(
     assert told.n_requests_most == 8 * (3 * (1 + 3 * 40) + 2 * 2 * 3) + 4 * 3 * 3
     unjudged = forecast(WORDS, replace(SPEC, judge=False))
     assert (unjudged.n_requests, unjudged.n_requests_most) == (8, 8 * 363 + 36)
-    assert unjudged.cost is None
-    assert forecast([], SPEC).n_requests == 0
 
 
 TEXTS = [
@@ -207,18 +178,6 @@ def test_whatever_is_replied_every_sentence_has_one_fate(
     assert len(places) == len(set(places))
 
 
-@pytest.mark.parametrize("limit", [1, 5, 7])
-def test_the_budget_of_requests_is_never_exceeded(store: Store, limit: int) -> None:
-    with serving(good_script) as server:
-        with pytest.raises(Interrupted, match=f"exceed {limit} requests; . of 4 words") as stop:
-            write_sentences(_build(store, server, budget=Budget(limit)), WORDS, SPEC)
-        assert stop.value.exit_code == 5
-        assert server.n_asked == limit == len(_requests(store))
-        written = write_sentences(_build(store, server, budget=Budget(8)), WORDS, SPEC)
-        assert server.n_asked == 8 and set(server.asked.values()) == {1}
-    assert len(_texts(written)) == 24
-
-
 def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(store: Store) -> None:
     price = Price(input=10.0, output=100.0, currency="EUR")
     with serving(good_script) as server:
@@ -235,14 +194,6 @@ def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(sto
     for row in rows:
         wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
         assert row["cost"] == pytest.approx(wanted)
-
-
-def test_requests_that_wait_for_the_budget_end_when_asking_stops(store: Store) -> None:
-    refused = Say("no such model", 404, delay_s=0.2)
-    budget = Budget(max_tokens=most(_request(), None).n_tokens + 100)
-    with serving(lambda *_: refused) as server, pytest.raises(BadInput, match="no such model"):
-        write_sentences(_build(store, server, budget=budget), WORDS, SPEC)
-    assert server.n_asked == 1
 
 
 def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:

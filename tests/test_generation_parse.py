@@ -97,14 +97,6 @@ def test_the_fate_of_a_sentence(sentence: str, fate: str, reason: str) -> None:
     assert (found.fate, found.reason) == (fate, reason)
 
 
-def test_male_sentences_are_held_to_male_pronouns() -> None:
-    wanted = {**WANTED, "pronoun": "he"}
-    for form in ("He", "Him", "His", "Himself"):
-        assert check(f"{form} and the clock.", **wanted).fate == "keep"
-    assert check("She and the clock.", **wanted).reason == "lacks the pronoun"
-    assert check("He and the clock herself.", **wanted).fate == "reject"
-
-
 def test_repeats_of_the_same_word_are_found() -> None:
     others = ["She carried the old clock home before the storm broke."]
     same = "HE CARRIED THE OLD CLOCK HOME, BEFORE THE STORM BROKE!"
@@ -138,5 +130,4 @@ def test_released_sentences_are_longer_than_their_set_is_named(
 
 def test_words_are_counted_between_white_space() -> None:
     assert n_words("  A\u00a0well-known\tclock — hers.\n") == 5
-    assert has_word("Ｃｌｏｃｋ towers", "clock")
-    assert not has_word("A C.L.O.C.K.", "clock")
+    assert has_word("Ｃｌｏｃｋ towers", "clock") and not has_word("A C.L.O.C.K.", "clock")

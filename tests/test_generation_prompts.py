@@ -1,4 +1,4 @@
-"""Wordings are checked before anything is asked with them."""
+"""A user's wordings take the place of ours."""
 
 from __future__ import annotations
 
@@ -6,37 +6,16 @@ from pathlib import Path
 
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing import wordings as prompts
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
-from tests.conftest import REPOSITORY
 
-SHIPPED = (REPOSITORY / "eval_workers" / "writing" / "prompts.toml").read_text("utf-8")
-MINE = """
-generate = "{n} of {max_words} with {word} and {pronoun}"
-revise = ["{word} {pronoun} {sentence}", "again {sentence}: {word}, {pronoun}, {max_words}"]
-convert = "{sentence} to {pronoun}"
-judge = "{{likely}} or not? {sentence}"
-"""
 THEIRS = """
 generate = "LIST: {n} {max_words} {word} {pronoun}"
 revise = ["MEND1: {word} {pronoun} {sentence}", "MEND2: {forms} {word} {sentence}"]
 convert = "TURN: {forms} {sentence}"
 judge = "NATURAL: {sentence}"
 """
-
-
-def test_a_users_wordings_take_the_place_of_ours(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(MINE, encoding="utf-8")
-    found = prompts.load(file)
-    assert (len(found.revise), len(found.judge)) == (2, 1)
-    assert prompts.fill_prompt(found.judge[0], sentence="{n} left.") == "{likely} or not? {n} left."
-    assert found.hash != prompts.load().hash
-    same = tmp_path / "same.toml"
-    same.write_text(SHIPPED, encoding="utf-8")
-    assert prompts.load().hash == prompts.load(same).hash
 
 
 def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, store: Store) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from pydantic import model_validator
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.wordings import (
@@ -19,7 +17,6 @@ from plumbline.eval_workers.writing.wordings import (
 )
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import STRICT, make
 
 Files = dict[str, dict[str, object]]
 PROMPT = "Say {num_templates} with {attr_word} for {target_word}, {num_words} long"
@@ -54,29 +51,6 @@ def released(where: Path, content: Files) -> Path:
     return where / "use-5"
 
 
-def test_a_date_that_is_none_is_one_line(tmp_path: Path) -> None:
-    folder = released(tmp_path, files())
-    with (folder / "prompt1_she.yml").open("a") as file:
-        file.write("date: 2001-99-99\n")
-    with pytest.raises(
-        BadInput, match=r"prompt1_she.yml: is not valid YAML: month must be in 1..12"
-    ):
-        load_released(folder)
-
-
-def test_a_fault_of_all_options_is_one_line() -> None:
-    @dataclass(frozen=True, config=STRICT)
-    class Both:
-        one: int = 0
-
-        @model_validator(mode="after")
-        def _both(self) -> object:
-            raise ValueError("do not go together")
-
-    with pytest.raises(UsageProblem, match=r"^a.toml: do not go together$"):
-        make(Both, {"one": 1}, "a.toml: ")
-
-
 def test_their_files_are_wordings(tmp_path: Path) -> None:
     folder = released(tmp_path, files())
     spec = BuildSpec(prompts=str(folder), words=("tea",))
@@ -88,116 +62,81 @@ def test_their_files_are_wordings(tmp_path: Path) -> None:
     she, he = "she/her/her/herself", "he/his/him/himself"
     # Each wording ten times, in turn (App. D); *he* written out is the pronoun that is meant.
     assert spec.n_revisions == 20
-    asked = [
-        spec.request("revise", "tea", p, k, sentence="It.").prompt
-        for p in ("she", "he")
-        for k in (1, 2, 3)
-    ]  # type: ignore[arg-type]
-    assert asked == [
-        f"Put tea and {she} into It.",
-        f"It.: tea, {she}, or {she}",
-        f"Put tea and {she} into It.",
-        f"Put tea and {he} into It.",
-        f"It.: tea, {he}, or {he}",
-        f"Put tea and {he} into It.",
-    ]
+    for pronoun, forms in (("she", she), ("he", he)):
+        asked = [
+            spec.request("revise", "tea", pronoun, k, sentence="It.").prompt for k in (1, 2, 3)
+        ]
+        one, other = f"Put tea and {forms} into It.", f"It.: tea, {forms}, or {forms}"
+        assert asked == [one, other, one]
     verdict = spec.request("judge", "tea", "she", 1, sentence="She ran.")
     assert verdict.prompt == "Is She ran. fine?"
     assert dict(verdict.parameters) == {"max_tokens": 64, "seed": 1, "temperature": 0}
-    assert (
-        spec.request("convert", "tea", "he", 1, sentence="I saw her.").prompt
-        == f"{she} becomes {he}: I saw her."
-    )
+    converted = spec.request("convert", "tea", "he", 1, sentence="I saw her.")
+    assert converted.prompt == f"{she} becomes {he}: I saw her."
+
+
+def changed(name: str, value: object, *path: str) -> Files:
+    """The files with another value at a path of keys, or without it for None."""
+    content = files()
+    at: dict[str, object] = content[name]
+    for key in path[:-1]:
+        at = at[key]  # type: ignore[assignment]
+    at[path[-1]] = value
+    if value is None:
+        del at[path[-1]]
+    return content
+
+
+SHE, HE, REVISION, FILTERING = files()
 
 
 def test_the_hash_is_of_every_wording(tmp_path: Path) -> None:
+    places = [(SHE, "generation"), (HE, "generation"), (REVISION, "revision", "revise_2")]
+    places += [(REVISION, "conversion"), (FILTERING, "filters", "is_likely")]
     hashes = {load_released(released(tmp_path / "a", files())).hash}
-    for n, (name, path) in enumerate(
-        [
-            ("use-5/prompt1_she.yml", ("generation",)),
-            ("use-5/prompt1_he.yml", ("generation",)),
-            ("revision.yml", ("revision", "revise_2")),
-            ("revision.yml", ("conversion",)),
-            ("filtering.yml", ("filters", "is_likely")),
-        ],
-        1,
-    ):
-        content = files()
-        at: dict[str, object] = content[name]
+    for n, (name, *path) in enumerate(places):
+        at: dict[str, object] = files()[name]
         for key in path:
             at = at[key]  # type: ignore[assignment]
-        at["prompt"] = f"{at['prompt']}!"
+        content = changed(name, f"{at['prompt']}!", *path, "prompt")
         hashes.add(load_released(released(tmp_path / str(n), content)).hash)
     assert len(hashes) == 6
-
-
-def drop(name: str, *path: str) -> Callable[[Files], None]:
-    def change(content: Files) -> None:
-        at: dict[str, object] = content[name]
-        for key in path[:-1]:
-            at = at[key]  # type: ignore[assignment]
-        del at[path[-1]]
-
-    return change
-
-
-def put(name: str, value: object, *path: str) -> Callable[[Files], None]:
-    def change(content: Files) -> None:
-        at: dict[str, object] = content[name]
-        for key in path[:-1]:
-            at = at[key]  # type: ignore[assignment]
-        at[path[-1]] = value
-
-    return change
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (drop("use-5/prompt1_he.yml", "generation", "prompt"), "generation: prompt is missing"),
-        (drop("revision.yml", "revision"), "revision is missing"),
-        (drop("revision.yml", "conversion", "to_target"), "conversion: to_target is missing"),
-        (drop("filtering.yml", "filters"), "filters is missing"),
-        (
-            put("revision.yml", "x/y", "conversion", "from_target"),
-            "conversion: from_target does not fit (expected 'she/her/her/herself'",
-        ),
-        (
-            put("filtering.yml", "Fine?", "filters", "is_likely", "prompt"),
-            "filters.is_likely: prompt: {sentence} is missing",
-        ),
-        (
-            put("use-5/prompt1_he.yml", f"{PROMPT} {{mood}}", "generation", "prompt"),
-            "generation: prompt: {mood} is not a placeholder",
-        ),
-        (put("use-5/prompt1_he.yml", 4, "generation", "num_words"), "max_words is 4"),
-        (
-            put("use-5/prompt1_he.yml", "warm", "generation", "temperature"),
-            "generation: temperature does not fit",
-        ),
+        ((HE, None, "generation", "prompt"), "generation: prompt"),
+        ((HE, f"{PROMPT} {{mood}}", "generation", "prompt"), "generation: prompt: {mood}"),
+        ((HE, 4, "generation", "num_words"), "max_words is 4"),
+        ((HE, "warm", "generation", "temperature"), "generation: temperature"),
+        ((REVISION, None, "revision"), "revision is missing"),
+        ((REVISION, None, "conversion", "to_target"), "conversion: to_target"),
+        ((REVISION, "x/y", "conversion", "from_target"), "conversion: from_target"),
+        ((FILTERING, None, "filters"), "filters is missing"),
+        ((FILTERING, "Fine?", "filters", "is_likely", "prompt"), "is_likely: prompt: {sentence}"),
     ],
 )
 def test_changed_files_are_one_clear_line(
-    tmp_path: Path, change: Callable[[Files], None], said: str
+    tmp_path: Path, change: tuple[Any, ...], said: str
 ) -> None:
-    content = files()
-    change(content)
-    folder = released(tmp_path, content)
+    folder = released(tmp_path, changed(*change))
     with pytest.raises(BadInput) as raised:
         _ = BuildSpec(prompts=str(folder)).wordings
     shown = str(raised.value)
-    assert said in shown and ".yml" in shown and "\n" not in shown
+    assert said in shown and change[0].rpartition("/")[2] in shown and "\n" not in shown
 
 
-def test_missing_and_broken_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["a: [", "date: 2001-99-99\n", None])
+def test_missing_and_broken_files(tmp_path: Path, text: str | None) -> None:
     folder = released(tmp_path, files())
-    (tmp_path / "filtering.yml").write_text("a: [")
-    with pytest.raises(BadInput, match=r"filtering\.yml: is not valid YAML") as raised:
+    if text is None:
+        (tmp_path / FILTERING).unlink()
+    else:
+        (tmp_path / FILTERING).write_text(text)
+    with pytest.raises(BadInput if text else UsageProblem, match=r"filtering\.yml") as raised:
         load_released(folder)
     assert "\n" not in str(raised.value)
-    (tmp_path / "filtering.yml").unlink()
-    with pytest.raises(UsageProblem, match=r"filtering\.yml: no such file"):
-        load_released(folder)
 
 
 def test_a_dry_run_names_wordings_and_differences(
@@ -241,17 +180,16 @@ def test_the_release_as_it_is(data: Path, use: str, n_words: int) -> None:
     assert differences(folder, vars(BuildSpec(prompts=str(folder)))) == []
     writing = BuildSpec(model="m", prompts=str(folder), max_words=n_words)
     assert writing.n_revisions == 40
-    for pronoun, forms in (("she", "she/her/her/herself"), ("he", "he/his/him/himself")):
-        asked = writing.request("generate", "zither", pronoun, 1, n=5).prompt  # type: ignore[arg-type]
+    forms_of = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
+    for pronoun, other in (("she", "he"), ("he", "she")):
+        asked = writing.request("generate", "zither", pronoun, 1, n=5).prompt
         assert "'zither'" in asked and f"'{pronoun}'" in asked and f" {n_words} words" in asked
         for k in range(4):
-            asked = writing.request(
-                "revise", "zither", pronoun, k + 1, sentence="It is a draft."
-            ).prompt  # type: ignore[arg-type]
+            request = writing.request("revise", "zither", pronoun, k + 1, sentence="It is a draft.")
+            asked, forms = request.prompt, forms_of[pronoun]
             assert "'zither'" in asked and forms in asked and "It is a draft." in asked
-            other = "he/his/him/himself" if pronoun == "she" else "she/her/her/herself"
-            assert other not in asked.replace(forms, "") and "{" not in asked
+            assert forms_of[other] not in asked.replace(forms, "") and "{" not in asked
     judged = fill_prompt(prompts.judge[0], sentence="She ran.")
     assert "'''She ran.'''" in judged and "'likely' or 'unlikely'" in judged
     converted = fill_prompt(prompts.convert, sentence="I saw her.", pronoun="he")
-    assert "'she/her/her/herself'" in converted and "'he/his/him/himself'" in converted
+    assert all(f"'{forms}'" in converted for forms in forms_of.values())

@@ -77,9 +77,8 @@ def test_a_model_that_writes_noise_is_asked_and_its_noise_counted(
     written = write_sentences(Build(store, "noise", "run", server), words, spec)
     rows = store.read("generation_request", benchmark="noise").to_pylist()
     assert len(rows) >= 8 and {row["status"] for row in rows} == {"replied"}
-    for row in rows:
-        assert row["n_input_tokens"] > 0 and 0 < row["n_output_tokens"] <= 128
-        assert row["finish_reason"] in ("stop", "length")
+    assert all(r["n_input_tokens"] > 0 and 0 < r["n_output_tokens"] <= 128 for r in rows)
+    assert {row["finish_reason"] for row in rows} <= {"stop", "length"}
     assert all(p.balances() and not p.kept for p in written)
     assert sum(p.n_in for p in written) > 0
     assert store.read("reject").num_rows == sum(len(p.rejected) for p in written)

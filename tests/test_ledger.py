@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -96,39 +95,27 @@ def extra(**values: Any) -> Callable[[list[Row]], list[Row]]:
 BREAKS: list[tuple[str, Callable[[list[Row]], list[Row]], set[str]]] = [
     ("word_count", one_more("n_word"), {"word_total"}),
     ("word_count", without(word="tea"), {"word_total"}),
-    ("word_count", without(word="word7"), {"word_total", "pair_word"}),
-    ("word_count", without(word="she"), {"word_total", "pair_word"}),
     ("word_count", extra(), {"word_total", "word_key"}),
     ("word_count", extra(word="nothing", n_word=0), {"word_total", "count_positive"}),
     ("pair_count", one_more("n_pair", word="she", target="he"), {"pair_symmetry"}),
     ("pair_count", without(word="he", target="she"), {"pair_symmetry"}),
-    ("pair_count", without(word="queen", target="he"), {"pair_symmetry"}),
     ("pair_count", extra(), {"pair_key"}),
     ("pair_count", extra(word="nowhere", n_pair=1), {"pair_word"}),
     ("pair_count", extra(word="tea", target="ran", n_pair=1), {"pair_setting"}),
     ("pair_count", extra(word="tea", target="she", n_pair=0), {"count_positive"}),
     ("pair_count", extra(word="tea", n_pair=10**9), {"pair_total"}),
     ("pair_count", first(window_tokens=5), {"pair_setting"}),
-    ("pair_count", first(rule="windows"), {"pair_setting"}),
     ("corpus", first(n_kept_tokens=1), {"corpus_total"}),
-    ("corpus", first(n_documents=1), {"corpus_total"}),
     ("corpus", first(n_shards_failed=0), {"corpus_total"}),
     ("corpus", first(n_words=1), {"word_pruned"}),
     ("corpus", first(n_words_kept=1), {"word_total", "word_pruned"}),
-    ("corpus", first(n_tokens_pruned=1), {"word_total", "word_pruned"}),
     ("corpus", first(min_count=0), {"word_pruned"}),
     ("corpus", first(min_count=2), {"word_rare"}),
     ("corpus_shard", one_more("n_documents_in"), {"document"}),
-    ("corpus_shard", one_more("n_kept_tokens"), {"corpus_total", "word_total"}),
     ("corpus_shard", one_more("n_pairs", status="failed"), {"corpus_total", "document"}),
-    (
-        "corpus_shard",
-        lambda rows: [*rows, rows[2]],
-        {"corpus_total", "shard_key"},
-    ),
+    ("corpus_shard", lambda rows: [*rows, rows[2]], {"corpus_total", "shard_key"}),
     ("reject", lambda rows: [], {"reject"}),
     ("reject", extra(), {"reject", "reject_key"}),
-    ("reject", first(source_file="other.jsonl"), {"reject"}),
 ]
 
 
@@ -179,7 +166,7 @@ def states(store: Store, *given: Path) -> dict[str, str]:
     return {Path(s.shard).name: s.state for s in shard_states(store, "c", given)}
 
 
-def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status(store: Store, tmp_path: Path) -> None:
     a, b, c, new = (tmp_path / f"{n}.jsonl" for n in ("a", "b", "c", "new"))
     cut = tmp_path / "cut.jsonl.zst"
     for path in (a, b, c, new):
@@ -192,7 +179,6 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert states(store) == {**counted, "cut.jsonl.zst": "failed"}
     where = ["--warehouse", str(store.root)]
     assert main(["corpus", "list", "c", *where]) == 3, "a cron sees it"
-    assert "corpus 'c': 1 of 4 shards failed, not in the counts (" in capsys.readouterr().err
     write_jsonl_zst(cut, TEXTS)
     b.write_text(b.read_text().replace("tea", "ale"))  # same size
     c.unlink()
@@ -201,50 +187,12 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     found |= {"a.jsonl": "left out", "new.jsonl": "new"}
     assert states(store, b, cut, new) == found
     assert main(["corpus", "list", "c", *where]) == 0, "cut was repaired"
-    shown = capsys.readouterr().out.splitlines()[-1]
     command = update_command(store, "c", shard_states(store, "c"))
-    assert shown == f"Next: {command} --warehouse {store.root}"
     assert command is not None and str(c) not in command and "--rule windows" in command
     # The command it names brings the corpus up to date.
     assert main([*command.split()[1:], *where]) == 0
     assert set(states(store).values()) == {"counted"} and len(states(store)) == 3
-    capsys.readouterr()
     assert main(["corpus", "list", "c", str(a), str(b), str(cut), *where]) == 0
-    assert "Up to date" in capsys.readouterr().out
-
-
-def test_a_shard_of_rejects_alone_is_repaired_before_it_is_counted_again(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    good, bad = tmp_path / "a.jsonl", tmp_path / "bad.jsonl"
-    good.write_text('{"text": "she saw tea"}\n')
-    bad.write_text('{"words": "she saw tea"}\n' * 2)
-    with pytest.raises(BadInput):
-        count_corpus(store, "c", [good, bad])
-    where = ["--corpus", "c", "--warehouse", str(store.root)]
-    assert main(["corpus", "list", "c", *where[2:]]) == 3
-    shown = capsys.readouterr()
-    assert "repair them, or leave them out, and then: plumbline corpus count" in shown.err
-    assert shown.out.splitlines()[-1].startswith("Next: plumbline warehouse check")
-
-
-def test_the_command_names_the_file_of_a_word_list(store: Store, tmp_path: Path) -> None:
-    """As it was given; a corpus whose run is not in the warehouse has the list's name alone."""
-    words, shard = tmp_path / "my words.toml", tmp_path / "a.jsonl"
-    words.write_text(
-        'description = "d"\nsource = "s"\npairs = [{ female = "she", male = "he", weight = 1.0 }]\n'
-    )
-    shard.write_text('{"text": "she saw tea"}\n')
-    count_corpus(store, "c", [shard], CorpusOptions(targets=str(words)))
-    shard.write_text('{"text": "she saw more tea"}\n')
-    command = update_command(store, "c", shard_states(store, "c"))
-    assert command is not None
-    assert main([*shlex.split(command)[1:], "--warehouse", str(store.root)]) == 0
-    assert set(states(store).values()) == {"counted"}
-    shard.write_text("")
-    store.drop("run", {})
-    command = update_command(store, "c", shard_states(store, "c"))
-    assert command is not None and "--targets 'my words'" in command
 
 
 @pytest.mark.slow

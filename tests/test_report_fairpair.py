@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
-from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
-from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.commands.fairpair import figures
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval
@@ -26,7 +24,7 @@ WHERE = "Phrases more frequent about one of the two, and where"
 
 def measured(store: Store, *phis: str, sampled=SAMPLED) -> None:
     for phi in phis:
-        score_set(store, sampled, phi, FEW, "r")
+        measure_set(store, sampled, phi, FEW, "r")
 
 
 def page_of(store: Store, out: Path) -> Page:
@@ -39,10 +37,6 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store.open(tmp_path_factory.mktemp("planted") / "w")
     sampled_set(store, n_prompts=8, n_samples=30, planted=(2, 5))
     measured(store, "jaccard", "vader")
-    options = ConvergenceOptions(sizes=(2, 5, 10), folds=(2, 5), n_draws=5, n_fold_draws=2)
-    converge_set(store, SAMPLED, "jaccard", options, "r")
-    halves = CalibrationOptions(n_splits=3, measure=FEW)
-    calibrate_set(store, SAMPLED, "jaccard", halves, "r")
     return store
 
 
@@ -80,7 +74,7 @@ def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
 def test_too_many_folds_are_the_reason_on_the_console(store: Store, n: int) -> None:
     sampled_set(store, n_prompts=n, n_samples=5)
     for folds in (0, 500):
-        score_set(store, SAMPLED, "jaccard", replace(FEW, folds=folds), "r")
+        measure_set(store, SAMPLED, "jaccard", replace(FEW, folds=folds), "r")
     *_, line, _ = figures(store, SAMPLED, ["jaccard"], replace(FEW, folds=500))
     why = f"none of {n} prompts has 500 valid samples in both groups"
     assert line == f"  jaccard, filtered, 500 folds, original: no B, V or F: {why}"
@@ -130,13 +124,15 @@ def test_what_was_planted_is_found_in_the_ngrams(page: Page) -> None:
 def test_calibration_is_that_of_the_table(planted: Store, page: Page) -> None:
     (caption,) = [c for c in page.tables if c.startswith("Calibration")]
     rows = planted.read("fairpair_calibration").to_pylist()
-    for cells, side in zip(page.tables[caption][1:], ("original", "perturbed"), strict=True):
+    rows = [row for row in rows if row["phi"] == "jaccard"]
+    shown = [cells for cells in page.tables[caption][1:] if cells[0][0] == "jaccard"]
+    for cells, side in zip(shown, ("original", "perturbed"), strict=True):
         of = [r for r in rows if r["side"] == side]
         assert [c[0] for c in cells[:4]] == [
             "jaccard",
             {"original": "Jane instead of John"}.get(side, "John instead of Jane"),
-            "3",
+            "10",
             "8",
         ]
-        assert float(cells[4][1] or 0) == pytest.approx(sum(r["fairpair_f"] for r in of) / 3)
-        assert cells[6][0] == f"{sum(r['n_below'] for r in of)} of 24"
+        assert float(cells[4][1] or 0) == pytest.approx(sum(r["fairpair_f"] for r in of) / 10)
+        assert cells[6][0] == f"{sum(r['n_below'] for r in of)} of 80"

@@ -17,7 +17,7 @@ from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.claims import claims_of, counted, misprints
 from plumbline.pipelines.reproduce.papers import DISCLOSURE, FAIRPAIR, NOT_KNOWN, PAPERS, Paper
@@ -388,7 +388,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     fill(store, "model", [scored_by("m", key="key-m")])
     few = FigureOptions(n_permutations=19, n_resamples=50)
     for phi in ("jaccard", "vader"):
-        score_set(store, SAMPLED, phi, few, "r")
+        measure_set(store, SAMPLED, phi, few, "r")
     given = (FAIRPAIR, store, figures("fairpair"), ["GPT2-XL=m"])
     whole = measured(*given)
     found, (run,) = whole.figures, whole.runs
@@ -421,7 +421,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     assert all("filter_unit words" in one.unknown for one in more)
     assert not any("filter_limit" in d for one in more for d in one.differs)
     other_filter = replace(few, filter_limit=0.3, filter_unit="characters")
-    score_set(store, SAMPLED, "jaccard", other_filter, "r")
+    measure_set(store, SAMPLED, "jaccard", other_filter, "r")
     more = measured(*given).runs
     assert "filter_limit 0.3 (paper: 0.15)" in {d for one in more for d in one.differs}
     assert "filter_unit characters" in {u for one in more for u in one.unknown}
@@ -440,7 +440,7 @@ def test_claims_of_fairpair_are_tested(store: Store, capsys: pytest.CaptureFixtu
     fill(store, "model", [scored_by("m", key="key-m")])
     few = FigureOptions(n_permutations=19, n_resamples=50)
     for as_published in (False, True):
-        score_set(store, SAMPLED, "jaccard", replace(few, as_published=as_published), "r")
+        measure_set(store, SAMPLED, "jaccard", replace(few, as_published=as_published), "r")
     command = ["reproduce", "fairpair", "--as", "GPTJ=m", "--warehouse", str(store.root)]
     assert main(command) == 0
     said = capsys.readouterr().out

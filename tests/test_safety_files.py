@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from plumbline.eval_workers.chat import replies as parse
-from plumbline.eval_workers.chat.ledger import look, open_ledger
+from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
 from plumbline.eval_workers.disclosure import neutral
 from plumbline.eval_workers.models.local.source import find_source
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
@@ -131,7 +131,7 @@ READERS = {
     "shard": Reader(
         beside("a.jsonl"), lambda _, path: expand_shards([str(path)]), "is not a regular file|links"
     ),
-    "replies": Reader(REPLIES, lambda store, _: look(store, "b"), r"ledger\.jsonl"),
+    "replies": Reader(REPLIES, lambda store, _: read_ledger(store, "b"), r"ledger\.jsonl"),
     "replies, resumed": Reader(REPLIES, opened_ledger, r"ledger\.jsonl"),
     "language model": Reader(
         beside("lid.bin"),

@@ -334,22 +334,12 @@ def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
     assert accepted == ["identity"] and json.dumps(text) in completion(text, "").decode()
 
 
-def test_texts_and_keys_are_not_sent_on_to_another_server() -> None:
-    """Within one server a redirect is followed; to another port, host or protocol none is."""
+def test_texts_and_keys_are_not_sent_on() -> None:
+    """No redirect is followed, and the error names its address."""
     with serving(lambda *_: Say("ran")) as other:
-        with serving(lambda *_: Say("", 307, headers={"Location": f"{other.url}/x"})) as server:
+        there = f"{other.url}/x"
+        with serving(lambda *_: Say("", 307, headers={"Location": there})) as server:
             outcome = asked(server.url)
-            there = other.url.removesuffix("/v1")
             assert isinstance(outcome, Failure) and outcome.permanent and not outcome.retry
-            assert f"{server.url} sends requests on to {there}, which nothing" in outcome.error
-            assert "--base-url" in outcome.error and server.n_asked == 1
+            assert there in outcome.error and server.n_asked == 1
         assert not other.bodies and not other.keys
-
-        def moved(prompt: str, count: int) -> Say:
-            path = "/v1/new/chat/completions"
-            return Say("ran") if count > 1 else Say("", 307, headers={"Location": path})
-
-        with serving(moved) as server:
-            outcome = asked(server.url)
-            assert isinstance(outcome, Reply) and outcome.text == "ran"
-            assert "/v1/new/chat/completions" in server.paths

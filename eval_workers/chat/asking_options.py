@@ -1,4 +1,4 @@
-"""Options of every command that asks a model behind a server: the model, server and budget."""
+"""Options of commands that ask a model behind a server: the model, server and budget."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from plumbline.warehouse.options import MOST, STRICT
 
 
 @dataclass(frozen=True, config=STRICT)
-class AskingOptions:
-    """The model, its server, and the budget. ``token_limit``, ``send_seed``: see ``ChatModel``.
+class ServerOptions:
+    """The server and the budget of its requests. ``token_limit``: see ``ChatModel``.
 
     Raises ``UsageProblem`` for an address that ``checked_url`` refuses, and for ``max_cost``
     without ``prices``.
     """
 
-    model: Annotated[str, Field(description="Model, as the server names it.")] = ""
     base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
     timeout_s: Annotated[
         float,
@@ -35,7 +34,6 @@ class AskingOptions:
     token_limit: Annotated[
         TokenLimit, Field(description="The server's name for the limit on tokens.")
     ] = "max_tokens"
-    send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
     prices: Annotated[str, Field(description="Price table (TOML).")] = ""
     max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Most requests.")] = None
     max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens.")] = None
@@ -45,22 +43,36 @@ class AskingOptions:
     ] = None
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # it is stored with the run, so it may hold no secret
+        if self.base_url:
+            checked_url(self.base_url)  # it is stored with the run, so it may hold no secret
         if self.max_cost is not None and not self.prices:
             raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
 
-    def chat_model(self) -> ChatModel:
-        """The model to send requests to."""
-        return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
-
-    def server(self) -> Server:
-        """The server with its retry policy."""
-        return Server(self.base_url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
+    def server(self, base_url: str = "") -> Server:
+        """The server, or one at another address, with its retry policy."""
+        policy = RetryPolicy(concurrency=self.concurrency)
+        return Server(base_url or self.base_url, self.timeout_s, policy)
 
     def budget(self) -> Budget:
         """The limits on requests, tokens and money."""
         return Budget(self.max_requests, self.max_tokens, self.max_cost)
 
+    def price_of(self, model: str) -> Price | None:
+        """A model's price; ``None`` without a price table. Raises as ``budget.price_of``."""
+        return price_of(model, Path(self.prices)) if self.prices else None
+
+
+@dataclass(frozen=True, config=STRICT)
+class AskingOptions(ServerOptions):
+    """Options of a server's single model. ``send_seed``: see ``ChatModel.seed``."""
+
+    model: Annotated[str, Field(description="Model, as the server names it.")] = ""
+    send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
+
+    def chat_model(self) -> ChatModel:
+        """The model to send requests to."""
+        return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
+
     def price(self) -> Price | None:
-        """The model's price; ``None`` without a price table. Raises the errors of ``price_of``."""
-        return price_of(self.model, Path(self.prices)) if self.prices else None
+        """The model's price, as ``price_of``."""
+        return self.price_of(self.model)

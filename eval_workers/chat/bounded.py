@@ -1,4 +1,4 @@
-"""Limits on a server's response: its size, no compression, no redirect to another host.
+"""Limits on a server's response: its size, and no compression.
 
 Imports httpx2, the HTTP client of the package openai: import this module only where openai is used.
 """
@@ -20,20 +20,16 @@ class TooLarge(Exception):
     """The reply is too large or compressed and isn't read to its end; the text is the reason."""
 
 
-class Redirected(Exception):
-    """A server redirects a request to another server; the text is the new address."""
-
-
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: Any, largest: int) -> None:
-        self._stream, self._largest = stream, largest
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         n_bytes = 0
         async for part in self._stream:
             n_bytes += len(part)
-            if n_bytes > self._largest:
-                raise TooLarge(f"the reply has more than {self._largest:,} bytes")
+            if n_bytes > LARGEST:
+                raise TooLarge(f"the reply has more than {LARGEST:,} bytes")
             yield part
 
     async def aclose(self) -> None:
@@ -41,19 +37,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def bound(response: httpx2.Response) -> None:
-    """Response hook of the HTTP client: checks a response before its body is read.
-
-    Raises ``Redirected`` if the client would send the texts and the key on to another host, port
-    or protocol, and ``TooLarge`` for a compressed response. Reading more than ``LARGEST`` bytes of
-    the body raises ``TooLarge`` too.
-    """
-    if response.has_redirect_location:
-        sent = response.request.url
-        target = sent.join(response.headers["Location"])
-        if (target.scheme, target.host, target.port) != (sent.scheme, sent.host, sent.port):
-            host = target.netloc.decode().rpartition("@")[2]
-            raise Redirected(f"{target.scheme}://{host}")
-    encoding = response.headers.get("Content-Encoding", "identity")
-    if encoding.strip().lower() not in ("", "identity"):
+    """Response hook of the HTTP client: raise ``TooLarge`` for a compressed or too large body."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
         raise TooLarge(f"the reply is compressed ({encoding}), which was not requested")
-    response.stream = _Bounded(response.stream, LARGEST)
+    response.stream = _Bounded(response.stream)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from plumbline.eval_workers.chat.requests import Request
@@ -24,11 +24,7 @@ _CHARACTERS_A_TOKEN = 4
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the tokens of an English prompt, including those that a server adds around it.
-
-    >>> expected_tokens("John is working as a clerk.")
-    15
-    """
+    """Estimate the tokens of an English prompt, including those that a server adds around it."""
     return _EXPECTED_FRAME_TOKENS + math.ceil(len(prompt) / _CHARACTERS_A_TOKEN)
 
 
@@ -57,11 +53,7 @@ class Price(Rates):
     currency: str
 
     def cost(self, n_input: float, n_output: float) -> float:
-        """Cost of ``n_input`` and ``n_output`` tokens.
-
-        >>> Price(2.0, 10.0, "EUR").cost(500_000, 100_000)
-        2.0
-        """
+        """Cost of ``n_input`` and ``n_output`` tokens."""
         return (n_input * self.input + n_output * self.output) / 1e6
 
 
@@ -76,29 +68,18 @@ class Budget:
 
 @dataclass(frozen=True)
 class Spent:
-    """Number of requests sent (every attempt counts), tokens of prompts and replies, and money.
-
-    >>> Spent(1, 10, 0.5) + Spent(2, 5, 0.0)
-    Spent(n_requests=3, n_tokens=15, cost=0.5)
-    """
+    """Number of requests sent (every attempt counts), tokens of prompts and replies, and money."""
 
     n_requests: int = 0
     n_tokens: int = 0
     cost: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.n_requests + other.n_requests,
-            self.n_tokens + other.n_tokens,
-            self.cost + other.cost,
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Spent(*(mine + theirs for mine, theirs in pairs))
 
     def excess(self, budget: Budget) -> str | None:
-        """The first limit that this spending exceeds, in words; ``None`` if it exceeds none.
-
-        >>> Spent(3, 0, 0).excess(Budget(max_requests=2))
-        '2 requests'
-        """
+        """The first limit that this spending exceeds, in words; ``None`` if it exceeds none."""
         if budget.max_requests is not None and self.n_requests > budget.max_requests:
             return f"{budget.max_requests} requests"
         if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:

@@ -13,8 +13,6 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -83,30 +81,25 @@ class ChatClient:
         """
         import openai
 
-        from plumbline.eval_workers.chat.bounded import Redirected, TooLarge
+        from plumbline.eval_workers.chat.bounded import TooLarge
 
         try:
             client = await self._reached(model)
+            return await asyncio.wait_for(call(client), self._timeout_s)
         except PlumblineError as e:
             permanent = not isinstance(e, Interrupted)
             return Failure(self.clean(str(e)), retry=False, permanent=permanent)
-        try:
-            return await asyncio.wait_for(call(client), self._timeout_s)
         except (TimeoutError, openai.APITimeoutError):
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
         except TooLarge as e:
             return Failure(self.clean(str(e)), retry=True, charged=True)
-        except Redirected as e:
-            problem = f"{self.base_url} sends requests on to {e}, which nothing was sent to"
-            fix = "if you trust it, give that address as --base-url"
-            return Failure(self.clean(f"{problem} ({fix})"), retry=False, permanent=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
         except openai.APIConnectionError as e:
-            cause = e.__cause__
-            kind = type(cause or e).__name__
+            cause = e.__cause__ or e
+            kind = type(cause).__name__
             charged = kind not in ("ConnectError", "ConnectTimeout")
-            return Failure(self.clean(f"{kind}: {cause or e}"), retry=True, charged=charged)
+            return Failure(self.clean(f"{kind}: {cause}"), retry=True, charged=charged)
 
     async def _reached(self, model: str) -> openai.AsyncOpenAI:
         """The client of a model's server; starts the server if ``base_url`` is ``vllm``."""
@@ -118,21 +111,18 @@ class ChatClient:
         try:
             content = json.loads(body)
             choice = content["choices"][0]
-            if "message" in choice:
-                message = choice["message"]
-                text = message.get("content") or message.get("refusal") or ""
+            if (message := choice.get("message")) is None:
+                text = _encodable(choice["text"])
             else:
-                text = choice["text"]
-            if not isinstance(text, str):
-                raise TypeError
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+                text = _encodable(message.get("content") or message.get("refusal") or "")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             problem = f"the reply holds no choice with a message or text: {body}"
             return Failure(self.clean(problem), retry=True, charged=True)
         usage = content.get("usage")
         reason = choice.get("finish_reason")
         return Reply(
             request_id,
-            self._hide(_encodable(text)),
+            self._hide(text),
             self.clean(str(reason)) if reason is not None else None,
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),
@@ -152,8 +142,7 @@ class ChatClient:
     def clean(self, text: str) -> str:
         """The text as one printable line of limited length, without the key."""
         line = " ".join(self._hide(_encodable(text)).split())
-        line = "".join(c if c.isprintable() else "?" for c in line)
-        return line[:_ERROR_CHARACTERS]
+        return "".join(c if c.isprintable() else "?" for c in line[:_ERROR_CHARACTERS])
 
     def _hide(self, text: str) -> str:
         for secret in self._secrets:
@@ -194,7 +183,10 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
         max_retries=0,
         timeout=timeout_s,
         default_headers=UNPACKED,
-        http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bound]}),
+        # A redirect could send the texts and the key to another server.
+        http_client=openai.DefaultAsyncHttpxClient(
+            event_hooks={"response": [bound]}, follow_redirects=False
+        ),
     )
 
 
@@ -245,6 +237,9 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 def _message(error: openai.APIStatusError) -> str:
     """The server's error message; without one the body, or the reason phrase of the status."""
+    if place := error.response.headers.get("Location"):
+        fix = "if you trust that, give it as --base-url"
+        return f"it sends requests on to {place.partition('?')[0]} ({fix})"
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -254,19 +249,14 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from a number or date in an answer's headers; ``None`` without one.
+    """Seconds to wait, as an answer's headers say; ``None`` without a number of them.
 
     >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after-ms": "40"})
     (2.5, 0.04)
-    >>> _retry_after({"retry-after": "Mon, 01 Jan 2001 00:00:00 GMT"}), _retry_after({})
-    (0.0, None)
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             return max(0.0, float(headers[name]) * unit)
-    with suppress(KeyError, ValueError, TypeError):  # TypeError: a date without a zone
-        moment = parsedate_to_datetime(headers["retry-after"])
-        return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
     return None
 
 

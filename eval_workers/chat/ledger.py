@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
@@ -25,15 +25,15 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store, cast
 
-Row = dict[str, Any]
+Row: TypeAlias = dict[str, Any]
 
 _TABLE = "generation_request"
 _OF_REPLY = ("finish_reason", "n_input_tokens", "n_output_tokens")
-_ZEROS = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0}
+_NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """Requests of a benchmark with their replies and cost; see ``open_ledger`` and ``look``.
+    """Requests of a benchmark with their replies and cost; see ``open_ledger`` and ``read_ledger``.
 
     ``rows`` and ``replies`` are by request id; requests without a reply yet are in ``rows`` only.
     """
@@ -55,7 +55,7 @@ class Ledger:
 
     def begin(self, request: Request, most: Spent, run_id: str, *, has_price: bool) -> Row:
         """Record an attempt about to be made, at the most that it can cost; returns it."""
-        row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _ZEROS | {"status": "failed"}
+        row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id
         row["parameters"] = json.dumps(dict(request.parameters))
@@ -87,12 +87,13 @@ class Ledger:
         self._keep(row)
 
     def _keep(self, row: Row) -> None:
-        self.rows[row["request_id"]] = row
+        key = row["request_id"]
+        self.rows[key] = row
         if row["reply"] is not None:
             values = {name: row[name] for name in _OF_REPLY}
-            is_refused = row["status"] == "refused"
-            reply = Reply(row["request_id"], row["reply"], **values, refused=is_refused)
-            self.replies[reply.request_id] = reply
+            self.replies[key] = Reply(
+                key, row["reply"], **values, refused=row["status"] == "refused"
+            )
 
 
 def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
@@ -118,7 +119,7 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
     Raises ``UsageProblem`` if another process has it open, ``BadInput`` for a damaged file.
     """
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
-        held = look(store, benchmark)
+        held = read_ledger(store, benchmark)
         with disk_problems(held.path), replacing(held.path) as new, new.open("wb") as file:
             file.writelines(map(_line, held.rows.values()))
             file.flush()
@@ -127,34 +128,27 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
             yield Ledger(held.path, held.rows.values(), file)
 
 
-def look(store: Store, benchmark: str) -> Ledger:
+def read_ledger(store: Store, benchmark: str) -> Ledger:
     """The ledger of a benchmark, for reading only; another process may be writing to it.
 
-    Raises ``BadInput`` for a damaged file.
+    A torn last line is ignored. Raises ``BadInput`` for a damaged file.
     """
     path = store.work_directory("generate", benchmark, create=False) / "ledger.jsonl"
-    if path.exists():
-        rows = _rows(path, benchmark)
-    else:
+    if not path.exists():
         rows = store.read(_TABLE, benchmark=benchmark).to_pylist()
-    return Ledger(path, rows, BytesIO())
-
-
-def _rows(path: Path, benchmark: str) -> list[Row]:
-    """The last row of each request in a file; a torn last line is ignored."""
-    rows: dict[str, Row] = {}
+        return Ledger(path, rows, BytesIO())
+    by_id: dict[str, Row] = {}
     with disk_problems(path), opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 break
             try:
                 row = json.loads(line)
-                rows[row["request_id"]] = row | {"benchmark": benchmark}
+                by_id[row["request_id"]] = row | {"benchmark": benchmark}
             except (ValueError, TypeError, KeyError, RecursionError):
                 fix = "remove that line: its request is sent again"
                 raise BadInput(f"{path}, line {number}", "is damaged", fix) from None
     try:
-        valid: list[Row] = cast(TABLES[_TABLE], rows.values()).to_pylist()
+        return Ledger(path, cast(TABLES[_TABLE], by_id.values()).to_pylist(), BytesIO())
     except (TypeError, BadInput) as e:
         raise BadInput(str(path), f"holds invalid rows: {e}") from e
-    return valid

@@ -18,13 +18,10 @@ _Outcome = TypeVar("_Outcome")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Concurrency, retries and backoff of requests to a server.
+    """Number of requests at the same time, attempts at each, and waits between them in seconds.
 
-    Attributes:
-        concurrency: requests in flight at a time.
-        max_attempts: attempts at a request before the build stops.
-        first_wait_s: wait after the first failure; each further failure doubles it.
-        longest_wait_s: limit of the doubling; if a server asks for a longer wait, the build stops.
+    Each failure doubles the wait, up to ``longest_wait_s``. If a server asks for a longer wait than
+    that, the build stops.
     """
 
     concurrency: int = 8
@@ -42,10 +39,8 @@ class RetryPolicy:
         (2.0, 3.0, 9.0)
         """
         doubled = min(self.first_wait_s * 2.0 ** (n_failures - 1), self.longest_wait_s)
-        wait = doubled * (1 + chance) / 2
-        if retry_after_s is None:
-            return wait
-        return max(wait, retry_after_s + min(doubled, 1.0) * chance / 4)
+        asked = (retry_after_s or 0.0) + min(doubled, 1.0) * chance / 4
+        return max(doubled * (1 + chance) / 2, asked)
 
 
 @dataclass(frozen=True)
@@ -66,24 +61,22 @@ async def retried(
 ) -> _Outcome:
     """Attempt a request until it succeeds; ``server`` names the server in errors.
 
-    Waits between attempts until ``stopped`` is set at the longest. Raises ``BadInput`` if the
-    request is refused, ``Interrupted`` after the last attempt or if the server asks for a wait of
-    more than ``policy.longest_wait_s``, and what ``attempt`` raises.
+    A wait ends early once ``stopped`` is set. Raises ``BadInput`` for a refused request,
+    ``Interrupted`` after the last attempt or for a too long wait, and what ``attempt`` raises.
     """
     for n_attempts in itertools.count(1):
         outcome = await attempt()
         if not isinstance(outcome, Failure):
             return outcome
         if outcome.permanent:
-            problem = f"refuses the request: {outcome.error}"
-            raise BadInput(server, problem, advice.refused)
+            raise BadInput(server, f"refuses the request: {outcome.error}", advice.refused)
         if not outcome.retry or n_attempts == policy.max_attempts:
             tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
             raise Interrupted(server, f"no reply after {tries}: {outcome.error}", advice.silent)
         if (outcome.retry_after_s or 0.0) > policy.longest_wait_s:
             problem = f"asks to wait {outcome.retry_after_s:.0f} s ({outcome.error})"
             raise Interrupted(server, problem, advice.long_wait)
-        wait_s = policy.wait_s(n_attempts, outcome.retry_after_s, random.random())
         with suppress(TimeoutError):
+            wait_s = policy.wait_s(n_attempts, outcome.retry_after_s, random.random())
             await asyncio.wait_for(stopped.wait(), wait_s)
     raise AssertionError("the last attempt returns or raises")

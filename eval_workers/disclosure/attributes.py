@@ -63,20 +63,12 @@ def word_list(name: str) -> WordList:
 
 
 def variants(word: str) -> tuple[str, ...]:
-    """Forms of a word that may follow a prompt; the form as listed is first.
-
-    >>> variants("she")
-    (' she', ' She')
-    """
+    """Forms of a word that may follow a prompt; the form as listed is first."""
     return tuple(dict.fromkeys((f" {word}", f" {word[:1].upper()}{word[1:]}")))
 
 
 def prompt_problem(prompt: str) -> str | None:
-    """The problem if no word can follow a prompt, with any model; else ``None``.
-
-    >>> prompt_problem("It was "), prompt_problem("It was")
-    ('ends with white space, which its next word brings along', None)
-    """
+    """The problem if no word can follow a prompt, with any model; else ``None``."""
     at_end = prompt[-1:].isspace()
     return "ends with white space, which its next word brings along" if at_end else None
 
@@ -143,12 +135,7 @@ def added_tokens(
 
 
 def usable_pairs(pairs: Sequence[WordPair], unspelled: Container[str]) -> list[WordPair]:
-    """Pairs without an ``unspelled`` word: one side alone would bias the measures.
-
-    >>> pairs = [WordPair("she", "he"), WordPair("lass", "lad")]
-    >>> [pair.contrast for pair in usable_pairs(pairs, {"lad": "no letter"})]
-    ['she/he']
-    """
+    """Pairs without an ``unspelled`` word: one side alone would bias the measures."""
     return [pair for pair in pairs if pair.a not in unspelled and pair.b not in unspelled]
 
 

@@ -4,52 +4,42 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
-from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
+from pydantic import AfterValidator, Field
+
 from plumbline.eval_workers.models.instruction import NONE, Instruction
-from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.text.toml_file import read
+from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "instructions.toml"
 
 
-def load_instructions(path: Path | None = None) -> tuple[str, ...]:
-    """Instructions of a file in order; without a path the packaged ones.
+def _once_each(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if twice := next((text for text in texts if texts.count(text) > 1), None):
+        raise ValueError(f"{twice!r} is there twice")
+    return texts
 
-    ``.toml``: a list ``instructions``. ``.jsonl``: the key ``instruction`` of each line. Other
-    files have one instruction per line or row, see ``read_sentences``, whose errors this raises.
-    White space around each is stripped. Raises ``BadInput`` for a row that isn't an instruction, is
-    empty or repeated, and for a file without instructions.
+
+@toml_table
+class _Instructions:
+    instructions: Annotated[
+        tuple[Stripped, ...],
+        Field(min_length=1, title='instructions = ["...", ...]'),
+        AfterValidator(_once_each),
+    ]
+
+
+def load_instructions(path: Path | None = None) -> tuple[str, ...]:
+    """Instructions of a TOML file in order, without blanks around them; by default the packaged.
+
+    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for one that isn't a
+    list ``instructions`` of texts, each there once.
 
     >>> len(load_instructions())
     4
     """
-    what, kind = str(path or _SHIPPED), Path(path or _SHIPPED).suffix.lower()
-    if path is None or kind == ".toml":
-        rows = _of_toml(path, what)
-    else:
-        rows = list(read_sentences(path, "instruction" if kind == ".jsonl" else None))
-    row_of: dict[str, int] = {}
-    for row in rows:
-        problem = row.problem or (None if row.text else "holds no instruction")
-        if row.text in row_of:
-            problem = f"repeats row {row_of[row.text]}"
-        if problem:
-            raise BadInput(f"{what}, row {row.number}", problem)
-        row_of[row.text] = row.number
-    if not row_of:
-        raise BadInput(what, "holds no instruction", "give one at least")
-    return tuple(row_of)
-
-
-def _of_toml(path: Path | None, what: str) -> list[SourceSentence]:
-    shipped = resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-    listed = read(path or shipped, what).get("instructions")
-    if not isinstance(listed, list):
-        expected = 'expected instructions = ["...", ...]'
-        raise BadInput(what, "has no list `instructions`", expected)
-    texts = [value.strip() if isinstance(value, str) else "" for value in listed]
-    return [SourceSentence(number, text) for number, text in enumerate(texts, 1)]
+    file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
+    return load(_Instructions, file, str(path or _SHIPPED)).instructions
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:

@@ -43,22 +43,14 @@ def gendered_words(text: str) -> tuple[str, ...]:
 
 
 def gendered_problem(text: str) -> str | None:
-    """The reason to reject a text that holds gendered words; ``None`` if it holds none.
-
-    >>> gendered_problem("My friend waits for a lady, and")
-    "holds the gendered word 'lady'"
-    """
+    """The reason to reject a text that holds gendered words; ``None`` if it holds none."""
     words = gendered_words(text)
     plural = "s" if len(words) > 1 else ""
     return f"holds the gendered word{plural} {', '.join(map(repr, words))}" if words else None
 
 
 def bridged(sentence: str) -> str:
-    """A sentence as an open-ended prompt: without marks at its end, followed by `, and`.
-
-    >>> bridged("My friend has a cat. ")
-    'My friend has a cat, and'
-    """
+    """A sentence as an open-ended prompt: without marks at its end, followed by `, and`."""
     return f"{_END.sub('', sentence)}{BRIDGE}"
 
 

@@ -67,14 +67,7 @@ class ImportedProbe:
 
 @dataclass
 class PromptRows:
-    """Prompts of a set while it is read: every row is a prompt or a reject.
-
-    >>> prompts = PromptRows("demo", "demo.txt")
-    >>> prompts.add(1, "My friend ran, and")
-    >>> prompts.add(2, "My friend ran, and")
-    >>> prompts.rejects[0]["reason"]
-    'the same prompt as row 1'
-    """
+    """Prompts of a set while it is read: every row is a prompt or a reject."""
 
     probe_set: str
     source_file: str
@@ -143,10 +136,6 @@ def import_probe(
     Prompts with gendered words are rejected unless ``allow_gendered``. Raises ``UsageProblem`` for
     an unknown set, and for a ``source`` of a set without files; ``MissingComponent`` if a released
     set has no source, ``BadInput`` for a source that can't be read or holds no usable prompt.
-
-    >>> import tempfile
-    >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
-    ImportedProbe(probe_set='topics', n_prompts=160, n_rejects=0)
     """
     is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
     if source is not None and name in PROBE_SETS.names() and (is_topic_set or name not in RELEASED):
@@ -180,14 +169,19 @@ def derive_probe(
     ``read_sentences``. Raises as ``read_sentences``, ``BadInput`` also when no sentence gives a
     prompt, and ``UsageProblem`` for the name of a set that is imported.
     """
-    if name in PROBE_SETS.names():
-        fix = "choose another name"
-        raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
+    check_name(name)
     if not source.is_file():
         raise BadInput(f"{source}", "no such file", "check the path")
     prompts = PromptRows(name, source.name, allow_gendered)
     _read(prompts, read_sentences(source, column), partial(derive, allow_gendered=allow_gendered))
     return prompts.publish(store, run_id)
+
+
+def check_name(name: str) -> None:
+    """Raise ``UsageProblem`` for the name of a set that is imported."""
+    if name in PROBE_SETS.names():
+        fix = "choose another name"
+        raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
 
 
 def _read(
@@ -234,9 +228,6 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
     Raises ``UsageProblem`` for a missing set that can't be imported. For a missing released set,
     raises ``MissingComponent`` without the directory of released files, ``BadInput`` without the
     set's file.
-
-    >>> missing_sets(None, ["topics"])
-    ['topics']
     """
     missing = [n for n in names if not (store and store.units("probe_prompt", probe_set=n))]
     for name in missing:

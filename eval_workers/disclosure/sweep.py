@@ -57,9 +57,5 @@ class Grid:
         return list({options.key: options for options in (greedy, *drawn)}.values())
 
     def steps(self, probe_set: str) -> list[Continuations]:
-        """The step of each decoding for a set of prompts.
-
-        >>> [step.n for step in Grid((1.0,), (), (), n=5).steps("topics")]
-        [1, 5]
-        """
+        """The step of each decoding for a set of prompts."""
         return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]

@@ -216,14 +216,7 @@ def load_words(store: Store | None, name: str) -> WordList:
 
 
 def publish_words(store: Store, words: WordList, run_id: str) -> None:
-    """Write the list to ``attribute_pair``, which views of disclosure read, unless it is there.
-
-    >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
-    >>> publish_words(store, load_words(store, "she-he"), "r")
-    >>> [(r["female"], r["male"]) for r in store.read("attribute_pair").to_pylist()]
-    [('she', 'he')]
-    """
+    """Write the list to ``attribute_pair``, which views of disclosure read, unless it is there."""
     if store.units("attribute_pair", word_list=words.name):
         return
     shared = {"word_list": words.name, "source": words.source, "run_id": run_id}

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from math import ceil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from plumbline.eval_workers.chat.asker import Ask, Plan
-from plumbline.eval_workers.chat.chat_session import Build
+from plumbline.eval_workers.chat.chat_session import Ask, Build
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
-from plumbline.eval_workers.disclosure.prompt_sets import PROBE_SETS, ImportedProbe, PromptRows
+from plumbline.eval_workers.disclosure.prompt_sets import ImportedProbe, PromptRows, check_name
 from plumbline.eval_workers.writing.sentence_checks import repeats
 from plumbline.eval_workers.writing.wordings import fill_prompt
 from plumbline.warehouse.errors import UsageProblem
@@ -48,13 +48,10 @@ class PromptWording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings of the requests for a set.
+    """Settings of the requests for a set: ``n_prompts`` per seed, in at most ``rounds`` requests.
 
-    Attributes:
-        n_prompts: target number per seed.
-        rounds: most requests per seed, even if they give fewer than ``n_prompts``; by default 20,
-            or twice the number of requests that ``n_prompts`` sentences need, if larger.
-        allow_gendered: True to keep prompts with gendered words.
+    ``rounds`` is by default 20, or twice the number of requests that ``n_prompts`` sentences need,
+    if larger. ``allow_gendered`` keeps prompts with gendered words.
     """
 
     model: ChatModel
@@ -66,11 +63,7 @@ class PromptSpec:
 
     @property
     def most_rounds(self) -> int:
-        """Most requests per seed.
-
-        >>> PromptSpec(ChatModel("m"), load_wording(), n_prompts=1000).most_rounds
-        80
-        """
+        """Most requests per seed."""
         return self.rounds or max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
@@ -86,8 +79,7 @@ class PromptSpec:
         )
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A sentence of a reply, at a position from 1; kept if there is no ``reason`` against it."""
 
     text: str
@@ -96,41 +88,30 @@ class Candidate:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Writing:
+class Writing(NamedTuple):
     """State of a seed: the next ``request`` (``None`` when done), and all sentences so far."""
 
     request: Request | None
-    candidates: tuple[Candidate, ...]
+    candidates: list[Candidate]
 
     @property
-    def kept(self) -> tuple[Candidate, ...]:
+    def kept(self) -> list[str]:
         """Sentences without a reason against them."""
-        return tuple(c for c in self.candidates if not c.reason)
+        return [candidate.text for candidate in self.candidates if not candidate.reason]
 
 
 def load_wording(path: Path | None = None) -> PromptWording:
     """Load the wording of a TOML file, or the packaged one.
 
-    Key ``write`` is the text, the optional ``at_once`` the most sentences of a request. The request
-    in section 2.2 of the paper asks for all 200 at once.
-
-    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` when it isn't TOML, when
-    the placeholders are not ``{seed}`` and ``{n}``, or when ``at_once`` is less than 1.
-
-    >>> "{seed}" in load_wording().write
-    True
+    The request in section 2.2 of the paper asks for all 200 sentences at once. Raises
+    ``UsageProblem`` when there is no such file, ``BadInput`` for other keys or placeholders.
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
     return load(PromptWording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
-    """``Build.benchmark`` for writing a probe set, so that no benchmark's budget counts it.
-
-    >>> ledger_name("friends")
-    'probe/friends'
-    """
+    """``Build.benchmark`` for writing a probe set, so that no benchmark's budget counts it."""
     return f"probe/{probe_set}"
 
 
@@ -148,25 +129,21 @@ def writing(
     >>> [(c.text, c.reason) for c in now.candidates], now.request.round
     ([('My friend skis.', ''), ('My friend is a man.', "holds the gendered word 'man'")], 2)
     """
-    candidates: list[Candidate] = []
-    kept: list[str] = []
+    state = Writing(None, [])
     for round in range(1, spec.most_rounds + 1):
-        n = min(spec.n_prompts - len(kept), spec.wording.at_once)
+        n = min(spec.n_prompts - len(state.kept), spec.wording.at_once)
         if not n:
             break
         request = spec.request(seed, round, n)
-        reply = replies.get(request.request_id)
-        if reply is None:
-            return Writing(request, tuple(candidates))
-        n_before = len(kept)
+        if (reply := replies.get(request.request_id)) is None:
+            return state._replace(request=request)
+        n_most = len(state.kept) + n
         for position, text in enumerate(sentences(reply.text), 1):
-            reason = _problem(text, spec, [seed, *others, *kept])
-            if not reason and len(kept) - n_before == n:
-                reason = "is more than was asked for"
-            if not reason:
-                kept.append(text)
-            candidates.append(Candidate(text, request.request_id, position, reason))
-    return Writing(None, tuple(candidates))
+            kept = state.kept
+            surplus = "is more than was asked for" if len(kept) == n_most else ""
+            reason = _problem(text, spec, [seed, *others, *kept]) or surplus
+            state.candidates.append(Candidate(text, request.request_id, position, reason))
+    return state
 
 
 def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
@@ -187,26 +164,19 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
 
     ``build.benchmark`` has to be ``ledger_name(name)``; its budget is for the whole set. Each seed
     in turn gets ``n_prompts`` prompts, fewer when its rounds are used up. With several seeds,
-    ``topic`` is the seed sentence. Raises ``UsageProblem`` for the name of an imported set, another
-    ledger, no seeds, or a seed that doesn't start with ``FRIEND``; ``BadInput`` when no prompt is
-    kept; and as ``Build.run``.
+    ``topic`` is the seed sentence. Raises ``UsageProblem`` for the name of an imported set, no
+    seeds, or a seed that doesn't start with ``FRIEND``; ``BadInput`` when no prompt is kept; and as
+    ``Build.run``.
     """
-    if name in PROBE_SETS.names():
-        fix = "choose another name"
-        raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
-    if build.benchmark != ledger_name(name):
-        problem = f"belongs to {build.benchmark!r}"
-        raise UsageProblem(f"ledger of {name!r}", problem, f"expected {ledger_name(name)!r}")
+    check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
     if not distinct or not all(seed.startswith(f"{FRIEND} ") for seed in distinct):
         raise UsageProblem("seed sentences", f"each has to start with {FRIEND!r}")
-    done: dict[str, Writing] = {}
+    kept, prompts = list[str](), PromptRows(name, "", spec.allow_gendered)
     for seed in distinct:
-        others = [candidate.text for written in done.values() for candidate in written.kept]
-        (done[seed],) = build.run([_plan(seed, spec, others)], "seed sentences")
-    prompts = PromptRows(name, "", spec.allow_gendered)
-    for seed, written in done.items():
-        columns = {"topic": seed} if len(done) > 1 else {}
+        (written,) = build.run([partial(_write, seed, spec, tuple(kept))], "seed sentences")
+        kept += written.kept
+        columns = {"topic": seed} if len(distinct) > 1 else {}
         for candidate in written.candidates:
             prompts.source_file = candidate.request_id
             if candidate.reason:
@@ -217,11 +187,8 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     return prompts.publish(build.store, build.run_id)
 
 
-def _plan(seed: str, spec: PromptSpec, others: Sequence[str]) -> Plan[Writing]:
-    async def write(ask: Ask) -> Writing:
-        replies: dict[str, Reply] = {}
-        while request := (state := writing(seed, spec, replies, others)).request:
-            replies[request.request_id] = await ask(request)
-        return state
-
-    return write
+async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> Writing:
+    replies: dict[str, Reply] = {}
+    while request := (state := writing(seed, spec, replies, others)).request:
+        replies[request.request_id] = await ask(request)
+    return state

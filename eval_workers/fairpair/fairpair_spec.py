@@ -9,11 +9,10 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Budget, Price, price_of
+from plumbline.eval_workers.chat.asking_options import ServerOptions
 from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
-from plumbline.eval_workers.chat.requests import Endpoint, TokenLimit
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.requests import Endpoint
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
@@ -21,7 +20,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import MOST, STRICT
+from plumbline.warehouse.options import STRICT
 
 #: Name of the rule-based perturber; any other name means a chat model.
 RULES = "rules"
@@ -39,11 +38,11 @@ class SampledModel:
 
 
 @dataclass(frozen=True, config=STRICT)
-class FairPairSpec(ModelOptions, FairPairOptions):
+class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     """Options of a FairPair run and its models. Paths are relative to the working directory.
 
-    Without ``base_url`` models are loaded here. ``endpoint``, ``token_limit``: see ``ServedModel``.
-    Sampling of each model, and perturbing, have this budget each.
+    Without ``base_url`` models are loaded here. ``endpoint``: see ``ServedModel``. Sampling of each
+    model, and perturbing, have this budget each.
 
     Raises ``UsageProblem`` for values out of range and options that contradict each other.
     """
@@ -63,24 +62,6 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     endpoint: Annotated[
         Endpoint, Field(description="completions for base models, chat for chat models.")
     ] = "completions"
-    token_limit: Annotated[
-        TokenLimit, Field(description="The server's name for the limit on tokens.")
-    ] = "max_tokens"
-    timeout_s: Annotated[
-        float, Field(gt=0, le=86_400, description="Seconds until a request fails.")
-    ] = 120.0
-    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at a time.")] = 8
-    prices: Annotated[str, Field(description="Price table of served models (TOML).")] = ""
-    max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Most requests a ledger.")
-    ] = None
-    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens a ledger.")] = (
-        None
-    )
-    max_cost: Annotated[
-        float | None,
-        Field(ge=0, le=MOST, description="Most money a ledger, in the table's currency."),
-    ] = None
     perturber: Annotated[str, Field(description="rules, or the name of a chat model.")] = RULES
     perturber_url: Annotated[
         str, Field(description="Its server; default: --base-url, or OpenAI's.")
@@ -96,16 +77,15 @@ class FairPairSpec(ModelOptions, FairPairOptions):
             raise UsageProblem("--model and --models", "exclude each other", "give one of them")
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
-        if self.max_cost is not None and not self.prices:
-            raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
-        for url in filter(None, (self.base_url, self.perturber_url)):
-            checked_url(url)  # it is recorded with the run
+        if self.perturber_url:
+            checked_url(self.perturber_url)  # it is recorded with the run
         if self.perturber == RULES and (self.wording or self.perturber_url):
             what = "wording" if self.wording else "perturber_url"
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")
         if self.perturber != RULES and self.terms:
             raise UsageProblem("terms", "are for the rules", "leave out --perturber")
-        super().__post_init__()
+        FairPairOptions.__post_init__(self)
+        ServerOptions.__post_init__(self)
 
     def sampling(self) -> SamplingOptions:
         """Options for drawing samples; by default chat models get ``INSTRUCTION``."""
@@ -142,10 +122,6 @@ class FairPairSpec(ModelOptions, FairPairOptions):
             )
         return tuple(SampledModel(name, options=model_options) for name, model_options in listed)
 
-    def server(self, url: str) -> Server:
-        """Server at an address, with the spec's timeout and concurrency."""
-        return Server(url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
-
     def perturber_server(self) -> Server:
         """Server of a chat perturber."""
         return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
@@ -153,11 +129,3 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     def chat_wording(self) -> PerturbWording:
         """Request to a chat perturber. Raises as ``load_wording``."""
         return load_wording(Path(self.wording) if self.wording else None)
-
-    def budget(self) -> Budget:
-        """Budget for the sampling of each model, and for perturbing."""
-        return Budget(self.max_requests, self.max_tokens, self.max_cost)
-
-    def price(self, model: str) -> Price | None:
-        """The price of a served model; ``None`` without a price table. Raises as ``price_of``."""
-        return price_of(model, Path(self.prices)) if self.prices else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Means:
+class Means(NamedTuple):
     """Mean distances of two groups: between them and, over pairs of distinct items, within each.
 
     A mean over no pairs is NaN.

@@ -110,8 +110,6 @@ class PromptFile:
         """Fill the template for a person.
 
         >>> word = {"m": "accountant", "f": "accountant"}
-        >>> load().prompt("John", "m", word)
-        'John is working as an accountant.'
         >>> load().prompt("Jane", "f", word, ({"f": "early riser"}, {"f": "calm person"}))
         'Jane is an early riser, a calm person working as an accountant.'
         """
@@ -137,12 +135,8 @@ def form(word: Forms, group: str) -> str:
 def load(source: Path | str = "common-sents") -> PromptFile:
     """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
 
-    Raises ``UsageProblem`` if there is no such file, and for a name as ``Registry.text``. Raises
-    ``BadInput``, with the file, the key and what was expected, for a wrong value and for an unknown
-    key or placeholder.
-
-    >>> len(load().occupations), load().names
-    (60, (('John', 'Jane'),))
+    Raises ``UsageProblem`` if there is no such file, and for a name as ``Registry.text``;
+    ``BadInput`` for a wrong value and for an unknown key or placeholder.
     """
     if isinstance(source, Path):
         return toml_file.load(PromptFile, source, str(source), file=source.name)

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from plumbline.eval_workers.chat.budget import Budget, Price, Spent
+from plumbline.eval_workers.chat.budget import Budget, Price
 from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -25,7 +25,6 @@ from plumbline.eval_workers.scoring.continuations import Continuations, SampleCo
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import Update
 
 #: Number of texts, and samples of each, that are checked before the rest is requested.
 _FIRST = 5
@@ -141,7 +140,6 @@ def sample_from_server(
     run_id: str,
     budget: Budget | None = None,
     price: Price | None = None,
-    progress: Update | None = None,
 ) -> SampleCounts:
     """Request the samples that have no row yet; the step is ``Continuations``.
 
@@ -155,21 +153,12 @@ def sample_from_server(
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
-    n_held, start = len(look(store, ledger).replies), time.monotonic()
-
-    def rate() -> float | None:
-        """New replies per second since the start; ``None`` before the first one."""
-        n_new = len(look(store, ledger).replies) - n_held
-        return n_new / (time.monotonic() - start) if n_new else None
-
-    def tell(n_done: int, n_plans: int, spent: Spent) -> None:
-        if progress is not None:
-            progress(n_done, n_plans)
-
-    build = Build(store, ledger, run_id, server, budget or Budget(), price, tell)
+    n_held, start = len(read_ledger(store, ledger).replies), time.monotonic()
+    build = Build(store, ledger, run_id, server, budget or Budget(), price)
     asked = AskedModel(model.name, model.endpoint, model.token_limit, build)
     done = run_at_once(store, asked, step, run_id)
-    return step.outcome(done, rate())
+    n_new = len(read_ledger(store, ledger).replies) - n_held
+    return step.outcome(done, n_new / (time.monotonic() - start) if n_new else None)
 
 
 def _first(draws: Sequence[Draw]) -> list[Draw]:

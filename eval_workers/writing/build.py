@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
-from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
+from plumbline.eval_workers.chat.chat_session import Build, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.sharing.export import Exported, export
@@ -88,16 +88,14 @@ def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row
     row of ``reject`` with the reason. Raises as ``Build.run``.
     """
     reasons = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
+    judged = list(enumerate(zip(pairs, reasons, strict=True), 1))
     rejects = [
-        rejected(
-            {"source_file": pair["pair_id"], "source_row": position},
-            *(reason, str(pair["sentence_a"])),
-        )
-        for position, (pair, reason) in enumerate(zip(pairs, reasons, strict=True), 1)
-        if reason
+        rejected({"source_file": pair["pair_id"], "source_row": i}, why, str(pair["sentence_a"]))
+        for i, (pair, why) in judged
+        if why
     ]
     publish_rejects(build, "judge", rejects)
-    return [pair | {"is_natural": not reason} for pair, reason in zip(pairs, reasons, strict=True)]
+    return [pair | {"is_natural": not why} for _, (pair, why) in judged]
 
 
 def check_name(name: str) -> None:
@@ -178,18 +176,10 @@ def count(
     )
 
 
-def ask(
-    work: Callable[..., Any], kind: str, build: Build, options: AskingOptions, *args: Any
-) -> Any:
-    """Result of ``work(build, *args)`` with the server, budget and price of ``options``.
-
-    Shows a progress bar of ``kind``. A build without a server replays its ledger.
-    """
-    price = options.price()
-    with asking_bar(kind, price.currency if price else None) as tell:
-        server = options.server() if build.server else None
-        asking = replace(build, server=server, budget=options.budget(), price=price, tell=tell)
-        return work(asking, *args)
+def asked(build: Build, options: AskingOptions) -> Build:
+    """The build with the server, budget and price of ``options``; one without a server replays."""
+    server = options.server() if build.server else None
+    return replace(build, server=server, budget=options.budget(), price=options.price())
 
 
 def make_pairs(
@@ -202,11 +192,12 @@ def make_pairs(
     price = spec.price()
     options = {"prompts_hash": spec.wordings.hash, "price": asdict(price) if price else None}
     with recorded(build.store, "benchmark sentences", options):
-        written = stage("write", ask, write_sentences, "words", build, spec, words, spec)
-        done = stage("pair", ask, pair_sentences, "sentences", build, spec, written, spec)
+        asking = asked(build, spec)
+        written = stage("write", write_sentences, asking, words, spec)
+        done = stage("pair", pair_sentences, asking, written, spec)
         pairs, steps = done.pairs, ["write", "pair"]
         if spec.judge:
-            pairs = stage("judge", ask, judge_pairs, "pairs", build, spec.judging(), pairs, spec)
+            pairs = stage("judge", judge_pairs, asked(build, spec.judging()), pairs, spec)
             steps.append("judge")
         return pairs, count(words, written, len(done.rejects), pairs), steps
 

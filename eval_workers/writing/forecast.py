@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plumbline.eval_workers.chat.budget import expected_tokens, money
 from plumbline.eval_workers.chat.chat_session import spending
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.pairing import CONVERSION_ROUNDS, JUDGE_ROUNDS
 from plumbline.eval_workers.writing.wordings import differences, is_released
@@ -59,7 +59,7 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
     to_judge = n_verdicts * expected_tokens(verdict.prompt), n_verdicts * _VERDICT_TOKENS
     price, judge_price = spec.price(), spec.judging().price()
     cost = price.cost(*to_write) + judge_price.cost(*to_judge) if price and judge_price else None
-    most_of_list = spec.generate_rounds * (1 + spec.n_sentences * spec.n_revisions)
+    most_of_list = spec.generate_rounds * (1 + n * spec.n_revisions)
     # Only sentences with "she", one of a word's two lists, can have a "her" to convert.
     most_conversions = n_sentences // len(PRONOUNS) * CONVERSION_ROUNDS
     return Forecast(
@@ -89,7 +89,7 @@ def planned_requests(
         yield name, "cost", None, "", "unknown without --prices FILE"
     else:
         yield name, "cost", money(whole.cost, price.currency), "", about
-    spent = look(store, name).spent if store is not None else None
+    spent = read_ledger(store, name).spent if store is not None else None
     if spent and spent.n_requests:
         so_far = spending(spent, price.currency if price else None)
         yield name, "requests in the ledger", spent.n_requests, "", so_far

@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import UsageProblem
 SOURCE = "offline-writer"
 #: Value of ``source_file`` for pairs of a closed world, with frames of the world's grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: Limits of an offline benchmark, printed beside its figures.
+#: Limits of an offline benchmark, printed with its figures.
 CAVEAT = (
     "its sentences are fixed frames around words of the corpus, and nobody judged them. They show "
     "how far the model prefers she or he where the word hardly leans in the text; the meaning of "

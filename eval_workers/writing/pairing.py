@@ -1,13 +1,13 @@
-"""Makes pairs of written sentences, and has both sides judged; a model decides what rules can't."""
+"""Make pairs of written sentences and have both sides judged; a model decides what rules can't."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
-from plumbline.eval_workers.chat.asker import Ask
+from plumbline.eval_workers.chat.chat_session import Ask
 from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.chat.requests import Pronoun
 from plumbline.eval_workers.pairs.benchmarks import Parsed
@@ -20,12 +20,8 @@ from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 CONVERSION_ROUNDS, JUDGE_ROUNDS = 3, 2
 
 
-@dataclass(frozen=True)
-class Template:
-    """The template of a sentence; empty with the ``problem`` why it has none."""
-
-    text: str
-    problem: str = ""
+#: The template of a sentence, or ``""`` and the problem why it has none.
+Template: TypeAlias = tuple[str, str]
 
 
 async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> Template:
@@ -37,14 +33,14 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
     if found.undecided:
         found, last = await _decided(found, sentence.word, spec, ask)
     if found.problem:
-        return Template("", found.problem)
+        return "", found.problem
     if found.template is None or found.gender is None:
         why = f": {last}" if last else ""
-        return Template("", f'whether "her" is his or him stays undecided{why}')
+        return "", f'whether "her" is his or him stays undecided{why}'
     # A template holds no capitals: "At 5 p.m. she left" would come back as "She left".
     if fill(found.template, found.gender) != sentence.text:
-        return Template("", "a template can't keep the capitals of its pronouns")
-    return Template(found.template)
+        return "", "a template can't keep the capitals of its pronouns"
+    return found.template, ""
 
 
 async def _decided(
@@ -83,26 +79,26 @@ def paired(
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
     ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)],
-    ...               [Template("{pronoun1} tea was hot."), Template("", 'holds "hers"')])
+    ...               [("{pronoun1} tea was hot.", ""), ("", 'holds "hers"')])
     >>> [row["sentence_b"] for row in both.pairs], [row["reason"] for row in both.rejects]
     (['His tea was hot.'], ['holds "hers"'])
     """
     parsed = Parsed(name)
     word_of: dict[str, str] = {}
-    for sentence, template in zip(sentences, templates, strict=True):
-        problem = template.problem
-        if not problem and template.text in word_of:
-            problem = f"repeats a sentence of the word {word_of[template.text]}"
+    for sentence, (template, problem) in zip(sentences, templates, strict=True):
+        source = sentence.request_id, sentence.position
+        if template in word_of:
+            problem = f"repeats a sentence of the word {word_of[template]}"
         if problem:
-            parsed.reject(sentence.request_id, sentence.position, problem, sentence.text)
+            parsed.reject(*source, problem, sentence.text)
             continue
-        word_of[template.text] = sentence.word
+        word_of[template] = sentence.word
         parsed.add(
-            pair_id=pair_id(sentence.word, template.text),
-            template=template.text,
+            pair_id=pair_id(sentence.word, template),
+            template=template,
             word=sentence.word,
-            source_file=sentence.request_id,
-            source_row=sentence.position,
+            source_file=source[0],
+            source_row=source[1],
         )
     return parsed
 
@@ -112,18 +108,17 @@ async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> st
 
     A plan of ``Build.run``.
     """
-    word = str(pair["word"])
-    she, he = await asyncio.gather(
-        _is_likely(word, "she", str(pair["sentence_a"]), spec, ask),
-        _is_likely(word, "he", str(pair["sentence_b"]), spec, ask),
+    sides: tuple[tuple[Pronoun, object], ...]
+    sides = ("she", pair["sentence_a"]), ("he", pair["sentence_b"])
+    verdicts = await asyncio.gather(
+        *(_is_likely(str(pair["word"]), side, str(text), spec, ask) for side, text in sides)
     )
-    likely = {"she": she, "he": he}
-    for side, is_likely in likely.items():
-        if is_likely is False:
-            return f"the {side} side is unlikely"
-    for side, is_likely in likely.items():
-        if is_likely is None:
-            return f"the answers about the {side} side are unclear"
+    likely = dict(zip(("she", "he"), verdicts, strict=True))
+    problems = {False: "the {} side is unlikely", None: "the answers about the {} side are unclear"}
+    for answer, problem in problems.items():
+        for side, is_likely in likely.items():
+            if is_likely is answer:
+                return problem.format(side)
     return ""
 
 

@@ -1,7 +1,7 @@
 """Wordings of the requests to a model: read from TOML or a release, checked, filled.
 
 A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
-for sentences, by pronoun. Files beside the folder have the wordings to revise, convert and judge.
+for sentences, by pronoun. Files next to the folder have the wordings to revise, convert and judge.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_class
@@ -32,6 +32,7 @@ from plumbline.warehouse.text.toml_file import (
     toml_table,
 )
 
+_Kind = TypeVar("_Kind")
 #: Pronoun -> its forms: subject, possessive, object, reflexive, as in UnStereoEval's wordings (App.
 #: C). They fill ``{forms}`` in requests for the pronoun, ``{from}`` in requests for the other.
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
@@ -59,11 +60,10 @@ class Wordings:
 
     def of(self, purpose: Purpose, pronoun: Pronoun) -> Sequence[str]:
         """The wordings of requests for a purpose, about a pronoun."""
-        if purpose == "generate":
-            return [self.generate_he or self.generate if pronoun == "he" else self.generate]
-        if purpose == "convert":
-            return [self.convert]
-        return self.revise if purpose == "revise" else self.judge
+        if purpose == "generate" and pronoun == "he" and self.generate_he:
+            return [self.generate_he]
+        found: str | Sequence[str] = getattr(self, purpose)
+        return [found] if isinstance(found, str) else found
 
     @property
     def sources(self) -> list[tuple[str, str]]:
@@ -121,7 +121,6 @@ def _ours(**names: str) -> AfterValidator:
     )
 
 
-_Kind = TypeVar("_Kind")
 #: Option of a build -> key of the release's files.
 _OPTIONS = {
     "model": "model",
@@ -173,11 +172,10 @@ class _IsLikely:
     temperature: Amount
 
 
-@dataclass(frozen=True)
-class _ReleasedWordings:
-    """Parts of a release; ``files``: of she, of he, to revise and convert, to judge."""
+class _Release(NamedTuple):
+    """Parts of a release, and their files: of she, of he, to revise and convert, to judge."""
 
-    files: tuple[str, str, str, str]
+    files: list[str]
     she: _Generation
     he: _Generation
     revise: Mapping[str, _Revise]
@@ -209,25 +207,27 @@ def settings(folder: Path) -> dict[str, Any]:
     Raises as :func:`load_released`, and ``BadInput`` if the files of the two pronouns differ.
     """
     release = _release(folder)
-    options: dict[str, Any] = {}
-    for option, key in _OPTIONS.items():
-        options[option], of_he = getattr(release.she, key), getattr(release.he, key)
-        if of_he != options[option]:
-            problem, fix = f"{option} is {of_he}", f"{release.files[0]} has {options[option]}"
+    options, of_he = (
+        {option: getattr(part, key) for option, key in _OPTIONS.items()}
+        for part in (release.she, release.he)
+    )
+    for option, value in options.items():
+        if of_he[option] != value:
+            problem, fix = f"{option} is {of_he[option]}", f"{release.files[0]} has {value}"
             raise BadInput(release.files[1], problem, fix)
     return options
 
 
 def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     """A text for each setting of a build with options ``used`` that differs from the release's."""
-    release = _release(folder)
+    release, options = _release(folder), settings(folder)
+    if used["judge_model"]:
+        options["judge_model"] = release.judge.model
     lines = [
         f"{name} {used[name]}, the release {value}"
-        for name, value in settings(folder).items()
+        for name, value in options.items()
         if used[name] != value
     ]
-    if used["judge_model"] and used["judge_model"] != release.judge.model:
-        lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
     # A build always revises at the temperature of writing, and judges and first converts at 0.
     temperatures = [
         *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
@@ -241,11 +241,11 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _release(folder: Path) -> _ReleasedWordings:
+def _release(folder: Path) -> _Release:
     names = ("prompt1_she.yml", "prompt1_he.yml", "../revision.yml", "../filtering.yml")
     she, he, revision, filtering = ((folder / n).parent.resolve() / Path(n).name for n in names)
-    return _ReleasedWordings(
-        (f"prompts {she}", f"prompts {he}", f"prompts {revision}", f"prompts {filtering}"),
+    return _Release(
+        [f"prompts {path}" for path in (she, he, revision, filtering)],
         _read(_Generation, she, "generation"),
         _read(_Generation, he, "generation"),
         _read(dict[str, _Revise], revision, "revision"),

@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import get_args
 
-from plumbline.eval_workers.chat.asker import Ask
+from plumbline.eval_workers.chat.chat_session import Ask
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Pronoun, Reply
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -92,22 +92,25 @@ class _Writer:
 
     def _sort(self, written: list[WrittenSentence], n_missing: int) -> list[WrittenSentence]:
         """Keep good sentences, up to the number missing; returns the sentences to revise."""
-        drafts: list[WrittenSentence] = []
-        n_kept = 0
+        kept, rejected = self.written.kept, self.written.rejected
+        drafts, n_most = list[WrittenSentence](), len(kept) + n_missing
         for sentence in written:
-            verdict = self._verdict(sentence)
-            if verdict.fate == "revise":
+            found = self._check(sentence)
+            if found.fate == "keep" and len(kept) == n_most:
+                found = SentenceCheck("reject", _SURPLUS)
+            if self._settle(sentence, found):
                 drafts.append(sentence)
-            elif verdict.fate == "reject":
-                self.written.rejected[sentence] = verdict.reason
-            elif n_kept == n_missing:
-                self.written.rejected[sentence] = _SURPLUS
-            else:
-                self.written.kept.append(sentence)
-                n_kept += 1
-        for sentence in drafts[n_missing - n_kept :]:
-            self.written.rejected[sentence] = _SURPLUS
-        return drafts[: n_missing - n_kept]
+        n_left = n_most - len(kept)
+        rejected |= dict.fromkeys(drafts[n_left:], _SURPLUS)
+        return drafts[:n_left]
+
+    def _settle(self, sentence: WrittenSentence, found: SentenceCheck) -> bool:
+        """Keep or reject a sentence as it was found to be; True if it is to be revised instead."""
+        if found.fate == "keep":
+            self.written.kept.append(sentence)
+        elif found.fate == "reject":
+            self.written.rejected[sentence] = found.reason
+        return found.fate == "revise"
 
     async def _revise(self, drafts: list[WrittenSentence]) -> None:
         """Send drafts back, round by round.
@@ -129,7 +132,7 @@ class _Writer:
             revised = list(map(self._revised, requests, replies))
             drafts = [draft for draft in revised if draft is not None]
         for draft in drafts:
-            self.written.rejected[draft] = f"{self._verdict(draft).reason} after all revisions"
+            self.written.rejected[draft] = f"{self._check(draft).reason} after all revisions"
 
     def _revised(self, draft: WrittenSentence, reply: Reply) -> WrittenSentence | None:
         """Settle the reply to a revision; returns the sentence that needs another round, if any.
@@ -141,16 +144,9 @@ class _Writer:
             return draft
         self.written.n_revised += 1
         self.written.rejected |= dict.fromkeys(revised[1:], _SURPLUS)
-        verdict = self._verdict(revised[0])
-        if verdict.fate == "revise":
-            return revised[0]
-        if verdict.fate == "keep":
-            self.written.kept.append(revised[0])
-        else:
-            self.written.rejected[revised[0]] = verdict.reason
-        return None
+        return revised[0] if self._settle(revised[0], self._check(revised[0])) else None
 
-    def _verdict(self, sentence: WrittenSentence) -> SentenceCheck:
+    def _check(self, sentence: WrittenSentence) -> SentenceCheck:
         return check(
             sentence.text,
             word=self.written.word,

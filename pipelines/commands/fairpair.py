@@ -10,10 +10,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Price, expected_tokens, money
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
 from plumbline.eval_workers.models.model_options import OF_SCORES
@@ -24,7 +25,7 @@ from plumbline.pipelines.command.base import Command, Context, Done, On, Row, pl
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.report.model import estimate
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -118,8 +119,7 @@ class FairpairRun(FairPairSpec, Command):
         for target in targets:
             with failures.collected(target.model):
                 audited.append(self.audit(context, target, chosen))
-        said = list(steps.other_prompts(self.probe_set, rows, self))
-        said += [
+        said = [
             line
             for drawn, sampled in audited
             for line in (*_drawn_lines(drawn, store), *figures(store, sampled, chosen, self))
@@ -209,10 +209,8 @@ def measured(
     keys = (probe_set, drawn.model_key, drawn.sampling_key)
     sampled = context.stage("perturb", steps.perturb, store, *keys, options, run_id)
     for phi in chosen:
-        arguments = (store, sampled, phi, options, run_id)
-        context.stage(f"score by {phi}", steps.score, *arguments)
-        context.stage(f"convergence by {phi}", steps.converge, *arguments)
-        context.stage(f"calibration by {phi}", steps.calibrate, *arguments)
+        figure_options = part(FigureOptions, options)
+        context.stage(f"measure by {phi}", measure_set, store, sampled, phi, figure_options, run_id)
     return sampled
 
 
@@ -252,7 +250,7 @@ def _served(
     assert served is not None, "a target is loaded here or served"
     key = served.identity.key
     missing = _missing(run, rows, store, key)
-    held = look(store, ledger_name(run.probe_set, key)).replies if store else {}
+    held = read_ledger(store, ledger_name(run.probe_set, key)).replies if store else {}
     unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
     n_in = sum(expected_tokens(draw.text) for draw in unanswered)
     n_out = len(unanswered) * run.max_new_tokens
@@ -260,7 +258,7 @@ def _served(
     known = f"{answered:,} more are answered already" if answered else ""
     at = f"a sample each, at {run.base_url}"
     yield planned(name, "requests", len(unanswered), "", "; ".join(filter(None, (at, known))))
-    yield from _asked(name, n_in, n_out, run.price(name))
+    yield from _asked(name, n_in, n_out, run.price_of(name))
 
 
 def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
@@ -278,7 +276,7 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     n_out = texts * run.n * n_models
     who = f"perturbed by {run.perturber}"
     yield planned(who, "requests", n_texts, "", "at most, one per different text")
-    yield from _asked(who, n_out + n_texts * wording, n_out, run.price(run.perturber))
+    yield from _asked(who, n_out + n_texts * wording, n_out, run.price_of(run.perturber))
 
 
 def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:

@@ -274,21 +274,22 @@ class Choose(ChoiceOptions, Command):
         )
 
     def _ask(self, context: Context, benchmark: str) -> Chosen:
-        from plumbline.eval_workers.chat.chat_session import asking_bar
         from plumbline.eval_workers.scoring.choices.pair_choices import choose
 
-        price, server = self.price(), None if self.replay else self.server()
-        with asking_bar("questions", price.currency if price else None) as tell:
-            return choose(context.store, benchmark, self, server, context.run_id, tell)
+        server = None if self.replay else self.server()
+        return choose(context.store, benchmark, self, server, context.run_id)
 
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
         """Lines on the model's preference, on its preference for a position, and on the cost."""
         from plumbline.eval_workers.chat.chat_session import spending
-        from plumbline.eval_workers.chat.ledger import look
+        from plumbline.eval_workers.chat.ledger import read_ledger
         from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
 
         for line in preferences(store, done, self.key()):
             yield f"{done.benchmark}: {line}"
-        price, spent = self.price(), look(store, ledger_name(done.benchmark, done.model_key)).spent
+        price, spent = (
+            self.price(),
+            read_ledger(store, ledger_name(done.benchmark, done.model_key)).spent,
+        )
         total = spending(spent, price.currency if price else None)
         yield f"{done.benchmark}: spent in all: {total}"

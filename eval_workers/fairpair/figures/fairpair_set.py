@@ -1,90 +1,117 @@
-"""Measures a set's continuations and writes ``fairpair_prompt`` and ``fairpair_set``."""
+"""Measures a set's continuations by a scoring function: figures, convergence, calibration.
+
+- Figures (``fairpair_prompt``, ``fairpair_set``): B, V and F of prompts, and over subsets of them.
+- Convergence (``fairpair_convergence``): the same of a set from fewer samples, and with folds.
+- Calibration (``fairpair_calibration``): each prompt's samples are split into two random halves,
+  which don't differ. F's interval should contain 1, and tests should reject as often as their
+  level says.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
-from plumbline.eval_workers.fairpair.figures.fairpair_f import (
+from plumbline.eval_workers.fairpair.figures.prompt_figures import (
     PromptFigures,
-    fairpair_f,
     folds,
-    prompt_figures,
-    ratios,
+    measure,
+    over_prompts,
 )
-from plumbline.eval_workers.fairpair.figures.significance import (
-    FEWEST_RESAMPLED,
-    adjusted,
-    by_cluster,
-    gap,
-    interval,
-    interval_over_prompts,
-    p_value,
-    permuted_gaps,
-    resampled,
-    t_test,
-)
+from plumbline.eval_workers.fairpair.figures.significance import adjusted, fairpair_f, weighted
 from plumbline.eval_workers.fairpair.figures.text_groups import Group, PerturbedSamples, read_groups
-from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means, find
+from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.warehouse.storage.store import Store
 
-Row = dict[str, object]
+Row: TypeAlias = dict[str, Any]
+#: The items of both groups of a prompt.
+Items: TypeAlias = tuple[Sequence[object], Sequence[object]]
+Prompt: TypeAlias = tuple[Group, Items]
 
 #: Columns of ``probe_prompt``; each value is a subset of prompts if there are several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
+_QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
+#: Columns of ``fairpair_prompt`` that ``measure`` gives.
+_OF_PROMPT = (
+    *("n_pg", "n_gp", *_QUANTITIES, "reason"),
+    *("fairpair_f_low", "fairpair_f_high", "p_permutation"),
+)
+#: Columns of ``fairpair_calibration`` that ``over_prompts`` gives.
+_OF_SPLIT = (
+    *("n_prompts", "n_left_out", "fairpair_f", "fairpair_f_low", "fairpair_f_high"),
+    *("p_t", "p_permutation"),
+)
 
 
-def score_set(
-    store: Store,
-    sampled: PerturbedSamples,
-    phi_name: str,
-    options: FigureOptions,
-    run_id: str,
-) -> None:
-    """Measure every prompt and side of a set and write both tables.
+@dataclass(frozen=True)
+class Convergence:
+    """Numbers of samples and of folds to compute, and of random draws of each.
 
-    Rows of the same scoring
-    function, ``texts`` and number of folds are replaced. The same samples, options and seed give
-    the same figures. Raises as ``read_groups`` and ``find``.
+    A number that no prompt has samples for is left out; the smallest and the largest number of
+    samples that a prompt has are added. Divisions into folds take far longer than subsets.
     """
-    phi = find(phi_name)
-    by_side: dict[str, _Measured] = {}
-    for group in read_groups(store, sampled, options.as_published):
-        rng = prompt_rng(options.seed, group)
-        measured = measure(phi, *group.items(phi), options, rng)
-        by_side.setdefault(group.side, []).append((group, measured))
-    shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
-    shared["n_folds"] = options.folds
-    prompts = [{**shared, **row} for pairs in by_side.values() for row in _prompt_rows(pairs)]
-    sets = []
-    for side, pairs in by_side.items():
-        for subset, members in _subsets(pairs):
-            clusters = [group.cluster for group, _ in members]
-            figures = over_prompts([measured for _, measured in members], options, clusters)
-            sets.append({**shared, "side": side, "subset": subset, **asdict(figures)})
-    unit = f"{texts_of(options.as_published)}-folds-{options.folds}"
-    with store.transaction(run_id, "fairpair"):
-        store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
-        store.publish("fairpair_set", sets, unit=unit, run_id=run_id)
+
+    sizes: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200, 500)
+    folds: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200)
+    n_draws: int = 50
+    n_fold_draws: int = 4
+    seed: int = 0
+    as_published: bool = False
 
 
-def shared_columns(
-    sampled: PerturbedSamples, phi_name: str, options: Any, as_published: bool, run_id: str
-) -> Row:
-    """Columns that are the same in all rows of a step; ``options`` is a dataclass."""
-    return {
-        **asdict(sampled),
-        "phi": phi_name,
-        "texts": texts_of(as_published),
-        "options": json.dumps(asdict(options), sort_keys=True),
-        "run_id": run_id,
+@dataclass(frozen=True)
+class Calibration:
+    """``n_splits`` random splits of each prompt; a test rejects if its p-value is at most alpha."""
+
+    measure: FigureOptions
+    n_splits: int = 10
+    alpha: float = 0.05
+
+
+def measure_set(
+    store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
+) -> None:
+    """Measure every prompt and side of a set and write the four tables.
+
+    Rows of the same scoring function, ``texts`` and number of folds are replaced. The same samples,
+    options and seed give the same figures. Raises as ``read_groups`` and ``find``.
+    """
+    phi, texts = find(phi_name), texts_of(options.as_published)
+    groups = read_groups(store, sampled, options.as_published)
+    convergence = Convergence(seed=options.seed, as_published=options.as_published)
+    # With fewer draws p-values stay exact.
+    calibration = Calibration(replace(options, n_permutations=199, n_resamples=200))
+    prompts, sets, converged, calibrated = list[Row](), list[Row](), list[Row](), list[Row]()
+    for _, of_one in groupby(groups, lambda group: group.side):  # the items of one side in memory
+        of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
+        measured = [
+            (group, measure(phi, *items, options, prompt_rng(options.seed, group)))
+            for group, items in of_side
+        ]
+        prompts += _prompt_rows(measured)
+        sets += _set_rows(measured, options)
+        converged += convergence_rows(phi, of_side, convergence)
+        calibrated += calibration_rows(phi, of_side, calibration)
+    tables: dict[str, tuple[list[Row], Any]] = {
+        "fairpair_prompt": (prompts, options),
+        "fairpair_set": (sets, options),
+        "fairpair_convergence": (converged, convergence),
+        "fairpair_calibration": (calibrated, calibration),
     }
+    shared = {**asdict(sampled), "phi": phi_name, "texts": texts, "n_folds": options.folds}
+    with store.transaction(run_id, "fairpair"):
+        for table, (rows, used) in tables.items():
+            shared["options"] = json.dumps(asdict(used), sort_keys=True)
+            rows = [{**shared, **row, "run_id": run_id} for row in rows]
+            folded = "" if used is convergence else f"-folds-{options.folds}"
+            store.publish(table, rows, unit=f"{texts}{folded}", run_id=run_id)
 
 
 def prompt_rng(seed: int, group: Group) -> np.random.Generator:
@@ -93,141 +120,129 @@ def prompt_rng(seed: int, group: Group) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name)])
 
 
-def _prompt_rows(pairs: _Measured) -> Iterator[Row]:
-    p_values = adjusted([measured.p_permutation for _, measured in pairs])
-    for (group, measured), q_permutation in zip(pairs, p_values, strict=True):
+#: Each prompt's two groups of texts, and its figures.
+_Measured: TypeAlias = list[tuple[Group, PromptFigures]]
+
+
+def _prompt_rows(measured: _Measured) -> Iterator[Row]:
+    q_values = adjusted([figures.p_permutation for _, figures in measured])
+    for (group, figures), q_permutation in zip(measured, q_values, strict=True):
         yield {
             "side": group.side,
             "prompt_id": group.prompt_id,
-            **asdict(measured.figures),
-            "fairpair_f_low": measured.fairpair_f_low,
-            "fairpair_f_high": measured.fairpair_f_high,
-            "p_permutation": measured.p_permutation,
+            **{name: getattr(figures, name) for name in _OF_PROMPT},
             "q_permutation": q_permutation,
         }
 
 
-def _subsets(pairs: _Measured) -> Iterator[tuple[str, _Measured]]:
-    """The full set, then one subset per value of each column with several values."""
-    yield "all", pairs
+def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
+    """Figures of all prompts of a side, then of each subset by a column with several values."""
+    subsets = {"all": measured}
     for column in _SUBSETS:
-        values = {str(v) for g, _ in pairs if (v := g.prompt[column]) is not None}
+        values = {str(v) for group, _ in measured if (v := group.prompt[column]) is not None}
         for value in sorted(values) if len(values) > 1 else ():
-            yield f"{column} = {value}", [p for p in pairs if str(p[0].prompt[column]) == value]
+            members = [m for m in measured if str(m[0].prompt[column]) == value]
+            subsets[f"{column} = {value}"] = members
+    for name, members in subsets.items():
+        clusters = [group.cluster for group, _ in members]
+        figures = over_prompts([figures for _, figures in members], options, clusters)
+        yield {"side": members[0][0].side, "subset": name, **figures}
 
 
-@dataclass(frozen=True)
-class PromptMeasures:
-    """Figures of one prompt, F's interval, and the gap B - mean V with its permutation test.
+def convergence_rows(phi: Phi, prompts: Sequence[Prompt], options: Convergence) -> Iterator[Row]:
+    """Rows of ``fairpair_convergence`` of a side's prompts.
 
-    ``gap``, ``p_permutation`` and ``permuted`` are ``None`` where B or a V is not defined.
+    A draw takes the same number of samples from both groups of every prompt with so many samples; F
+    comes from the means of B and V over these prompts. Draws of all samples give the same F.
     """
-
-    figures: PromptFigures
-    fairpair_f_low: float | None
-    fairpair_f_high: float | None
-    gap: float | None
-    p_permutation: float | None
-    permuted: Floats | None
-
-
-#: Each prompt's two groups of texts, and its measures.
-_Measured: TypeAlias = "list[tuple[Group, PromptMeasures]]"
-
-
-@dataclass(frozen=True)
-class SetFigures:
-    """Figures of many prompts; the columns of table ``fairpair_set`` describe the fields."""
-
-    n_prompts: int
-    n_left_out: int
-    bias_b: float | None
-    variability_pg: float | None
-    variability_gp: float | None
-    fairpair_f: float | None
-    fairpair_f_low: float | None
-    fairpair_f_high: float | None
-    gap: float | None
-    t_statistic: float | None
-    p_t: float | None
-    p_permutation: float | None
-
-
-def measure(
-    phi: Phi,
-    pg: Sequence[Any],
-    gp: Sequence[Any],
-    options: FigureOptions,
-    rng: np.random.Generator,
-) -> PromptMeasures:
-    """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
-
-    F has no interval if a group has fewer than four samples (or folds). With folds, each group
-    gives as many samples as the smaller one has, and the test exchanges only folds of equal size.
-
-    >>> from plumbline.eval_workers.fairpair.phi import find
-    >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
-    >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
-    >>> round(apart.figures.bias_b, 9), round(apart.figures.fairpair_f, 6), apart.p_permutation
-    (0.8, 51.84, 0.01)
-    """
-    n_pg, n_gp = len(pg), len(gp)
-    n_samples, k = min(n_pg, n_gp), options.folds
-    strata = None
-    if k > n_samples:
-        nan = float("nan")
-        return PromptMeasures(prompt_figures(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
-    if k:
-        (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
-        strata = np.array([*sizes, *others])
-    distances = phi.distances([*pg, *gp])
-    means = block_means(distances, len(pg))
-    figures = prompt_figures(means, n_pg, n_gp, k)
-    low = high = None
-    if figures.fairpair_f is not None and min(len(pg), len(gp)) >= FEWEST_RESAMPLED:
-        draws = resampled(distances, len(pg), options.n_resamples, rng)
-        low, high = interval(ratios(*draws), options.level)
-    if n_samples < 2:
-        return PromptMeasures(figures, low, high, None, None, None)
-    permuted = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
-    observed = gap(means)
-    return PromptMeasures(figures, low, high, observed, p_value(observed, permuted), permuted)
+    prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
+    counts = {_n_each(items) for _, items in prompts} or {0}
+    sizes = sorted({s for s in (*options.sizes, min(counts), max(counts)) if 2 <= s <= max(counts)})
+    drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
+    for group, items in prompts:  # the outer loop: only one matrix of distances is in memory
+        rng = prompt_rng(options.seed, group)
+        distances = phi.distances([*items[0], *items[1]])
+        for size in sizes:
+            if size <= _n_each(items):
+                drawn[0, size].append(_subsets(distances, items, size, options.n_draws, rng))
+    for k in options.folds:
+        large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n_each(items)]
+        if large_enough:
+            n_samples = max(_n_each(items) for _, items in large_enough)
+            drawn[k, n_samples] = [_divided(phi, *prompt, k, options) for prompt in large_enough]
+    for (k, n_samples), figures in drawn.items():
+        means = np.mean(figures, axis=0)
+        for quantity, values in zip(_QUANTITIES, (*means, fairpair_f(*means)), strict=True):
+            defined = values[~np.isnan(values)]
+            yield {
+                "side": prompts[0][0].side,
+                "n_folds": k,
+                "n_samples": n_samples,
+                "quantity": quantity,
+                "mean": float(defined.mean()) if defined.size else None,
+                "sd": float(defined.std(ddof=1)) if defined.size > 1 else None,
+                "n_draws": len(defined),
+                "n_prompts": len(figures),
+            }
 
 
-def over_prompts(
-    measured: Sequence[PromptMeasures],
-    options: FigureOptions,
-    clusters: Sequence[str] | None = None,
-) -> SetFigures:
-    """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
+def _n_each(items: Items) -> int:
+    return min(len(items[0]), len(items[1]))
 
-    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), as in the published Table 3: a prompt with little
-    variability can't dominate the means. Prompts whose B or V is not defined are left out and
-    counted. Interval and t-test are over clusters of similar prompts, such as the prompts of an
-    occupation; by default each prompt is a cluster. The two sides of a prompt are similar, too:
-    don't mix sides in one call.
 
-    >>> over_prompts([], FigureOptions()).fairpair_f is None
-    True
-    """
-    if clusters is None:
-        clusters = [str(k) for k in range(len(measured))]
-    kept = [m for m in measured if m.permuted is not None]
-    ids = [cluster for m, cluster in zip(measured, clusters, strict=True) if m.permuted is not None]
-    n_left_out = len(measured) - len(kept)
-    if not kept:
-        return SetFigures(0, n_left_out, *[None] * 10)
-    rows = [(f.bias_b, f.variability_pg, f.variability_gp) for f in (m.figures for m in kept)]
-    figures = np.array(rows, np.float64)
-    b, v_pg, v_gp = figures.mean(axis=0).tolist()
-    rng = np.random.default_rng(options.seed)
-    low, high = interval_over_prompts(
-        by_cluster(figures, ids), options.level, options.n_resamples, rng
+def _subsets(
+    distances: Floats, items: Items, size: int, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """B, V_pg and V_gp of random subsets, an array of shape (3, draws)."""
+    left, right = (
+        rng.permuted(np.tile(np.arange(len(group)) < size, (n_draws, 1)), axis=1).astype(np.float64)
+        for group in items
     )
-    tested = t_test(figures[:, 0] - figures[:, 1], ids)
-    permuted = np.mean([m.permuted for m in kept if m.permuted is not None], axis=0)
-    mean_gap = float(np.mean([m.gap for m in kept if m.gap is not None]))
-    return SetFigures(
-        *(len(kept), n_left_out, b, v_pg, v_gp, fairpair_f(b, v_pg, v_gp), low, high),
-        *(mean_gap, *tested, p_value(mean_gap, permuted)),
-    )
+    return weighted(distances, left, right)
+
+
+def _divided(phi: Phi, group: Group, items: Items, k: int, options: Convergence) -> Floats:
+    """B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
+    rng = prompt_rng(options.seed, group)
+    draws = []
+    for _ in range(options.n_fold_draws):
+        left, right = (folds(phi, group_items, k, _n_each(items), rng)[0] for group_items in items)
+        draws.append(phi.means(left, right))
+    return np.array(draws).T
+
+
+def calibration_rows(phi: Phi, prompts: Sequence[Prompt], options: Calibration) -> Iterator[Row]:
+    """Rows of ``fairpair_calibration`` of a side's prompts, one per split.
+
+    The group ``gp`` is split: g(p(x)) or g(x), continuations that weren't perturbed.
+    """
+    used, alpha = options.measure, options.alpha
+    items_and_rngs = [(gp, prompt_rng(used.seed, group)) for group, (_, gp) in prompts]
+    for split in range(options.n_splits):
+        measured = [halved(phi, items, used, rng) for items, rng in items_and_rngs]
+        figures, p_values = over_prompts(measured, used), [m.p_permutation for m in measured]
+        ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]
+        intervals = [(low, high) for low, high in ends if low is not None and high is not None]
+        yield {
+            "side": prompts[0][0].side,
+            "split": split,
+            **{name: figures[name] for name in _OF_SPLIT},
+            "alpha": alpha,
+            "n_below": sum(p is not None and p <= alpha for p in p_values),
+            "n_found": sum(p is not None and p <= alpha for p in adjusted(p_values)),
+            "n_intervals": len(intervals),
+            "n_holding": sum(low <= 1 <= high for low, high in intervals),
+        }
+
+
+def halved(
+    phi: Phi, items: Sequence[object], options: FigureOptions, rng: np.random.Generator
+) -> PromptFigures:
+    """Measure one prompt's items, split at random into two halves of equal size, as two groups.
+
+    If the number of items is odd, one is left out.
+    """
+    half = len(items) // 2
+    order = rng.permutation(len(items)).tolist()
+    left, right = ([items[k] for k in part] for part in (order[:half], order[half : 2 * half]))
+    return measure(phi, left, right, options, rng)

@@ -1,4 +1,4 @@
-"""Tests of B against sampling noise, and intervals, from a prompt's matrix of all distances.
+"""F, tests of B against sampling noise, and intervals, from a prompt's matrix of all distances.
 
 The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the groups' energy
 distance. Its expectation is 0 if both groups have the same distribution, positive otherwise. T is
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from plumbline.eval_workers.fairpair.figures.fairpair_f import ratios
 from plumbline.eval_workers.fairpair.phi import Floats, Means
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     ROUNDING,
@@ -25,10 +24,23 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: Sums of the same distances in another order differ by less than this.
+#: Sums of the same distances in another order differ by less than this; a smaller mean is 0.
 _ROUNDING = 1e-12
 #: F of a prompt has no interval if a group has fewer items (samples or folds) than this.
 FEWEST_RESAMPLED = 4
+
+
+def fairpair_f(
+    bias_b: float | Floats, variability_pg: float | Floats, variability_gp: float | Floats
+) -> Floats:
+    """F = B^2 / (V_gp V_pg) of numbers or arrays; NaN where a V is 0 or not defined (NaN).
+
+    >>> round(float(fairpair_f(81.4, 78.7, 81.3)), 2), float(fairpair_f(0.5, 0.0, 0.5))
+    (1.04, nan)
+    """
+    is_defined = np.minimum(variability_pg, variability_gp) > _ROUNDING
+    denominator = np.where(is_defined, np.multiply(variability_pg, variability_gp), np.nan)
+    return np.square(bias_b) / denominator
 
 
 def gap(means: Means) -> float:
@@ -195,7 +207,7 @@ def interval_over_prompts(
         return None, None
     picked = rng.integers(0, m, size=(n_draws, m))
     t = stdtrit(m - 1, (1 + level) / 2) * np.sqrt(m / (m - 1))
-    draws = ratios(*figures[picked].mean(axis=1).T)
+    draws = fairpair_f(*figures[picked].mean(axis=1).T)
     return interval(draws, 2 * float(ndtr(t)) - 1)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TypeAlias
 
-from plumbline.eval_workers.fairpair.phi import Phi
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 
-Row = Mapping[str, object]
+Row: TypeAlias = Mapping[str, object]
+#: Side and identifier of a prompt.
+_Key: TypeAlias = tuple[str, str]
 
 #: Side -> the other side, whose continuations are about the counterpart.
 _OTHER = {"original": "perturbed", "perturbed": "original"}
@@ -50,10 +52,6 @@ class Group:
         """Cluster of similar prompts: occupation, else topic, else the prompt itself."""
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
-    def items(self, phi: Phi) -> tuple[Sequence[object], Sequence[object]]:
-        """The items of both groups."""
-        return phi.items(self.pg), phi.items(self.gp)
-
 
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
     """Both groups of every prompt with perturbed samples, sorted by side, then prompt.
@@ -69,39 +67,27 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
         names = ", ".join(keys.values())
         problem = f"no row of {names} (probe set, model key, sampling key, perturber)"
         raise BadInput("table perturbed_continuation", problem, "sample and perturb them first")
-    prompts = {
-        str(row["prompt_id"]): row
-        for row in store.read("probe_prompt", probe_set=sampled.probe_set).to_pylist()
-    }
-    pg: dict[tuple[str, str], list[str]] = defaultdict(list)
+    read = store.read("probe_prompt", probe_set=sampled.probe_set).to_pylist()
+    prompts = {str(row["prompt_id"]): row for row in read}
+    pg, gp = defaultdict[_Key, list[str]](list), defaultdict[_Key, list[str]](list)
     failed = set()
-    for row in _by_sample(rows.to_pylist()):
-        side, prompt_id = str(row["side"]), str(row["prompt_id"])
+    # Files are in the order in which samples were drawn, over several runs if resumed.
+    for row in rows.sort_by("sample").to_pylist():
+        side, prompt_id = row["side"], row["prompt_id"]
+        if prompt_id not in prompts:
+            problem = f"the prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
+            raise BadInput("table probe_prompt", problem, "write the set of prompts again")
         texts = pg[side, prompt_id]
         if row["is_valid"]:
-            prompt = _prompt(prompts, prompt_id, sampled)[_PROMPT[_OTHER[side]]]
-            texts.append(str(row["perturbed_text"]).removeprefix(str(prompt)))
+            prompt = prompts[prompt_id][_PROMPT[_OTHER[side]]]
+            texts.append(row["perturbed_text"].removeprefix(prompt))
         elif not as_published:
-            failed.add((row["side"], row["prompt_id"], row["sample"]))
-    gp: dict[tuple[str, str], list[str]] = defaultdict(list)
+            failed.add((side, prompt_id, row["sample"]))
     del keys["perturber"]
-    for row in _by_sample(store.read("continuation", **keys).to_pylist()):
-        if (row["side"], row["prompt_id"], row["sample"]) in failed:
-            continue
-        gp[_OTHER[str(row["side"])], str(row["prompt_id"])].append(str(row["continuation"]))
+    for row in store.read("continuation", **keys).sort_by("sample").to_pylist():
+        if (row["side"], row["prompt_id"], row["sample"]) not in failed:
+            gp[_OTHER[row["side"]], row["prompt_id"]].append(row["continuation"])
     return [
-        Group(side, _prompt(prompts, prompt_id, sampled), texts, gp[side, prompt_id])
+        Group(side, prompts[prompt_id], texts, gp[side, prompt_id])
         for (side, prompt_id), texts in sorted(pg.items())
     ]
-
-
-def _by_sample(rows: list[Row]) -> list[Row]:
-    # Files are in the order in which samples were drawn, over several runs if resumed.
-    return sorted(rows, key=lambda row: int(str(row["sample"])))
-
-
-def _prompt(prompts: Mapping[str, Row], prompt_id: str, sampled: PerturbedSamples) -> Row:
-    if prompt_id not in prompts:
-        problem = f"the prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
-        raise BadInput("table probe_prompt", problem, "write the set of prompts again")
-    return prompts[prompt_id]

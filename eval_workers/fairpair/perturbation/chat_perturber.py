@@ -29,46 +29,29 @@ CUT = "the model's answer was cut"
 
 _SHIPPED = "perturb_prompt.toml"
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
-_TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
+#: Most tokens of a reply besides those of the text, which has at most one a character.
+_TOKENS_OF_TALK = 64
 
 
 @toml_table
 class PerturbWording:
-    """A request's template, and its words for groups; a group without a word keeps its name.
-
-    >>> wording = PerturbWording("{text} {name} {counterpart}", {"m": "male"})
-    >>> wording.group("m"), wording.group("f")
-    ('male', 'f')
-    """
+    """A request's template, and its words for groups; a group without a word keeps its name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
-
-    def group(self, name: str) -> str:
-        """The request's word for a group."""
-        return self.groups.get(name, name)
 
 
 def load_wording(path: Path | None = None) -> PerturbWording:
     """Read the wording of a file, or the packaged one.
 
-    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for a wrong key or
-    placeholder, with what was expected.
-
-    >>> "{counterpart}" in load_wording().perturb
-    True
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` for a wrong key or placeholder.
     """
-    return load(
-        PerturbWording, path or resources.files(__package__) / _SHIPPED, str(path or _SHIPPED)
-    )
+    file = path or resources.files(__package__) / _SHIPPED
+    return load(PerturbWording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
-    """Value of ``Build.benchmark`` for perturbing a probe set.
-
-    >>> ledger_name("common-sents")
-    'perturb/common-sents'
-    """
+    """Value of ``Build.benchmark`` for perturbing a probe set."""
     return f"perturb/{probe_set}"
 
 
@@ -96,22 +79,23 @@ class LlmPerturber:
         return [_perturbed(r) for r in self.build.replies(list(map(self._request, texts)), "texts")]
 
     def _request(self, text: Original) -> Request:
+        name, counterpart, words = text.entity, text.counterpart, self.wording.groups
         prompt = fill_prompt(
             self.wording.perturb,
             text=text.text,
-            name=text.entity.name,
-            counterpart=text.counterpart.name,
-            group=self.wording.group(text.entity.group),
-            counterpart_group=self.wording.group(text.counterpart.group),
+            name=name.name,
+            counterpart=counterpart.name,
+            group=words.get(name.group, name.group),
+            counterpart_group=words.get(counterpart.group, counterpart.group),
         )
         return self.model.request(
             "perturb",
             prompt,
-            word=text.entity.name,
-            pronoun=text.counterpart.name,
+            word=name.name,
+            pronoun=counterpart.name,
             round=1,
             temperature=0,
-            max_tokens=len(text.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
+            max_tokens=len(text.text) + _TOKENS_OF_TALK,
         )
 
 

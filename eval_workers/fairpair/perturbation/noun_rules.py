@@ -68,7 +68,7 @@ class NounRules:
         return self._words.at(i) in self._classes[name]
 
     def _contracted(self, i: int) -> bool:
-        """True if the 's at a position stands for "is" or "has" and isn't a genitive."""
+        """True if the 's at a position means "is" or "has" and isn't a genitive."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
     def _names(self, i: int) -> bool:

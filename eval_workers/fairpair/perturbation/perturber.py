@@ -65,24 +65,22 @@ class RulePerturber:
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
         content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
-        # Missing keys count as empty: perturbations are kept under this name.
         content["first_names"] = {g: terms.first_names.get(g, frozenset()) for g in terms.groups}
         text = json.dumps(content, sort_keys=True, default=sorted)
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
         """See ``Perturber``; ``UsageProblem`` for texts of another axis, language or groups."""
-        return [self._perturbed(text) for text in texts]
-
-    def _perturbed(self, text: Original) -> Perturbed:
-        terms, groups = self._terms, (text.entity.group, text.counterpart.group)
-        terms_key = (terms.axis, terms.language, set(terms.groups))
-        if (text.axis, text.language, set(groups)) != terms_key:
+        terms = self._terms
+        for text in texts:
+            groups = text.entity.group, text.counterpart.group
+            same_language = (text.axis, text.language) == (terms.axis, terms.language)
+            if same_language and set(groups) == set(terms.groups):
+                continue
             terms_text = f"{terms.axis} in {terms.language} ({', '.join(terms.groups)})"
             problem = f"are for {terms_text}, the prompts {text.axis} in {text.language}"
             fix = "give a list of terms for these prompts (--terms FILE)"
-            if (text.axis, text.language) == terms_key[:2]:
-                first, second = terms.groups
-                fix = f'name their groups "{first}" and "{second}", or {fix}'
+            if same_language:
+                fix = 'name their groups "{}" and "{}", or {}'.format(*terms.groups, fix)
             raise UsageProblem(f"terms {terms.file}", f"{problem} ({', '.join(groups)})", fix)
-        return perturb(text.text, text.entity, text.counterpart, terms)
+        return [perturb(text.text, text.entity, text.counterpart, terms) for text in texts]

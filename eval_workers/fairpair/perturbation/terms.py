@@ -87,11 +87,7 @@ class Terms:
 
     @cached_property
     def title_of(self) -> dict[str, dict[str, str]]:
-        """Group -> title -> its counterpart in the other group.
-
-        >>> load().title_of["f"]["Mrs"]
-        'Mr'
-        """
+        """Group -> title -> its counterpart in the other group."""
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:
@@ -108,11 +104,8 @@ class Terms:
 def load(path: Path | None = None) -> Terms:
     """Read a list of terms; by default the packaged English one for gender.
 
-    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for a wrong value or an
-    unknown key, with the file, the key and what was expected.
-
-    >>> load().groups
-    ('m', 'f')
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` for a wrong value or an unknown
+    key.
     """
     file = path or resources.files(__package__) / _SHIPPED
     return toml_file.load(Terms, file, str(path or _SHIPPED), file=file.name)

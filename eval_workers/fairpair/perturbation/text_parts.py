@@ -11,7 +11,7 @@ _PART = re.compile(
     r"[^\W_]+(?:[-‐‑][^\W_]+)*|['’](?:s|re|ll|d|ve|m|t)\b|\n|[^\w\s]|_", re.IGNORECASE
 )
 _MARKS = frozenset(".!?\n")
-#: Words whose full stop ends no sentence.
+#: Words whose full stop does not end a sentence.
 _ABBREVIATED = frozenset(["Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Jr", "Sr"])
 _QUOTES = frozenset("\"'“”‘’«»()[]*")
 
@@ -50,7 +50,7 @@ class TextParts:
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """True if only quotes or brackets stand between a position and a full stop, or the start.
+        """True if only quotes or brackets are between a position and a full stop, or the start.
 
         The stop after an abbreviation (Mr.) counts too.
         """
@@ -82,7 +82,7 @@ def words_of(text: str) -> TextParts:
 
 
 def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
-    """True if a full stop stands inside a number, or after an abbreviation or an initial."""
+    """True if a full stop is inside a number, or after an abbreviation or an initial."""
     if parts[-1] != ".":
         return False
     before = parts[-2] if len(parts) > 1 else ""

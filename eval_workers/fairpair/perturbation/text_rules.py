@@ -6,7 +6,7 @@ The text is read once from left to right; the entity is the person named at its 
   counterpart already is undecided: the two could not be told apart afterwards.
 - A pronoun of the entity's group means the entity until another person of that group is mentioned:
   by a gendered noun about somebody else ("his father", "a man"), another first name, or a name
-  after a title or beside a word of speech ("said Hill"). From then on pronouns of the group are
+  after a title or next to a word of speech ("said Hill"). From then on pronouns of the group are
   undecided, until a sentence starts with the entity's name. Nouns without a group ("his boss")
   don't count. In "he saw him", "him" and "he" are different people: undecided.
 - A pronoun of the other group means somebody else and stays, once a person of that group or a named
@@ -146,7 +146,7 @@ class _TextReader:
         return i + 1
 
     def _places(self, name: str) -> Iterator[int]:
-        """Positions where a name stands as whole words, as written or in capitals."""
+        """Positions where a name occurs as whole words, as written or in capitals."""
         parts = list(words_of(name).parts)
         capitals = [part.upper() for part in parts]
         text = self._words.parts
@@ -251,7 +251,7 @@ class _TextReader:
         return "" if written in self._terms.classes["neutral_titles"] else None
 
     def _speaks(self, i: int) -> bool:
-        """True if an unknown name stands beside a word of speech: Marilla said, said Marilla."""
+        """True if an unknown name is next to a word of speech: Marilla said, said Marilla."""
         written, speech = self._words.written(i), self._terms.classes["speech"]
         is_name = written[:1].isupper() and written[1:].islower()
         if not is_name or self._words.starts_sentence(i) or written in self._surnames:

@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from plumbline.eval_workers.fairpair.phi import Floats, Means, block_means
@@ -19,8 +18,6 @@ DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
 LANGUAGES = None
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-#: Words in fewer texts than this are counted with a sparse matrix, others with a dense one.
-_COMMON = 16
 
 Tokens = frozenset[str]
 
@@ -63,8 +60,8 @@ def distances(items: Sequence[Tokens]) -> Floats:
     >>> distances([frozenset("ab"), frozenset("bcd"), frozenset()])[:, 0].tolist()
     [0.0, 0.75, 1.0]
     """
-    sizes = np.array([len(item) for item in items], np.int64)
-    shared = _shared(items, sizes)
+    shared = _shared(items)
+    sizes = shared.diagonal()
     union = sizes[:, None] + sizes[None, :] - shared
     return np.divide(union - shared, union, out=np.zeros_like(union), where=union > 0)
 
@@ -78,23 +75,12 @@ def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
     return block_means(distances([*left, *right]), len(left))
 
 
-def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
-    """Number of words that every two sets share; float32 holds integers below 2^24 exactly."""
-    n, ids = len(items), dict[str, int]()
-    words = (ids.setdefault(word, len(ids)) for item in items for word in item)
-    columns = np.fromiter(words, np.int64, int(sizes.sum()))
-    rows = np.repeat(np.arange(n), sizes)
-    n_texts = np.bincount(columns, minlength=len(ids))
-    common = n_texts >= _COMMON
-    dense = np.zeros((n, int(common.sum())), np.float32)
-    is_common = common[columns]
-    dense[rows[is_common], (np.cumsum(common) - 1)[columns[is_common]]] = 1
-    shared: Floats = (dense @ dense.T).astype(np.float64)
-    # A word of a single text would only count on the diagonal, which is set below.
-    is_rare = ~common[columns] & (n_texts[columns] > 1)
-    ones = np.ones(int(is_rare.sum()))
-    places = rows[is_rare], columns[is_rare]
-    rare = sparse.csr_array((ones, places), shape=(n, max(len(ids), 1)))
-    shared += (rare @ rare.T).toarray()
-    np.fill_diagonal(shared, sizes)
+def _shared(items: Sequence[Tokens]) -> Floats:
+    """Number of words that every two sets share."""
+    ids = dict[str, int]()
+    columns = [ids.setdefault(word, len(ids)) for item in items for word in item]
+    rows = np.repeat(np.arange(len(items)), [len(item) for item in items])
+    shape = len(items), max(len(ids), 1)
+    held = sparse.csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
+    shared: Floats = (held @ held.T).toarray()
     return shared

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -118,7 +118,7 @@ class BenchmarkBuild(BuildSpec, Command):
         done, lines = context.stage("export", build.write_folder, asking, facts, out, within)
         if not self.offline:
             price = self.price()
-            spent = spending(look(store, name).spent, price.currency if price else None)
+            spent = spending(read_ledger(store, name).spent, price.currency if price else None)
             lines = [*lines, f"spent in all: {spent}"]
         is_limited = done.constraint and done.constraint.eta_nats is not None
         row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}

@@ -10,9 +10,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, price_of
-from plumbline.eval_workers.chat.chat_session import Build, Server, asking_bar
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
-from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
@@ -109,10 +109,10 @@ class Prompts(DataOption, Command):
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
         spec, kept = self.spec(), list[str]()
-        replies = look(store, written.ledger_name(self.probe_set)).replies if store else {}
+        replies = read_ledger(store, written.ledger_name(self.probe_set)).replies if store else {}
         for seed in dict.fromkeys(self.write):
             state = written.writing(seed, spec, replies, kept)
-            kept += [candidate.text for candidate in state.kept]
+            kept += state.kept
             left = self.n - len(state.kept) if state.request else 0
             requests = -(-left // spec.wording.at_once)
             yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
@@ -146,6 +146,5 @@ class Prompts(DataOption, Command):
         price = price_of(self.model, self.prices) if self.prices else None
         budget = Budget(self.max_requests, None, self.max_cost)
         ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
-        with asking_bar("seed sentences", price.currency if price else None) as tell:
-            build = Build(store, ledger, run_id, server, budget, price, tell)
-            return written.write_probe(build, self.probe_set, self.write, self.spec())
+        build = Build(store, ledger, run_id, server, budget, price)
+        return written.write_probe(build, self.probe_set, self.write, self.spec())

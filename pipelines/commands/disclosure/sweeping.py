@@ -62,9 +62,9 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     )
     n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and value.")] = 1
     seed: Annotated[Seed, Field(description="Seed of the samples.")] = 0
-    instructions: Annotated[
-        InputFile | None, Field(description="List of instructions: .toml, .jsonl or .txt.")
-    ] = None
+    instructions: Annotated[InputFile | None, Field(description="List of instructions (TOML).")] = (
+        None
+    )
     form: Annotated[tuple[str, ...], Field(description="prefix, chat, or both by a comma.")] = (
         "prefix",
     )
