@@ -18,7 +18,7 @@ from plumbline.eval_workers.models import one_model_kept
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.writing.offline import CAVEAT
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.explanation import explain_candidates
 from plumbline.pipelines import extras, spark_submit
 from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
@@ -175,7 +175,7 @@ class Parts:
 
     def _words(self, name: str) -> tuple[str, ...]:
         """The options' words, else those that lean most; sorted, without words explained before."""
-        from plumbline.jobs.corpus_lookup import corpus_contrast
+        from plumbline.jobs.counting.corpus_lookup import corpus_contrast
         from plumbline.warehouse.query.connection import rows_of
 
         contrast = corpus_contrast(self.store, name, self.options.contrast)

@@ -315,7 +315,7 @@ class Warehouse(Generic[Frame]):
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
         """The corpora named, else all, one of which has leans of the contrast."""
-        from plumbline.jobs.corpus_lookup import corpus_row
+        from plumbline.jobs.counting.corpus_lookup import corpus_row
 
         with _as_commands():
             for name in corpora:

@@ -47,8 +47,8 @@ from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import WordWeights
-from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.sample import bands, neutral_interval
 from plumbline.jobs.seed_words.vetting import read_verdicts

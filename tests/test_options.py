@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.jobs.corpus_options import CorpusOptions, Rule
+from plumbline.jobs.counting.corpus_options import CorpusOptions, Rule
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.pipelines.command.base import class_of, parameters
 from plumbline.pipelines.command.main import main

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from plumbline.jobs.corpus_options import VocabularyOptions
+from plumbline.jobs.counting.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
     bands,
     excluded_words,
@@ -20,10 +18,9 @@ from plumbline.jobs.seed_words.sample import (
     sampled_words,
     select_seed_words,
 )
-from plumbline.jobs.seed_words.vetting import SeedVerdict, read_verdicts, verdicts_on, vet
+from plumbline.jobs.seed_words.vetting import SeedVerdict, verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
-from plumbline.pipelines.command.app import app
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
 
@@ -101,13 +98,6 @@ def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     assert select_seed_words(store, "c", n=4).n_rejected == 0
 
 
-def test_a_stratified_sample_takes_from_every_band(store: Store) -> None:
-    leaning(store)
-    done = select_seed_words(store, "c", n=2, n_bands=2)
-    # all have been counted once in word_delta, so the alphabet cuts: ale, gin | rum, tea
-    assert done.words[0] in ("ale", "gin") and done.words[1] in ("rum", "tea")
-
-
 def test_words_to_exclude(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("\ufeffTea\n\n# of sugar cane\n  rum \n", encoding="utf-8")
@@ -126,15 +116,6 @@ def test_words_to_exclude(tmp_path: Path) -> None:
         excluded_words([str(tmp_path / "none")])
 
 
-def test_opinions_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "said.csv"
-    path.write_text('word,verdict,why\nTea,accept,\nrum,Rejected,"strong, and rare"\n')
-    assert read_verdicts(path) == [
-        SeedVerdict("tea", "accepted"),
-        SeedVerdict("rum", "rejected", "strong, and rare"),
-    ]
-
-
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     leaning(store)
     for said, problem in (
@@ -147,28 +128,3 @@ def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     with pytest.raises(UsageProblem, match="not in the warehouse"):
         vet(store, "other", verdicts_on(["tea"], []), "r")
     assert store.read("seed_verdict").num_rows == 0
-
-
-def test_the_commands(store: Store, tmp_path: Path) -> None:
-    leaning(store)
-
-    def run(command: str, *arguments: str) -> str:
-        where = ["--corpus", "c", "--warehouse", str(store.root)]
-        done = CliRunner(env={"COLUMNS": "120"}).invoke(
-            app, ["corpus", command, *arguments, *where]
-        )
-        if isinstance(done.exception, PlumblineError):
-            return str(done.exception)
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    sampling = ("words", "--any-language", "--quantile", "0", "--exclude", "she-he")
-    assert "Sampled 3 of " in run(*sampling, "--n", "3")
-    (tmp_path / "said.csv").write_text("word,verdict,why\ngin,reject,a snare\n")
-    said = run("words", "--accept", "tea", "--reject", "rum,ale", "--why", "too strong")
-    assert re.search(r" c +│ +3 │ +1 │ +2 ", said)
-    again = run("words", "--from", str(tmp_path / "said.csv"))
-    assert re.search(r" c +│ +1 │ +1 │ +3 ", again)
-    again = run(*sampling, "--n", "1")
-    assert re.search(r" 1 │ tea .* accepted", again)
-    assert "only 1 words" in run(*sampling, "--n", "2")

@@ -16,7 +16,7 @@ import sys
 import pytest
 
 from plumbline.eval_workers.vllm.vllm_client import interpreter
-from plumbline.jobs.kernel.tokenizer import tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.input.shards import write_jsonl_zst

@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
-from plumbline.jobs.corpus_options import LEAST_COUNT
+from plumbline.jobs.counting.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
@@ -70,7 +70,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def check(self) -> None:
         """Raise the errors that can be detected without asking a chat model."""
-        from plumbline.jobs.corpus_lookup import corpus_deltas
+        from plumbline.jobs.counting.corpus_lookup import corpus_deltas
 
         build.check_name(self.name)
         self.check_asking()
@@ -179,7 +179,7 @@ class Constrain(Command):
         from plumbline.jobs.association.associations import contrasts_of
         from plumbline.jobs.association.max_pmi import constrain, verdicts
         from plumbline.jobs.association.measures import SUM, summed_list
-        from plumbline.jobs.corpus_lookup import corpus_row
+        from plumbline.jobs.counting.corpus_lookup import corpus_row
 
         store, corpus, contrast = context.store, self.corpus, self.contrast
         rows = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.corpus_options import VocabularyOptions
+from plumbline.jobs.counting.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
 from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName, Number, Several
@@ -103,7 +103,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         ]
 
     def _sampled(self, store: Store, decided: list[str]) -> Done:
-        from plumbline.jobs.corpus_lookup import corpus_contrast
+        from plumbline.jobs.counting.corpus_lookup import corpus_contrast
         from plumbline.jobs.seed_words import sample as seeds
 
         done = seeds.select_seed_words(

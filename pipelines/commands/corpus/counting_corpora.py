@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.corpus_options import CorpusOptions, Memory
+from plumbline.jobs.counting.corpus_options import CorpusOptions, Memory
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import InputFile
 from plumbline.pipelines.commands.corpus.corpus_fields import (
@@ -82,9 +82,10 @@ class Count(CorpusName, CorpusOptions, Command):
 
         Shards are read, and hashed, only if there are partial counts with the same options.
         """
-        from plumbline.jobs.count_corpus import on_spark, refuse_other_settings
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
+        from plumbline.jobs.ingest.count_corpus import refuse_other_settings
+        from plumbline.jobs.spark.engine_choice import on_spark
 
         where = None
         if store is not None:
@@ -102,7 +103,7 @@ class Count(CorpusName, CorpusOptions, Command):
             yield planned("this machine", "processes", n, "", f"up to {self.memory} of memory each")
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.count_corpus import count_corpus
+        from plumbline.jobs.ingest.count_corpus import count_corpus
 
         options, shards = part(CorpusOptions, self), self.existing_shards()
         counted = count_corpus(context.store, self.corpus, shards, options, master=self.master)
