@@ -33,9 +33,9 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 
 def _count(records: list[bytes]) -> Grown:
-    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, partial_files
-    from plumbline.jobs.kernel.tokenizer import Targets
+    from plumbline.jobs.kernel.tokens.tokenizer import Targets
     from plumbline.warehouse import wordlists
 
     targets = Targets(wordlists.load("gendered").targets)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
-    from plumbline.jobs.corpus_options import CorpusOptions
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.shard import count_shard
 
     options = CorpusOptions(targets=targets)
@@ -55,7 +55,7 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
 
 
 def _counted(shards: Sequence[Path], options: CorpusOptions, n_cores: int, spark: bool) -> Way:
-    from plumbline.jobs.count_corpus import count_corpus
+    from plumbline.jobs.ingest.count_corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
     master = f"local[{n_cores}]" if spark else None

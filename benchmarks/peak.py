@@ -12,10 +12,10 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import ShardJob
 from plumbline.jobs.kernel.counter import Counter, warm_up
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
 
 def own_bytes() -> int:

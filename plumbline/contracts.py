@@ -33,7 +33,7 @@ from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.section_templates import sections_from

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.counter import ShardCounts
-from plumbline.jobs.kernel.tokenizer import Targets, tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
 
 
 def bare(rule: Any = "pairs", window: int = 10, targets: str = "gendered") -> CorpusOptions:

@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from plumbline.jobs.kernel.chunks import Tokenizer
-from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import DEFAULT_TARGETS, Tokenizer, tokenize
 from plumbline.warehouse.input.shards import documents
 
 HARD_CASES = Path(__file__).with_name("data") / "hard_cases.jsonl"

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +11,18 @@ import pyarrow.compute as pc
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.explanation import explain
-from plumbline.jobs.kernel import counter
+from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.word_lists import compare_list
-from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import Interrupted, MissingComponent
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
-from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import association, fill
 from tests.oracle_counts import oracle
 from tests.test_min_count import rows
 
@@ -113,7 +103,7 @@ def test_equals_a_fresh_count(
         long = " ".join(f"v{k} tea" if k % 7 else f"v{k} she nurse w3" for k in range(17_000))
         shards = (*shards, write(tmp_path / "long.jsonl", [long, "tea", long]))
         monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 12)
-        monkeypatch.setattr(counter, "_TABLE", 500)
+        monkeypatch.setattr(document_stream, "_TABLE", 500)
         monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 19, 1 << 10))
     added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
     all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))
@@ -133,58 +123,6 @@ def test_equals_a_fresh_count(
 
 
 @pytest.mark.slow
-def test_lists_are_kept_until_the_corpus_is_counted_again(
-    store: Store, shards: tuple[Path, ...], tmp_path: Path
-) -> None:
-    options = CorpusOptions(targets="she-he")
-    count_corpus(store, "c", shards, options)
-    path = tmp_path / "nobles.toml"
-    word_list(path, ("queen", "king"))
-    first = associate(store, "c", str(path))
-    assert first.contrasts == ("she/he", "queen/king")
-    again = associate(store, "c", str(path))  # nothing is counted
-    assert again == first and len(list(store.root.glob("_work/recount/*"))) == 1
-    path.unlink()
-    assert associate(store, "c") == first
-    assert not count_corpus(store, "c", shards, options).changed
-    # The same name with other words replaces the list; another name is one more.
-    word_list(path, ("nurse", "king"))
-    assert associate(store, "c", str(path)).contrasts == ("she/he", "nurse/king")
-    assert set(store.read("pair_count", corpus="c")["target"].to_pylist()) == {
-        *OWN,
-        "nurse",
-        "king",
-    }
-    more = word_list(tmp_path / "more.toml", ("queen", "tea"), ("she", "he"))
-    assert associate(store, "c", more).contrasts == (
-        *("she/he", "nurse/king", "queen/tea", "more", "more-sum"),
-    )
-    names = [x.name for x in corpus_lists(store, corpus_row(store, "c"))]
-    assert names == ["she-he", "more", "nobles"]
-    assert [r["contrast"] for r in compare_list(store, "c", "nobles").coverage] == ["nurse/king"]
-    assert not [c for c in run_checks(store, "c") if c.n_violations]
-    assert not check(store)
-    # Evidence knows the contrasts of added lists.
-    for contrast in ("she/he", "nurse/king"):
-        (row,) = explain(store, "c", ["w3"], contrast)["word_evidence"]
-        (delta,) = [
-            x["delta_nats"]
-            for x in store.read("word_delta", corpus="c").to_pylist()
-            if (x["contrast"], x["word"]) == (contrast, "w3")
-        ]
-        assert row["delta_nats"] == pytest.approx(delta)
-    counted = count_corpus(store, "c", shards, CorpusOptions(targets="she-he", min_count=2))
-    assert counted.dropped == ("more", "nobles")
-    assert (
-        count_corpus(store, "c", shards, CorpusOptions(targets="gendered", replace=True)).dropped
-        == ()
-    )
-    count_corpus(store, "c", shards, CorpusOptions(targets="she-he", replace=True))
-    assert associate(store, "c").contrasts == ("she/he",)
-    assert not [c for c in run_checks(store, "c") if c.n_violations]
-
-
-@pytest.mark.slow
 def test_answers_on_pairs_that_changed_are_dropped(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:
@@ -201,46 +139,6 @@ def test_answers_on_pairs_that_changed_are_dropped(
     assert store.read("word_evidence", corpus="c").num_rows == 1
     associate(store, "c")
     assert store.read("word_evidence", corpus="c").num_rows == 1
-
-
-@pytest.mark.slow
-def test_an_added_list_drops_nothing_that_was_made(
-    store: Store, shards: tuple[Path, ...], tmp_path: Path
-) -> None:
-    """MaxPMI and seed words of contrasts whose deltas are as they were."""
-    count_corpus(store, "c", shards[:2], CorpusOptions(targets="she-he"))
-    mine = tmp_path / "mine.toml"
-    associate(store, "c", word_list(mine, ("queen", "king")))
-    for contrast in ("she/he", "queen/king"):
-        key = {"contrast": contrast, "corpus": "c"}
-        made = [association("b", pair, 0.5) | key for pair in "12"]
-        fill(store, "pair_association", made, contrast)
-        select_seed_words(store, "c", 5, contrast=contrast)
-    n_seeds = store.read("seed_word", corpus="c").num_rows
-    listed = word_list(tmp_path / "nobles.toml", ("nurse", "tea"))
-    associate(store, "c", listed)
-    assert not store.snapshot().out_of_date
-    assert store.read("pair_association", corpus="c").num_rows == 4
-    assert store.read("seed_word", corpus="c").num_rows == n_seeds
-    # What another list of the name no longer has is dropped, and no more.
-    associate(store, "c", word_list(mine, ("queen", "tea")))
-    assert store.snapshot().out_of_date["pair_association/corpus=c/benchmark=b"] == 2
-    left = [store.read(table, corpus="c") for table in ("pair_association", "seed_word")]
-    assert {name for rows in left for name in rows["contrast"].to_pylist()} == {"she/he"}
-    made = [association("b", "1", 0.5) | {"corpus": "c"}]
-    fill(store, "pair_association", made, "she/he")  # as `constrain` does, in their place
-    assert store.read("pair_association", corpus="c").num_rows == 1
-
-
-def test_they_is_a_group_of_a_counted_corpus(store: Store, tmp_path: Path) -> None:
-    shard = write(tmp_path / "a.jsonl", ["she met the nurse, he and they met the nurse"] * 9)
-    count_corpus(store, "c", (shard,), CorpusOptions(targets="neutral"))
-    found = associate(store, "c")
-    assert found.contrasts == ("she/he", "she/they", "he/they"), "no mean of three groups"
-    assert associate(store, "c", "she-he-they").contrasts == found.contrasts
-    count_corpus(store, "d", (shard,), CorpusOptions(targets="she-he"))
-    with pytest.raises(UsageProblem, match=r"they of list she-he-they.*--targets she-he-they"):
-        associate(store, "d", "she-he-they")
 
 
 def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
@@ -313,25 +211,6 @@ def test_what_cannot_be_added(
     assert associate(store, "c").contrasts == ("she/he",)
 
 
-@pytest.mark.slow
-def test_the_command(
-    store: Store, shards: tuple[Path, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    count_corpus(store, "c", shards[:2], CorpusOptions(targets="she-he"))
-    listed = word_list(tmp_path / "nobles.toml", ("queen", "king"), targets=("unheard",))
-    arguments = ["corpus", "associate", "--corpus", "c", "--warehouse", str(store.root)]
-    assert main([*arguments, "--targets", listed, "--memory", "512m"]) == 0
-    out = capsys.readouterr().out
-    assert "No rows: unheard (not in the corpus" in out
-    count = ["corpus", "count", *map(str, shards), "--targets", "she-he", *arguments[2:]]
-    assert main(count) == 0
-    line = (
-        "Warning: dropped the added word lists nobles; again: plumbline corpus associate --corpus c"
-    )
-    assert line in capsys.readouterr().out
-    assert re.search(r" c +│ +2 │", out) and "Wrote word_list, pair_count, word_association" in out
-
-
 def test_an_interrupted_one_resumes(
     store: Store, shards: tuple[Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,34 +235,3 @@ def test_an_interrupted_one_resumes(
     written = ledger.stat().st_mtime_ns
     assert associate(store, "c", listed).contrasts == ("she/he", "queen/king")
     assert ledger.stat().st_mtime_ns == written and store.snapshot().version > before
-
-
-@pytest.mark.slow
-def test_a_killed_one_resumes(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
-    """By SIGKILL, at several moments, while a second command waits for its turn."""
-    fresh = word_list(tmp_path / "fresh.toml", *BOTH)
-    count_corpus(store, "fresh", shards, CorpusOptions(targets=fresh))
-    associate(store, "fresh")
-    count_corpus(store, "c", shards, CorpusOptions(targets="she-he"))
-    added = word_list(tmp_path / "added.toml", *BOTH[1:])
-    code = (
-        "import sys, time; from plumbline.jobs.counting import partials as p; "
-        "real = p.ShardJob.count; "
-        "p.ShardJob.count = lambda job, shard: (time.sleep(0.5), real(job, shard))[1]; "
-        "from plumbline.pipelines.command.main import main; sys.exit(main(sys.argv[1:]))"
-    )
-    arguments = ["corpus", "associate", "--corpus", "c", "--targets", added]
-    command = [sys.executable, "-c", code, *arguments, "--warehouse", str(store.root)]
-    for n_done in (1, 2):
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.monotonic() + 60
-        while len(list(store.root.glob("_work/recount/*/*.json"))) < n_done:
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
-        with pytest.raises(UsageProblem, match=f"another command writes.*{process.pid}"):
-            associate(store, "c", added)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert len(list(store.root.glob("_work/recount/*/*.json"))) >= 2
-    associate(store, "c", added)
-    assert_equal(store, "c", "fresh")

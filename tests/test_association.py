@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.association.associations import WordWeights, associate, usable_lists
+from plumbline.jobs.association.associations import WordWeights, associate
 from plumbline.jobs.association.measures import (
     CorpusCounts,
     association_rows,
@@ -22,9 +22,9 @@ from plumbline.jobs.association.measures import (
     dispersion,
     pmi_nats,
 )
-from plumbline.jobs.corpus_lookup import corpus_row
+from plumbline.jobs.counting.corpus_lookup import corpus_row
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -95,42 +95,6 @@ def test_deltas_of_pairs_and_of_the_list() -> None:
     assert (mean["n_defined"], mean["n_pair_f"], mean["n_pair_m"]) == (2, 8, 4)
     assert rows["two", "army"]["delta_nats"] == rows["queen/king", "army"]["delta_nats"]
     assert rows["two", "army"]["n_defined"] == 1
-
-
-def test_words_of_several_pairs_count_once_and_those_without_weight_do_not() -> None:
-    pairs = [WordPair("she", "he"), WordPair("she", "king"), WordPair("queen", "he", 0.0)]
-    rows = {r["word"]: r for r in delta_rows(counts(), "x", pairs).to_pylist()}
-    at = counts().words.to_pylist().index("tea")
-    near = {t: counts().n_pair(t)[at] for t in ("she", "he", "king")}
-    tea = rows["tea"]
-    assert (tea["n_pair_f"], tea["n_pair_m"]) == (near["she"], near["he"] + near["king"])
-
-
-def test_equation_4_by_hand(tmp_path: Path) -> None:
-    """A plain sum over pairs; army was never near *she*, so that its sum is of one pair."""
-    path = tmp_path / "toxicity.csv"
-    path.write_text("word,weight\ntea,0.5\narmy,-2\nunheard,9\n")
-    weights = WordWeights.read(path)
-    assert weights.name == "toxicity"
-    nobles = {w: pmi(w, "queen") - pmi(w, "king") for w in ("tea", "army")}
-    sums = {"tea": pmi("tea", "she") - pmi("tea", "he") + nobles["tea"], "army": nobles["army"]}
-    d_she = 1 + 17 / 9 * 0.2
-    variance = {"tea": d_she / 6 + 1 / 3 + 1 / 2 + 1, "army": 1 + 1 / 2}
-    made = counts()
-    for v, of in ((np.ones(len(WORDS)), (1.0, 1.0)), (weights.of(made.words), (0.5, -2.0))):
-        # Weights of pairs are no part of it.
-        for pairs in (LIST.pairs, [WordPair(p.a, p.b, 0.0) for p in LIST.pairs]):
-            rows = {r["word"]: r for r in delta_rows(made, "x", pairs, v).to_pylist()}
-            assert set(rows) == {"tea", "army"}
-            for word, scale in zip(("tea", "army"), of, strict=True):
-                row = rows[word]
-                assert row["delta_nats"] == pytest.approx(scale * sums[word], abs=1e-12)
-                se = abs(scale) * math.sqrt(variance[word])
-                assert row["delta_nats_se"] == pytest.approx(se, abs=1e-12)
-            counted = [[rows[w][c] for w in rows] for c in ("n_defined", "n_pair_f", "n_pair_m")]
-            assert counted == [[2, 1], [8, 1], [4, 2]]
-    only_tea = delta_rows(made, "x", LIST.pairs, WordWeights("t", {"tea": 0.0}).of(made.words))
-    assert [(r["word"], r["delta_nats"]) for r in only_tea.to_pylist()] == [("tea", 0.0)]
 
 
 PEOPLE = ("she", "her", "queen", "he", "his", "him", "king")
@@ -277,23 +241,6 @@ def summed(tables: list[pa.Table], keys: list[str], value: str) -> pa.Table:
     return merged.rename_columns([*keys, value])
 
 
-def test_no_counts_no_rows() -> None:
-    empty = CorpusCounts(
-        pa.table({"word": pa.array([], pa.string()), "n_word": pa.array([], pa.int64())}),
-        pa.table(
-            {
-                "word": pa.array([], pa.string()),
-                "target": pa.array([], pa.string()),
-                "n_pair": pa.array([], pa.int64()),
-            }
-        ),
-        0,
-        0,
-    )
-    assert all(t.num_rows == 0 for t in all_delta_rows(empty, LIST))
-    assert all(t.num_rows == 0 for t in association_rows(empty, LIST.targets))
-
-
 @given(st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
 def test_pmi_is_zero_under_independence(n_word: int, n_target: int, scale: int) -> None:
     # p(w,g) = p(w) p(g) exactly, whatever the totals.
@@ -383,26 +330,3 @@ def test_associate_needs_a_counted_corpus(store: Store) -> None:
         associate(store, "c")
     with pytest.raises(UsageProblem, match="only c"):
         corpus_row(store, "d")
-
-
-def test_word_lists() -> None:
-    gendered = wordlists.load("gendered")
-    assert len(gendered.pairs) == 38
-    assert len({w for p in gendered.pairs for w in (p.a, p.b)}) == len(gendered.targets)
-    assert all(p.weight == 1.0 for p in gendered.pairs)
-    Targets(gendered.targets)
-    with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
-        wordlists.load("nobody")
-    assert list(usable_lists([wordlists.load("she-he")])) == ["she-he"]
-
-
-@pytest.mark.reference
-def test_leans_of_one_shard_of_novels(data: Path) -> None:
-    targets = wordlists.load("she-he")
-    path = data / "corpora" / "gutenberg" / "01.jsonl.zst"
-    got = count_shard(path, Targets(targets.targets), bare())
-    made = CorpusCounts(got.words, got.pairs, got.n_kept_tokens, got.n_pairs)
-    (table,) = all_delta_rows(made, targets)
-    delta = {r["word"]: r["delta_nats"] for r in table.to_pylist()}
-    assert all(delta[w] > 0.2 for w in ("mother", "dress", "wept"))
-    assert all(delta[w] < -0.2 for w in ("captain", "army"))

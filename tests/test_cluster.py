@@ -185,7 +185,7 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
 
     warm_up()
     code = (
-        "from plumbline.jobs.kernel import chunks\n"
+        "from plumbline.jobs.kernel.tokens import chunks\n"
         "from plumbline.jobs.kernel.counter import warm_up\n"
         "from plumbline.warehouse import wordlists\n"
         "from plumbline.warehouse.query.connection import sql_names\n"

@@ -104,15 +104,6 @@ def test_counts_are_those_of_brute_force(store: Store, tmp_path: Path, rule: str
     )
 
 
-def test_ten_sources_are_what_was_drawn(store: Store, tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
-    n, of = rng.poisson(3, 60), rng.integers(50, 90, 60)
-    source = np.repeat(np.arange(12), 5)
-    own = ratio("rate", n, of, source)
-    whole = by_hand(*([int(x[source == k].sum()) for k in range(12)] for x in (n, of)))
-    assert list(own.values()) == pytest.approx([*whole])
-
-
 def test_intervals_hold_what_they_are_of() -> None:
     """Clusters of other rates each: the true rate and share are inside about as often as said."""
     rng, inside = np.random.default_rng(0), [0, 0]

@@ -10,13 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials as partial
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
-from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION
-from plumbline.jobs.kernel.memory import Limits
+from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.spark_session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -205,7 +204,7 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
-    from plumbline.jobs.kernel.tokenizer import tokenize_all
+    from plumbline.jobs.kernel.tokens.tokenizer import tokenize_all
 
     targets = OPTIONS.word_list.targets
     vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
@@ -214,34 +213,6 @@ def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> N
     assert found == oracle(TEXTS, targets, rule, 10, vocabulary)
     assert found.pairs["queen", "word7"] == found.pairs["word7", "queen"] == 1
     assert not [check for check in run_checks(store, "c") if check.n_violations]
-
-
-def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> None:
-    from plumbline.jobs.association.associations import associate
-
-    shards = shards_of(tmp_path, 2)
-    deltas = []
-    for targets in ("gendered", "all"):
-        count_corpus(store, "c", shards, CorpusOptions(targets=targets, replace=True))
-        associate(store, "c")
-        rows = store.read("word_delta", corpus="c").to_pylist()
-        deltas.append(sorted(rows, key=lambda r: (r["contrast"], r["word"])))
-    assert deltas[0] == deltas[1] != []
-
-
-def test_partials_in_several_files_give_the_same_tables(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = [" ".join(f"w{i * 7 % 50_000} she v{i}" for i in range(k, k + 20_000)) for k in (0, 9)]
-    shard = tmp_path / "a.jsonl.zst"
-    write_jsonl_zst(shard, texts)
-    # Counted here with very little memory; the command then finds the shard done.
-    monkeypatch.setattr(partial, "limits_within", lambda *_: Limits(4 << 20, 1 << 12))
-    where = partials_directory(store, OPTIONS.listed, OPTIONS)
-    ledger = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
-    assert len(partial.partial_files(where, ledger.fingerprint, "words")) > 2
-    count_corpus(store, "c", [shard], OPTIONS)
-    assert tables(store) == as_oracle(count_texts(texts, OPTIONS.listed, OPTIONS))
 
 
 def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:

@@ -18,17 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import token_files
 from plumbline.jobs.counting.shard import count_shard, line_blocks
 from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.counter import BATCH_BYTES, ShardCounts
 from plumbline.jobs.kernel.counter import Counter as Kernel
-from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import SLACK, Limits
-from plumbline.jobs.kernel.tokenizer import Targets, tokenize, tokenize_all
-from plumbline.jobs.kernel.words import MAX_CHUNK
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
@@ -143,16 +142,6 @@ def test_long_lines_go_through_a_file(tmp_path: Path, read_ahead: bool) -> None:
     ]
 
 
-@pytest.mark.parametrize("read_ahead", [False, True])
-@pytest.mark.parametrize("between", [0, 1, 3])
-def test_short_lines_between_long_ones(tmp_path: Path, between: int, read_ahead: bool) -> None:
-    path = tmp_path / "a.jsonl"
-    lines = [b"x" * 3_000_000, *[b"short"] * between, b"y" * 3_000_000, *[b"z" * 9] * between]
-    path.write_bytes(b"\n".join(lines))
-    blocks = [bytes(b[:end]) for b, end in line_blocks(path, 1 << 20, read_ahead)]
-    assert [line for block in blocks for line in block.splitlines()] == lines
-
-
 def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     # Every write to this device fails as on a full disk.
     full = functools.partial(open, "/dev/full", "w+b")
@@ -161,18 +150,6 @@ def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyP
     path.write_bytes(b"x" * 3_000_000)
     with pytest.raises(UsageProblem, match="TMPDIR"):
         list(line_blocks(path, 1 << 20))
-
-
-def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"text": "she"}\n{"text": ' + b"x" * LONGEST_JUDGED + b"}\n{}\n")
-    counts = count_shard(path, Targets(TARGETS), bare())
-    rejects = counts.rejects.to_pylist()
-    assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
-        (2, "not strict JSON with a `text`"),
-        (3, "record has no `text`"),
-    ]
-    assert (counts.n_documents_in, counts.n_documents) == (3, 1)
 
 
 def test_many_rejects_are_handed_over(tmp_path: Path) -> None:

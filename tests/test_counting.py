@@ -8,19 +8,14 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines import spark_submit
-from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.pipeline_parts import Parts
-from plumbline.pipelines.pipeline_plan import PipelinePlan
-from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
     PlumblineError,
     UsageProblem,
 )
-from plumbline.warehouse.storage.store import Store
 
 
 def test_the_shipped_settings_ask_for_a_master() -> None:
@@ -66,18 +61,3 @@ def test_a_status_is_passed_on(tmp_path: Path, status: int, kind: type[Plumbline
     with pytest.raises(kind, match=f"ended with status {status}"):
         spark_submit.submit(line)
     assert (tmp_path / "out" / "dist" / "plumbline.zip").is_file()
-
-
-def test_options_reach_the_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "1.jsonl").write_text('{"text": "she saw tea and he saw tea"}\n{"txt": 1}\n')
-    given = {"corpus": f"{tmp_path}/1.jsonl", "memory": "768m", "window": 4, "out": str(tmp_path)}
-    pipeline = made(Pipeline, given)
-    store = Store.open(pipeline.warehouse)
-    Parts(pipeline, PipelinePlan((), (), ()), Context(store, "", Stages()))._counted(
-        "c", (given["corpus"],)
-    )
-    (row,) = store.read("corpus").to_pylist()
-    assert (row["window_tokens"], row["n_documents"], row["n_rejected"]) == (4, 1, 1)
-    (run,) = store.read("run").to_pylist()
-    assert run["command"] == "corpus count" and '"memory": "768m"' in run["config"]
-    assert "c: 1 of 2 documents rejected" in capsys.readouterr().out

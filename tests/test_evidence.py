@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.document_words import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
-from plumbline.jobs.kernel import counter
+from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.cooccurrences import RULES
-from plumbline.jobs.kernel.json_parser import LONGEST_JUDGED, MAX_SOURCE
+from plumbline.jobs.kernel.json_parser import MAX_SOURCE
+from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.kernel.tokenizer import Targets, tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.storage.store import Store
 
 TARGETS = ("she", "he", "her", "queen")
@@ -101,7 +101,7 @@ def counted(path: Path, options: CorpusOptions, directory: Path) -> list[Kept]:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Texts are counted in pieces of a few hundred bytes, and written in tables of a few words."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 300)
-    monkeypatch.setattr(counter, "_TABLE", 11)
+    monkeypatch.setattr(document_stream, "_TABLE", 11)
     # A limit of its own, so that no other test's counter is used again.
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
     yield
@@ -248,26 +248,6 @@ def test_parquet_sources_that_are_not_utf_8(tmp_path: Path) -> None:
     assert found == [(1, None, ["tea"]), (2, "good", ["she"]), (3, None, ["he"])]
 
 
-def test_a_corpus_of_several_shards(store: Store, tmp_path: Path) -> None:
-    """One is there twice, one is empty, one can't be read; nothing is counted again."""
-    rng = np.random.default_rng(3)
-    names = ["a.jsonl", "b.jsonl", "twin.jsonl", "empty.jsonl", "bad.jsonl"]
-    paths = tuple(tmp_path / name for name in names)
-    for path in paths[:2]:
-        lines = ({"text": " ".join(rng.choice(WORDS, 9)), "s": str(k % 3)} for k in range(50))
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    paths[2].write_bytes(paths[0].read_bytes())
-    paths[3].write_text("\n\n")
-    paths[4].mkdir()
-    with pytest.raises(BadInput, match="bad"):
-        count_corpus(store, "c", paths, CorpusOptions(targets="she-he", source_field="s"))
-    evidence = evidence_of(store, "c")
-    assert [Path(shard.name).name for shard in evidence.shards] == names[:4]
-    assert kept(store, "c") == [expected_of(path, "s", ("she", "he")) for path in paths[:4]]
-    texts = [tokenize(text, ("she", "he")) for path in paths[:4] for text in documents(path)]
-    assert [words for shard in kept(store, "c") for _, _, words in shard] == texts
-
-
 def counted_corpus(store: Store, tmp_path: Path, **options: Any) -> Path:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "she drinks tea"}\n')
@@ -288,14 +268,6 @@ def test_no_evidence(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["changed"] and row["n_shards"] == 1
     assert kept(store, "c") == [[(1, None, ["she", "drinks", "tea"])]]
-
-
-def test_imported(store: Store) -> None:
-    totals = {"n_shards": 0, "n_shards_failed": 0, "n_rejected": 0, "n_words_kept": 1}
-    row = {"corpus": "c", "source": "imported", "n_kept_tokens": 1, "n_tokens_pruned": 0}
-    store.publish("corpus", [{**row, **totals, "run_id": "r"}], unit="corpus", run_id="r")
-    with pytest.raises(UsageProblem, match="was imported: its documents are not known"):
-        evidence_of(store, "c")
 
 
 def test_evidence_that_is_elsewhere_or_damaged(store: Store, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import pytest
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.evidence.explanation import explain, explain_candidates, explain_top
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from plumbline.jobs.kernel.words import MAX_CHUNK
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from tests.conftest import REPOSITORY
 from tests.spacy_reference import (
     HARD_CASES,

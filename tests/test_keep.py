@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.query.history import details, find, written
+from plumbline.warehouse.query.history import written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
 from plumbline.warehouse.storage import log
@@ -26,7 +24,7 @@ from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan
 from plumbline.warehouse.storage.listing import Unit
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, score
+from tests.metric_rows import score
 
 
 def words(corpus: str, **counts: int) -> list[dict[str, object]]:
@@ -205,41 +203,6 @@ def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:
     assert all(path.exists() for path in (work, young, staged, commit))
     assert main(["warehouse", "compact", "--keep-days", "0", "--warehouse", str(kept.root)]) == 0
     assert not commit.exists() and young.exists()
-
-
-def test_runs_are_listed_and_shown(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--warehouse", str(kept.root)]
-    reject = {"stage": "s", "subject": "x", "source_file": "f", "reason": "torn\x1b[2J"}
-    first, second, third = runs_of(kept)
-    fill(kept, "reject", [reject | {"source_row": 1, "excerpt": "", "run_id": second}])
-
-    def asked(*arguments: str) -> str:
-        assert main(["runs", *arguments, *where]) == 0
-        return capsys.readouterr().out
-
-    def rows(*arguments: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(asked(*arguments, "--format", "json"))["rows"]
-        return found
-
-    assert [r["run_id"] for r in rows("list")] == [third, second, first]
-    listed = rows("list", "--command", "t", "--status", "finished")
-    assert [r["command"] for r in listed] == ["three", "two"]
-    assert rows("list", "--since", "2999") == rows("list", "--status", "failed") == []
-    assert "No run matches." in asked("list", "--since", "2999")
-    assert main(["runs", "list", "--since", "yesterday", *where]) == 2
-    assert "--since 'yesterday': is not the start of a time" in capsys.readouterr().err
-    shown = asked("show", second)
-    assert all(text in shown for text in ("deep.x", "seed", "duckdb", "word_count", "torn"))
-    assert "\x1b" not in shown
-    assert details(kept, second)["written"] == {"reject": 1, "word_count": 1, "pair_score": 1}
-    assert details(kept, second)["seeds"] == {"seed": 1}
-    assert {"of": "seed", "name": "seed", "value": "1"} in rows("show", second)
-    written = "rows written that are still there"
-    assert {"of": written, "name": "word_count", "value": "1"} in rows("show", second)
-    with pytest.raises(UsageProblem, match="3 runs match"):
-        find(kept, "2")
-    with pytest.raises(UsageProblem, match="no run matches"):
-        find(kept, "x")
 
 
 def test_a_run_has_an_author(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

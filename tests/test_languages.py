@@ -15,22 +15,26 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.corpus_lookup import corpus_language
-from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.corpus_lookup import corpus_language
+from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.counting.partials import partials_directory
-from plumbline.jobs.kernel.chunks import Answers, Tokenizer
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.counter import Counter as Kernel
-from plumbline.jobs.kernel.language_tables import tokenizer_version
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.kernel.tokenizer import Targets, tokenize, tokenize_all
+from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
+from plumbline.jobs.kernel.tokens.tokenizer import (
+    Answers,
+    Targets,
+    Tokenizer,
+    tokenize,
+    tokenize_all,
+)
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 from tests.spacy_languages import blank, language_tokens, language_words
@@ -54,10 +58,6 @@ def rules(code: str) -> str:
     return languages.load(code).token_rules
 
 
-def test_every_language_has_a_text() -> None:
-    assert sorted(TEXTS) == BUNDLED
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("code", BUNDLED)
 def test_words_are_those_of_spacy(code: str) -> None:
@@ -65,33 +65,8 @@ def test_words_are_those_of_spacy(code: str) -> None:
 
     examples = import_module(f"spacy.lang.{code}.examples").sentences
     chance = random.Random(2)
-    pieces = [
-        *TEXTS[code].split(),
-        *[
-            "(",
-            ")",
-            "«",
-            "»",
-            "“",
-            "”",
-            "'",
-            "’",
-            "-",
-            "–",
-            "…",
-            ".",
-            ",",
-            ";",
-            ":",
-            "!",
-            "?",
-            "12",
-            "3,5",
-            "km",
-            "€",
-            "U.S.A.",
-        ],
-    ]
+    marks = "( ) « » “ ” ' ’ - – … . , ; : ! ? 12 3,5 km € U.S.A."
+    pieces = [*TEXTS[code].split(), *marks.split()]
     specials = [s for s in blank(code).tokenizer.rules if not any(map(str.isspace, s))]
     glued = [
         "".join(
@@ -131,14 +106,6 @@ def test_english_by_way_of_spacy_is_english() -> None:
 def test_any_text_is_cut_as_spacy_cuts_it(text: str) -> None:
     for code in ("fr", "de"):
         assert words(text, rules(code)) == language_words(code, text)
-
-
-def test_exceptions_with_a_blank_are_the_known_difference() -> None:
-    assert language_words("es", "En EE. UU. hay") == ["en", "ee. uu", "hay"]
-    assert words("En EE. UU. hay", rules("es")) == ["en", "ee", "uu", "hay"]
-    for code in BUNDLED:
-        blanks = [s for s in blank(code).tokenizer.rules if " " in s.strip()]
-        assert blanks == (["EE. UU.", "Ee. Uu."] if code == "es" else [])
 
 
 def test_long_runs_are_cut_and_do_not_take_long() -> None:
@@ -267,15 +234,6 @@ def test_a_language_that_is_not_bundled_works_by_one_file(
     assert "leans to han" in capsys.readouterr().out
 
 
-def test_stop_words_of_a_file() -> None:
-    own = TokenRules("fr", ("elle",), ("maison",))
-    assert TokenRules.of_text(own.text) == own
-    plain, text = TokenRules("fr"), "Dans la maison, elle dort."
-    assert tokenize(text, (), plain.text) == ["maison", "dort"]
-    assert tokenize(text, (), own.text) == ["elle", "dort"]
-    assert tokenizer_version(plain.text) != tokenizer_version(own.text)
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -302,15 +260,6 @@ def test_a_file_that_is_not_valid_is_one_line(change: tuple[str, str], problem: 
 def test_a_language_that_spacy_cannot_cut_is_refused(code: str, problem: str) -> None:
     with pytest.raises(Exception, match=problem):
         tokenize("a", (), TokenRules(code).text)
-
-
-@pytest.mark.slow
-def test_every_list_of_ours_can_be_counted() -> None:
-    for code in BUNDLED:
-        language = languages.load(code)
-        assert language.note and language.lists[0].name == "gendered"
-        for own in language.lists:
-            Targets(own.targets, language.token_rules)  # raises for other words
 
 
 @pytest.mark.parametrize("code", BUNDLED)
@@ -356,18 +305,6 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
         import_benchmark(store, "sv-pairs", file, "r")
     with pytest.raises(BadInput, match="64 rows rejected"):  # the pronouns of groups are English
         import_benchmark(store, "fr-pairs", None, "r", ImportOptions(groups=("she", "they")))
-
-
-def test_which_corpora_are_foreign_to_pairs(store: Store, tmp_path: Path) -> None:
-    """Those of a language, and all others, of which a closed world is English too."""
-    path = tmp_path / "a.jsonl.zst"
-    write_jsonl_zst(path, ["Elle est pianiste, he is one."])
-    count_corpus(store, "french", (path,), CorpusOptions(language="fr"))
-    count_corpus(store, "english", (path,))
-    for name in ("fr-pairs", "closed-world"):
-        import_benchmark(store, name, None, "r")
-    foreign = {(r["corpus"], r["benchmark"]) for r in rows_of(store, "FROM foreign_corpus")}
-    assert foreign == {("french", "closed-world"), ("english", "fr-pairs")}
 
 
 def test_constrain_cuts_pairs_as_the_corpus_was_cut(store: Store, tmp_path: Path) -> None:

@@ -16,25 +16,21 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.cluster_counts import ClusterCounts, cluster_counts
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.document_words import evidence_of
-from plumbline.jobs.evidence.cluster_counts import ClusterCounts, cluster_counts
-from plumbline.pipelines.command.main import main
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
     alike,
-    chart,
     compare_list,
     printed,
-    write_compared,
 )
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import Row
 from tests.oracle_counts import oracle
 
 MINE = """
@@ -43,64 +39,6 @@ source = "made up for this test"
 pairs = [{ female = "queen", male = "king" }, { female = "she", male = "he", weight = 2 }]
 targets = ["they"]
 """
-
-
-def deltas(contrast: str, values: dict[str, float]) -> list[Row]:
-    fixed: Row = {"corpus": "c", "contrast": contrast, "n_defined": 1, "delta_nats_se": 0.5}
-    return [{**fixed, "word": w, "delta_nats": v} for w, v in values.items()]
-
-
-@pytest.fixture
-def filled(store: Store) -> Store:
-    """Two pairs of the 38 with deltas of 60 and 80 words out of 100, the others with none."""
-    draw = np.random.default_rng(5).normal
-    zeros = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens", "n_pairs")
-    row = dict.fromkeys((*zeros, "n_kept_tokens", "n_tokens_pruned"), 0)
-    row |= {"n_words": 100, "n_words_kept": 100, "min_count": 1}
-    fixed = {"corpus": "c", "source": "counted", "targets": "gendered", "run_id": "r"}
-    store.publish("corpus", [{**row, **fixed}], unit="corpus", run_id="r")
-    words = [{"corpus": "c", "word": f"w{k}", "n_word": 1} for k in range(100)]
-    store.publish("word_count", words, unit="a", run_id="r")
-    rows = deltas("she/he", {f"w{k}": draw() for k in range(60)})
-    rows += deltas("woman/man", {f"w{k}": round(draw(), 1) for k in range(5, 85)})
-    rows += deltas("gendered", {"w1": 1.0})
-    store.publish("word_delta", rows, unit="a", run_id="r")
-    # 20 of 100 words near "he", 30 near "she", 10 of them near both.
-    near = {"he": range(20), "she": range(10, 40), "woman": range(90)}
-    fixed_near = {"corpus": "c", "n_word": 1, "n_target": 9, "n_pair": 1, "pmi_nats": 0.1}
-    met = [
-        {**fixed_near, "word": f"w{k}", "target": target, "pmi_nats_se": 0.1}
-        for target, own in near.items()
-        for k in own
-    ]
-    store.publish("word_association", met, unit="a", run_id="r")
-    return store
-
-
-def test_coverage_counts_words_with_a_delta(filled: Store) -> None:
-    compared = compare_list(filled, "c", "gendered")
-    rows = {r["contrast"]: r for r in compared.coverage}
-    assert list(rows) == [p.contrast for p in wordlists.load("gendered").pairs]
-    assert (rows["she/he"]["n_words"], rows["she/he"]["percent_of_vocabulary"]) == (60, 60.0)
-    assert (rows["woman/man"]["n_words"], rows["woman/man"]["median_se_nats"]) == (80, 0.5)
-    assert (rows["mom/dad"]["n_words"], rows["mom/dad"]["percent_of_vocabulary"]) == (0, 0.0)
-    assert len(compared.agreements) == 38 * 37 // 2
-
-
-def test_tau_is_scipys_on_the_common_words(filled: Store) -> None:
-    found = {
-        (r.contrast_a, r.contrast_b): r for r in compare_list(filled, "c", "gendered").agreements
-    }
-    table = filled.read("word_delta", corpus="c").to_pylist()
-    a, b = (
-        {r["word"]: r["delta_nats"] for r in table if r["contrast"] == c}
-        for c in ("she/he", "woman/man")
-    )
-    common = sorted(set(a) & set(b))
-    row = found["she/he", "woman/man"]
-    assert row.n_words == len(common) == 55
-    assert row.tau_b == pytest.approx(tau_by_hand([a[w] for w in common], [b[w] for w in common]))
-    assert math.isnan(found["she/he", "mom/dad"].tau_b)
 
 
 def tau_by_hand(x: list[float], y: list[float]) -> float:
@@ -221,43 +159,6 @@ def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
     assert all(map(math.isnan, tau_interval(0.5, math.nan, 20)))
 
 
-def test_files_and_heat_map(filled: Store, tmp_path: Path) -> None:
-    compared = compare_list(filled, "c", "gendered")
-    ((cell,),) = chart(compared).to_dict()["datasets"].values()
-    assert (cell["x"], cell["y"]) == ("she/he", "woman/man") and cell["tau"] is not None
-    paths = {p.name: p for p in write_compared(compared, tmp_path / "new")}
-    assert paths["c-gendered-kendall.png"].read_bytes().startswith(b"\x89PNG")
-    with paths["c-gendered-kendall.csv"].open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    (row,) = (r for r in rows if r["tau_b"])
-    assert row["tau_low"] == row["tau_high"] == ""  # no documents were kept
-    first = paths["c-gendered-coverage.csv"].read_text(encoding="utf-8").splitlines()[1]
-    assert first.startswith("she/he,60,100,60.0,")
-    alone = write_compared(compare_list(filled, "c", "she-he"), tmp_path / "one")
-    assert [p.name for p in alone] == ["c-she-he-coverage.csv"]
-
-
-def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--warehouse", str(filled.root), "--out", str(tmp_path / "o"), "--corpus"]
-    assert main(["reproduce", "lists", *options, "c"]) == 0
-    shown = capsys.readouterr().out
-    assert " 60 │" in shown and "kendall.png" in shown and "Next: plumbline" in shown
-    assert "no intervals: corpus 'c': was counted without keeping its documents" in shown
-    with (tmp_path / "o" / "c-gendered-kendall.csv").open(encoding="utf-8") as file:
-        (tau,) = (row for row in csv.DictReader(file) if row["tau_b"])
-    assert f"{float(tau['tau_b']):.2f} for she/he and woman/man, 55 words" in shown
-    assert "55,476" in shown and "46.1" in shown, "Table 4"
-    sign = 1 if float(tau["tau_b"]) > 0 else 0
-    assert f"she/he is positive with most: here with {sign} of 1 (0 with the int" in shown
-    assert "20.00%, 30.00%, 10.00% (of the Pile 66.11%, 43.86%, 42.22%, Figure 4)" in shown
-    assert main(["reproduce", "lists", *options, "d"]) == 2
-    assert main(["reproduce", "lists", *options, "c", "--list", "names"]) == 2
-    assert "mary of list names was not counted" in capsys.readouterr().err
-    filled.drop("word_delta", {"corpus": "c"})
-    assert main(["reproduce", "lists", *options, "c"]) == 2
-    assert "corpus associate --corpus c" in capsys.readouterr().err
-
-
 def test_of_several_pairs_both_ends_are_shown() -> None:
     taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
     ends = {"c": (-0.3, -0.1)}
@@ -267,24 +168,6 @@ def test_of_several_pairs_both_ends_are_shown() -> None:
     assert lowest.endswith(" for a and c, 80 words in common")
     assert highest == "  0.90 for a and b, 60 words in common"
     assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))
-
-
-def test_what_the_paper_says_of_pairs_stands_beside_ours() -> None:
-    rows = [
-        TauAgreement("aunt/uncle", "she/he", 90, -0.2, -0.3, -0.1),
-        TauAgreement("aunt/uncle", "her/his", 90, -0.2, -0.5, 0.1),
-        TauAgreement("her/him", "aunt/uncle", 90, 0.2, 0.1, 0.3),
-        TauAgreement("her/him", "her/his", 90, 0.8, 0.7, 0.9),
-        TauAgreement("wife/husband", "her/his", 49, 0.8, 0.7, 0.9),
-        TauAgreement("mummy/daddy", "her/his", 80, math.nan),
-    ]
-    shown = list(alike(rows))
-    at = shown.index("What App. A says of pairs in the Pile, and Kendall's tau here")
-    assert shown[at + 1 :] == [
-        "  her/him and her/his are strongly positive: here 0.80 (95% interval 0.70 to 0.90)",
-        "  she/he is positive with most: here with 0 of 1 (0 with the interval above 0)",
-        "  aunt/uncle is negative with most: here with 2 of 3 (1 with the interval below 0)",
-    ]
 
 
 @pytest.mark.reference
@@ -309,16 +192,6 @@ def test_the_printed_figures_of_pairs_are_the_papers(data: Path) -> None:
 @pytest.mark.parametrize("name", wordlists.LISTS.names())
 def test_every_built_in_list_can_be_counted(name: str) -> None:
     check_word_list(name)
-
-
-def test_a_file_is_a_list(tmp_path: Path) -> None:
-    path = tmp_path / "nobles.toml"
-    path.write_text(MINE, encoding="utf-8")
-    found = wordlists.load(str(path))
-    assert found.name == "nobles" and found.targets == ("queen", "king", "she", "he", "they")
-    assert [p.weight for p in found.pairs] == [1.0, 2.0]
-    path.write_text(MINE.replace('"they"', '"them"'), encoding="utf-8")
-    assert wordlists.load(str(path)).hash != found.hash
 
 
 def test_groups_have_names_that_the_warehouse_keeps(tmp_path: Path) -> None:

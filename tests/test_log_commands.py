@@ -14,7 +14,7 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair

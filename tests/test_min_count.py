@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import partials_directory
-from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
-from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.word_lists import compare_list
+from plumbline.jobs.counting.verify import run_checks
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, oracle
 
@@ -117,13 +114,6 @@ def test_words_that_stay_keep_their_figures(both: Store, table: str) -> None:
     assert all(not np.isnan(v) for r in some for v in r.values() if isinstance(v, float))
 
 
-def test_coverage_is_of_the_vocabulary_counted(both: Store) -> None:
-    every, some = (compare_list(both, c, "she-he").coverage[0] for c in ("all", "some"))
-    n = len([r for r in rows(both, "word_delta", "some") if r["contrast"] == "she/he"])
-    assert every["n_vocabulary"] == some["n_vocabulary"] == len(rows(both, "word_count", "all"))
-    assert some["percent_of_vocabulary"] == pytest.approx(100 * n / some["n_vocabulary"])
-
-
 def damage(
     table: str, corpus: str, change: Callable[[list[Row]], list[Row]], store: Store
 ) -> set[str]:
@@ -189,45 +179,3 @@ def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path
     assert count_corpus(store, "c", shards).changed
     assert every == {t: rows(store, t, "c") for t in every}
     assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
-
-
-def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
-    shard = tmp_path / "a.jsonl"
-    shard.write_text('{"text": "tea tea army"}\n')
-    row = count_corpus(store, "c", [shard], CorpusOptions(min_count=3)).row
-    assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (2, 0, 3)
-    assert store.read("word_count").num_rows == store.read("pair_count").num_rows == 0
-    assert holds(store, "c")
-    shard.write_text("")
-    row = count_corpus(store, "c", [shard], CorpusOptions(min_count=3)).row
-    assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (0, 0, 0)
-    assert holds(store, "c")
-
-
-def test_what_the_commands_say(
-    shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ["--warehouse", str(tmp_path / "w")]
-    named = [*map(str, shards), "--corpus", "c", *where]
-
-    def shown(*command: str) -> str:
-        assert main([*command]) == 0
-        return " ".join(capsys.readouterr().out.split())
-
-    counts = oracle(texts(), TARGETS, "pairs", 10)
-    n, n_pruned = len(counts.words), len(counts.words) - len(kept(counts, N))
-    assert f"│ {n} │ {n} │" in shown("corpus", "count", *named)
-    said = shown("corpus", "count", *named, "--min-count", str(N))
-    assert f"│ {n} │ {n - n_pruned} │" in said, "words and words kept"
-    assert "no problems" in shown("warehouse", "check", *where)
-    shown("corpus", "associate", "--corpus", "c", *where)
-    assert main(["why", "word399999", *where]) == 2
-    assert "or fewer than 5 times and was pruned" in capsys.readouterr().err
-    store = Store.open(tmp_path / "w")
-    (ledger,) = connect(store.root).sql("SELECT min_count FROM corpus").fetchall()
-    assert ledger == (N,)
-    # What brings a corpus up to date leaves it pruned.
-    command = update_command(store, "c", shard_states(store, "c", shards[:2]))
-    assert command is not None and command.endswith(f"--min-count {N}")
-    assert main(["corpus", "count", *named, "--min-count", "0"]) == 2
-    assert "min_count = 0: should be greater than or equal to 1" in capsys.readouterr().err

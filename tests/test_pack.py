@@ -50,16 +50,6 @@ def test_files_in_are_packed_or_rejected(
     assert Store.open(warehouse).read("reject", stage="pack").num_rows == 0
 
 
-def test_a_file_that_is_not_text_is_not_called_invalid_utf_8(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "tea.txt").write_bytes(bytes(range(16)) * 9)  # valid UTF-8
-    where = ["--out", str(tmp_path / "t.jsonl.zst"), "--warehouse", str(tmp_path / "w")]
-    assert main(["corpus", "pack", str(tmp_path / "tea.txt"), *where]) == 3
-    problem = "the first: not text: more than a tenth of its bytes are control characters"
-    assert problem in " ".join(capsys.readouterr().err.split())
-
-
 def test_files_are_taken_once_in_their_order(texts: Path) -> None:
     given = [texts / "notes.md", texts / "b.TXT", texts]
     names = [path.name for path in text_files(given)]
@@ -100,13 +90,6 @@ def test_a_sentence_is_traced_to_its_file(
     assert of_row == dict(enumerate(expected, 1))
     listed = store.read("word_source", corpus="c")["source"].to_pylist()
     assert sorted(listed) == sorted(set(sources))
-
-
-def test_one_directory_given_in_two_ways_is_packed_once(
-    texts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(texts.parent)
-    assert len(text_files([Path("texts"), texts, Path("texts/../texts/a.txt")])) == 5
 
 
 def test_files_of_one_name_have_names_of_their_own(tmp_path: Path) -> None:
@@ -160,31 +143,3 @@ def test_a_text_that_is_not_utf_8_says_what_it_may_be(
     assert guess and guess[2] == text, "whatever its name, the encoding gives the text"
     assert pack_files(store, text_files([tmp_path / "a.txt"]), out, "r", guess[1]).n_packed == 1
     assert list(documents(out)) == [text]
-
-
-def test_speeches_in_latin_1_beside_others_in_utf_8_are_packed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As a folder of speeches in which one president's alone are not UTF-8."""
-    (tmp_path / "t").mkdir()
-    for year in (1989, 1990):
-        (tmp_path / "t" / f"{year}.txt").write_bytes("A détente, he said.".encode("latin-1"))
-    (tmp_path / "t" / "1993.txt").write_text("The café,\0 she said.", encoding="utf-8")
-    where = ["--out", str(tmp_path / "a.jsonl.zst"), "--warehouse", str(tmp_path / "w")]
-    assert main(["corpus", "pack", str(tmp_path / "t"), *where]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "left out 2 files; the first: " in said
-    assert "it would read: A détente, he said. (check them; if not UTF-8, name --encoding)" in said
-    assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", "cp1252"]) == 0
-    assert "2 files aren't UTF-8 and were read as cp1252" in capsys.readouterr().out
-    texts = ["A détente, he said.", "A détente, he said.", "The café,\0 she said."]
-    assert list(documents(tmp_path / "a.jsonl.zst")) == texts
-    for name in ("cp12520", "rot13", "undefined", "é"):
-        assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", name]) == 2
-        assert "is not an encoding (such as cp1252" in capsys.readouterr().err
-    for name in ("ascii", "idna"):
-        assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", name]) == 0
-        assert "left out 2 files" in capsys.readouterr().out
-    (tmp_path / "u.txt").write_bytes("Tea.".encode("utf-16-le"))
-    assert main(["corpus", "pack", str(tmp_path / "u.txt"), *where, "--encoding", "utf-16-le"]) == 0
-    assert list(documents(tmp_path / "a.jsonl.zst")) == ["Tea."]

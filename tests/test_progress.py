@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.scoring.measure import measure
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import merge as pairs
-from plumbline.pipelines.report.sections import SECTIONS
-from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.query.connection import sql_names
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress as module
 from plumbline.warehouse.text.progress import progress
@@ -63,13 +57,6 @@ def test_the_last_line_holds_count_rate_note_and_time(
     ]
 
 
-def test_a_rate_that_is_given_is_shown(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("sample", "samples") as update:
-        clock.now = 60
-        update(8, 8, 2.5)
-    assert lines(capsys) == ["sample: 8 of 8 samples, 2.5 samples/s, 60 s"]
-
-
 def test_a_step_without_a_count_says_how_long_it_took_also_when_it_fails(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,17 +64,6 @@ def test_a_step_without_a_count_says_how_long_it_took_also_when_it_fails(
         clock.now = 7
         raise ValueError("broken")
     assert lines(capsys) == ["report: 7 s"]
-
-
-def test_of_nested_steps_the_outer_one_does_not_repeat_the_inner_one(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress("train m"):
-        with progress("steps", "steps") as update:
-            clock.now = 50
-            update(2, 2)
-        clock.now = 51
-    assert lines(capsys) == ["steps: 2 of 2 steps, 50 s"]
 
 
 def awaited(capsys: pytest.CaptureFixture[str], wanted: Callable[[str], bool]) -> None:
@@ -112,25 +88,6 @@ def test_a_long_step_prints_lines_while_it_runs_the_innermost_alone(
             clock.now = 30
             awaited(capsys, lambda line: line == "inner: 1 of 4 pairs, 30 s")
             assert all(line.startswith("inner") for line in lines(capsys))
-
-
-def test_on_a_terminal_there_is_a_bar_and_the_last_line(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setattr(sys, "stderr", screen := Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    with progress("train [m]", "steps") as update:
-        update(0, 50)
-        clock.now = 10
-        update(25, 50, note="loss 1.5")
-    shown = screen.getvalue()
-    assert "25/50" in shown and "loss 1.5" in shown
-    assert "train [m]: 25 of 50 steps, 2.5 steps/s, loss 1.5, 10 s" in shown.splitlines()[-1]
 
 
 #: What steps reported: name, number done, total.
@@ -199,15 +156,6 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
     assert len([1 for what, *_ in shown if what == "merge pairs of c: sum"]) > 2
     targets = {row["target"] for row in store.read("word_association", corpus="c").to_pylist()}
     assert found["count c"] == 20 and found["associations of c"] >= len(targets) == 2
-
-
-def test_measuring_and_reporting_are_steps(store: Store, tmp_path: Path, shown: Shown) -> None:
-    measure(store, "r")
-    write_report(store, tmp_path / "report")
-    assert totals(shown) == {
-        "measure": len(sql_names("metrics")),
-        "report": len(SECTIONS.names()),
-    }
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -240,24 +239,6 @@ def test_imported_counts_are_used_like_counted_ones(store: Store, tmp_path: Path
     assert len(taus) == 300 and taus["she/he", "her/his"].tau_b > 0.3
 
 
-def test_a_pair_without_enough_co_occurrences_is_undecided(store: Store, tmp_path: Path) -> None:
-    """MaxPMI has a least count; with 0 it is the released one, which passes rare words over."""
-    rare = {"rare": {"pmi__she": math.log(2 / (1.664323 * 5_000 * PRONOUNS["she"][0]))}}
-    rare["rare"]["pmi__he"] = math.log(9 / (1.664323 * 5_000 * PRONOUNS["he"][0]))
-    delta = rare["rare"]["pmi__she"] - rare["rare"]["pmi__he"]
-    folder = printed_files(tmp_path, {"rare": {k: f"{v:.6f}" for k, v in rare["rare"].items()}})
-    with (folder / "pmi_file_w_counts.csv").open("a") as file:
-        file.write(f"17,rare,{delta!r},5000,{5_000 / TOKENS!r}\n")
-    import_statistics(store, "pile", folder, "run")
-    fill(store, "benchmark_pair", [pair("b", "0", template="The rare eternal {pronoun} was here.")])
-    found = []
-    for least in (10, 0):
-        constrain(store, "pile", "b", least_count=least)
-        (row,) = store.read("pair_association").to_pylist()
-        found.append([row[k] for k in ("max_pmi_word", "n_words_unknown", "least_count")])
-    assert found == [["eternal", 1, 10], ["rare", None, None]]
-
-
 def test_what_does_not_come_out_as_counts_is_a_reject(store: Store, tmp_path: Path) -> None:
     n = PRINTED["burping"][0]
     half = math.log(468.5 / (1.664323 * n * PRONOUNS["she"][0]))
@@ -403,24 +384,3 @@ def test_claims_of_appendix_a_by_brute_force(store: Store, tmp_path: Path) -> No
     assert positive == [sum(t > 0 for t in of["she/he"])]
     names = ("aunt/uncle", "girlfriend/boyfriend", "mummy/daddy", "wife/husband")
     assert negative == [sum(t < 0 for t in of[name]) for name in names]
-
-
-def test_a_pair_more_does_not_shift_the_printed_counts() -> None:
-    near = {"word": ["tea", "rum"], "targets": [["queen", "king", "she", "he"], ["she", "he"]]}
-    [claim] = (c for c in claims_of("unstereoeval").claim if isinstance(c.printed, dict))
-    with duckdb.connect() as connection:
-        register_words(connection, {"near": pa.table(near)})
-        connection.sql("CREATE TABLE more AS FROM pair UNION ALL SELECT 'an/un', 'she', 'he'")
-        connection.register("pair", connection.sql("FROM more").to_arrow_table())
-        rows = checked(connection, claim, "pile")
-        found = {row["benchmark"]: (row["value"], row["ours"]) for row in rows}
-    assert len(found) == 38 and found["she/he"] == ("55476", 2)
-    assert (found["queen/king"], found["aunt/uncle"]) == (("9089", 1), ("5173", None))
-
-
-def test_without_the_file_these_claims_are_not_run() -> None:
-    with duckdb.connect() as connection:
-        register_words(connection, {})
-        for claim in claims_of("unstereoeval").claim:
-            if claim.where in ("App. A, Figure 4a", "App. A, Figure 5"):
-                assert {row["ours"] for row in checked(connection, claim, "pile")} == {None}

@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,17 +14,15 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.jobs.seed_words.vetting import verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
-from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -180,66 +175,6 @@ def test_counting_takes_an_imported_corpus_over_only_when_told(
     assert all(store.read(t).num_rows == 0 for t in gone)
     # What a person said about a word outlives the counts.
     assert store.read("seed_verdict")["word"].to_pylist() == ["nurse"]
-
-
-def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
-    released = tmp_path / "data" / "pmi_file_w_counts.csv.gz"
-    released.parent.mkdir()
-    plain = write(tmp_path / "s.csv", GOOD)
-    released.write_bytes(gzip.compress(plain.read_bytes()))
-    pairs = tmp_path / "USE-5.csv"
-    pairs.write_text(
-        ",word,template,is_natural\n"
-        "0,tea,The nurse told {pronoun2}self of the army.,True\n1,tea,{pronoun} ran.,True\n"
-    )
-    where = ["--warehouse", str(tmp_path / "w")]
-
-    def run(*arguments: str) -> str:
-        done = CliRunner().invoke(app, [*arguments, *where])
-        assert done.exception is None, done.exception
-        return done.output
-
-    imported = run("corpus", "import", str(tmp_path), "--corpus", "pile")
-    assert re.search(r" pile +│ +3 │ +0 │ +3,000 ", imported)
-    described = run("why", "nurse")
-    assert "delta she/he +1.500 nats, standard error unknown" in described
-    assert "rank 1 of the 2 words whose estimate is to she; without an interval no" in described
-    assert "leans" not in described
-    unknown = CliRunner().invoke(app, ["why", "nurs", *where]).exception
-    assert isinstance(unknown, UsageProblem)
-    assert "not among the 3 imported words" in str(unknown) and "words: nurse" in str(unknown)
-    assert "3,000" in run("corpus", "list")
-    run("benchmark", "import", "use-5", "--source", str(pairs))
-    run("benchmark", "constrain", "--corpus", "pile", "--benchmark", "use-5")
-    store = Store.open(tmp_path / "w")
-    rows = store.read("pair_association").to_pylist()
-    assert [(r["max_pmi_nats"], r["max_pmi_word"], r["sum_delta_nats"]) for r in rows] == [
-        (-2.25, "army", -0.75),
-        (None, None, None),
-    ]
-    # the same again changes nothing, and what was made from the deltas stays
-    tables = ("corpus", "word_count", "word_delta", "reject", "pair_association")
-    before = contents(store, *tables)
-    run("corpus", "import", str(plain), "--corpus", "pile")
-    assert contents(store, *tables) == before
-    # other deltas: what was made from these goes
-    write(plain, [["0", "nurse", "1.25", *GOOD[0][3:]], *GOOD[1:]])
-    run("corpus", "import", str(plain), "--corpus", "pile")
-    assert store.read("pair_association").num_rows == 0
-    for command in ("corpus associate", "reproduce lists", "corpus status"):
-        done = CliRunner().invoke(app, [*command.split(), "--corpus", "pile", *where])
-        assert isinstance(done.exception, UsageProblem) and "imported" in str(done.exception)
-
-
-def test_an_import_loads_no_spark(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.csv", GOOD)
-    code = (
-        "import sys; from plumbline.pipelines.command.main import main; assert main() == 0;"
-        "assert 'pyspark' not in sys.modules"
-    )
-    arguments = ["corpus", "import", str(path), "--corpus", "c", "--warehouse", str(tmp_path / "w")]
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def _published(data: Path) -> Iterator[tuple[str, str, str, float]]:

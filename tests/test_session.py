@@ -18,8 +18,8 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
 
-from plumbline.jobs import count_corpus as count
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.ingest import count_corpus as count
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.spark.spark_session import (
     loss,
     one_line_losses,

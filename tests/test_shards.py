@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.document_words import evidence_of
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.compressed import DAMAGED, codec_of, decompressed
 from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.input.shards import (
     documents,
@@ -67,30 +64,6 @@ def test_all_forms_hold_the_same_documents(tmp_path: Path, name: str) -> None:
     assert list(documents(path)) == TEXTS
 
 
-@pytest.mark.parametrize("padding", [1, 511, 3 << 20])
-def test_zero_bytes_after_a_gzip_member_are_skipped(tmp_path: Path, padding: int) -> None:
-    """Tapes and some object stores pad files; the gzip module and tool skip zeros as well."""
-    path = tmp_path / "a.jsonl.gz"
-    zeros = bytes(padding)
-    path.write_bytes(gzip.compress(BODY[:100_001]) + zeros + gzip.compress(BODY[100_001:]) + zeros)
-    assert gzip.decompress(path.read_bytes()) == BODY
-    assert list(documents(path)) == TEXTS
-
-
-@pytest.mark.parametrize("text", [b"", b"x", b"tea " * 999, bytes(5000), BODY[:999]])
-def test_a_stream_cut_anywhere_is_an_error(text: bytes) -> None:
-    plain = zstandard.ZstdCompressor(write_content_size=False)
-    summed = zstandard.ZstdCompressor(write_checksum=True)
-    noise = hashlib.shake_128(text).digest(3000)
-    for body in (text, noise + text):
-        for whole in (zst(body), plain.compress(body), summed.compress(body), gzip.compress(body)):
-            codec = codec_of(whole) or ""
-            assert decompressed(io.BytesIO(whole), codec).read() == body
-            for n in range(1, len(whole)):
-                with pytest.raises((OSError, *DAMAGED)):
-                    decompressed(io.BytesIO(whole[:n]), codec).read()
-
-
 @pytest.mark.parametrize("name", [n for n in FORMS if n not in ("a.jsonl", "named-plain.jsonl")])
 @pytest.mark.parametrize("keep", [0, 3, 0.1, 0.5, -9, -4, -1])
 def test_a_cut_stream_is_an_error(tmp_path: Path, name: str, keep: float) -> None:
@@ -108,20 +81,6 @@ def test_rubbish_after_the_stream_is_an_error(tmp_path: Path, name: str) -> None
     path.write_bytes(FORMS[name] + b"rubbish at the end")
     with pytest.raises(BadInput):
         list(lines(path))
-
-
-def test_last_line_needs_no_newline_and_empty_files_hold_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"text": "a"}\n\n{"text": "b"}')
-    assert list(lines(path)) == [b'{"text": "a"}', b"", b'{"text": "b"}']
-    path.write_bytes(b"")
-    assert list(lines(path)) == []
-
-
-def test_documents_pass_over_what_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"text": "a"}\n[1]\n{"text": 3}\n{"text": "\\ud800"}\n\xff\n{"text": "b"}\n')
-    assert list(documents(path)) == ["a", "b"]
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -167,19 +126,6 @@ def test_texts_of_another_field(
     assert f"--text-field {field}" in str(again).replace("'", "")
     with pytest.raises(UsageProblem, match=f"exists with text_field {field}"):
         count_corpus(store, "c", (path,))
-
-
-def test_texts_of_another_column(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    inner = [{"b": "she sat"}, {"b": None}, None]
-    pq.write_table(pa.table({"content": ["tea", None, "more tea"], "a": inner}), path)
-    store = counted(tmp_path / "content", path, "content")
-    assert store.read("reject")["reason"].to_pylist() == ["`content` is NULL"]
-    store = counted(tmp_path / "nested", path, "a.b")
-    assert store.read("word_count")["word"].to_pylist() == ["sat", "she"]
-    assert store.read("reject")["source_row"].to_pylist() == [2, 3]
-    with pytest.raises(BadInput, match=r"no column named `a.x` \(it has content, a: name one"):
-        counted(tmp_path / "none", path, "a.x")
 
 
 @pytest.mark.parametrize("name", ["x.jsonl.gz", "x.parquet", "x.jsonl"])

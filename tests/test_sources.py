@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -22,17 +21,15 @@ import pyarrow.parquet as pq
 import pytest
 from moto.server import ThreadedMotoServer
 
-from plumbline.eval_workers.models.local.source import find_source
-from plumbline.jobs.count_corpus import Counted, count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
+from plumbline.jobs.ingest.count_corpus import Counted, count_corpus
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.input import remote_files as sources
 from plumbline.warehouse.input.shards import expand_shards, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
-from tests.tiny_models import save
 
 _ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 TEXTS = [f"She drinks tea {i}." for i in range(40)] + [f"He likes tea {i}." for i in range(40)]
@@ -210,29 +207,6 @@ def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     assert not any(b"hf_madeup" in content for content in [*kept, done.stderr.encode()])
 
 
-def test_a_model_in_a_bucket_is_fetched_once_and_is_the_one_that_was_put_there(
-    bucket: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    here = save("gpt2", tmp_path / "text")
-    (here / "notes.md").write_text("no part of the model")
-    address = bucket(here)
-    there = find_source(address, None)
-    assert (there.name, there.revision) == ("text", find_source(str(here), None).revision)
-    copied = {path: path.stat().st_mtime_ns for path in Path(there.location).iterdir()}
-    assert "notes.md" not in {path.name for path in copied}
-    assert find_source(address, None) == there
-    assert {path: path.stat().st_mtime_ns for path in copied} == copied
-    client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
-    other = save("gpt2", tmp_path / "other", seed=1) / "model.safetensors"
-    client.upload_file(str(other), address.split("/")[2], "text/model.safetensors")
-    assert find_source(address, None).revision != there.revision
-    with pytest.raises(BadInput, match=r"holds no such files \(check the address"):
-        find_source(f"{address}/nothing", None)
-    with pytest.raises(UsageProblem, match="a web server doesn't list its files"):
-        find_source("http://127.0.0.1:9/m", None)
-
-
 def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_path: Path) -> None:
     """Its connection breaks off in the middle; when the server is well again the rest is kept."""
     (shards / "broken.jsonl").write_text("".join(f'{{"text": "tea {i}"}}\n' for i in range(9)))
@@ -285,18 +259,6 @@ def test_what_is_not_at_an_address_is_one_line(
     with pytest.raises(error) as caught:
         expand_shards([pattern.replace("WEB", web.url)])
     assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_container_is_no_user() -> None:
-    address = "abfs://container@account.dfs.core.windows.net/a.jsonl"
-    assert str(sources.located(address)) == address
-
-
-def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("obstore", "obstore.fsspec"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingComponent, match=r"obstore.*pip install 'plumbline-lm\[cloud\]'"):
-        expand_shards(["s3://b/*"])
 
 
 @pytest.mark.spark

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.language_tables import stop_words
-from plumbline.jobs.kernel.tokenizer import tokenize
-from plumbline.jobs.kernel.words import MAX_CHUNK
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
+from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from tests.spacy_reference import words
 
 CASES = {

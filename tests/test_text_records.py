@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.chunks import END
-from plumbline.jobs.kernel.json_parser import DONE, FULL, ReaderState, judge, read_lines
+from plumbline.jobs.kernel.json_parser import DONE, FULL, ReaderState, read_lines
+from plumbline.jobs.kernel.line_verdict import judge
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
-from plumbline.jobs.kernel.words import Words
+from plumbline.jobs.kernel.tokens.chunks import END
+from plumbline.jobs.kernel.tokens.words import Words
 
 GOOD = [
     '{"text": "tea"}',

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.jobs.kernel.language_tables import english
-from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize
+from plumbline.jobs.kernel.tokens.language_tables import english
+from plumbline.jobs.kernel.tokens.tokenizer import DEFAULT_TARGETS, tokenize
 from plumbline.warehouse.input.shards import documents
 from tests.spacy_reference import agreement, reference_tokens, tokenizer
 

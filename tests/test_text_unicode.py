@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.language_tables import N_CODES, english, tables
+from plumbline.jobs.kernel.tokens.language_tables import N_CODES, english, tables
 from tests.spacy_reference import reference_words, words
 
 pytest.importorskip("spacy")

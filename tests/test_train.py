@@ -18,7 +18,7 @@ from plumbline.eval_workers.training.learner import new, new_model
 from plumbline.eval_workers.training.loop import fit, shuffled, trainable
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst

@@ -10,8 +10,8 @@ import platformdirs
 import pytest
 from pytest import MonkeyPatch
 
-from plumbline.jobs import user_cache as module
-from plumbline.jobs.user_cache import user_cache
+from plumbline.jobs.kernel import cache as module
+from plumbline.jobs.kernel.cache import user_cache
 
 
 @pytest.fixture

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from plumbline.jobs.corpus_options import VocabularyOptions
+from plumbline.jobs.counting.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
     bands,
     excluded_words,
@@ -21,10 +18,9 @@ from plumbline.jobs.seed_words.sample import (
     sampled_words,
     select_seed_words,
 )
-from plumbline.jobs.seed_words.vetting import SeedVerdict, read_verdicts, verdicts_on, vet
+from plumbline.jobs.seed_words.vetting import SeedVerdict, verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
-from plumbline.pipelines.command.app import app
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
 
@@ -102,13 +98,6 @@ def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     assert select_seed_words(store, "c", n=4).n_rejected == 0
 
 
-def test_a_stratified_sample_takes_from_every_band(store: Store) -> None:
-    leaning(store)
-    done = select_seed_words(store, "c", n=2, n_bands=2)
-    # all have been counted once in word_delta, so the alphabet cuts: ale, gin | rum, tea
-    assert done.words[0] in ("ale", "gin") and done.words[1] in ("rum", "tea")
-
-
 def test_words_to_exclude(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("\ufeffTea\n\n# of sugar cane\n  rum \n", encoding="utf-8")
@@ -127,15 +116,6 @@ def test_words_to_exclude(tmp_path: Path) -> None:
         excluded_words([str(tmp_path / "none")])
 
 
-def test_opinions_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "said.csv"
-    path.write_text('word,verdict,why\nTea,accept,\nrum,Rejected,"strong, and rare"\n')
-    assert read_verdicts(path) == [
-        SeedVerdict("tea", "accepted"),
-        SeedVerdict("rum", "rejected", "strong, and rare"),
-    ]
-
-
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     leaning(store)
     for said, problem in (
@@ -148,37 +128,3 @@ def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     with pytest.raises(UsageProblem, match="not in the warehouse"):
         vet(store, "other", verdicts_on(["tea"], []), "r")
     assert store.read("seed_verdict").num_rows == 0
-
-
-def test_the_commands(store: Store, tmp_path: Path) -> None:
-    leaning(store)
-
-    def run(command: str, *arguments: str) -> str:
-        where = ["--corpus", "c", "--warehouse", str(store.root)]
-        done = CliRunner(env={"COLUMNS": "120"}).invoke(
-            app, ["corpus", command, *arguments, *where]
-        )
-        if isinstance(done.exception, PlumblineError):
-            return str(done.exception)
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    assert "has no she/he sample of seed 0" in run("words", "--show")
-    assert "Sampled: " in run("words", "--n", "3", "--exclude", "she-he")
-    (tmp_path / "said.csv").write_text("word,verdict,why\ngin,reject,a snare\n")
-    said = run("vet", "--accept", "tea", "--reject", "rum,ale", "--why", "too strong")
-    assert re.search(r" c +│ +3 │ +1 │ +2 ", said)
-    again = run("vet", "--from", str(tmp_path / "said.csv"))
-    assert re.search(r" c +│ +1 │ +1 │ +3 ", again)
-    shown = run("words", "--show")
-    rows = [line for line in shown.splitlines() if "│" in line]
-    assert len(rows) == 3 and "3 seed words in all, 3 with a verdict" in shown
-    first = run("words", "--show", "--n", "2")
-    assert [line for line in first.splitlines() if "│" in line] == rows[:2]
-    assert "3 seed words in all" in first
-    verdicts = Counter(w for line in rows for w in ("accepted", "rejected") if w in line)
-    known = {"tea": "accepted", "rum": "rejected", "ale": "rejected", "gin": "rejected"}
-    assert verdicts == Counter(v for w, v in known.items() if any(w in line for line in rows))
-    again = run("words", "--n", "1", "--exclude", "she-he")
-    assert "Sampled: tea\n" in again and re.search(r"│ +0 │ +3 │", again)
-    assert "only 1 words" in run("words", "--n", "2")

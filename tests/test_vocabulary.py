@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import shutil
-import socket
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -21,15 +16,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from plumbline.jobs.corpus_options import VocabularyOptions
+from plumbline.jobs.counting.corpus_options import VocabularyOptions
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify
-from plumbline.pipelines.command.app import app
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train
 from tests.test_constrain import filled
@@ -90,25 +83,6 @@ def test_a_word_is_kept_by_the_three_rules(
         assert (v.language_score is None) == (v.has_synset is None) == (v.word not in letters)
 
 
-@pytest.mark.slow
-def test_the_model_says_how_english_a_word_is(model: Path) -> None:
-    import fasttext
-
-    loaded = english.load_model(model)
-    assert loaded.sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
-    words = ["corpus", "with", "nicht", "werden", "cependant", "pair"]
-    scores = loaded.english(words)
-    other = fasttext.load_model(str(model))
-    for word, score in zip(words, scores, strict=True):
-        (label,), (share,) = other.predict(word)
-        assert 0 <= score <= 1
-        assert (label == "__label__en") == (score > 0.5)
-        if label == "__label__en":
-            assert score == pytest.approx(share, abs=1e-4)
-    assert min(scores[0], scores[1], scores[5]) > 0.5 > max(scores[2:5])
-    assert loaded.english([]) == []
-
-
 def test_what_is_no_language_model(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="expected __label__en"):
         english.load_model(train(tmp_path, ("de", "fr")))
@@ -140,27 +114,6 @@ def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
 
 
 @needs_wordnet
-@pytest.mark.slow
-def test_nltks_own_copy_comes_first(tmp_path: Path) -> None:
-    """A copy as nltk's downloader lays it out, of which nltk wants two files more."""
-    copy = tmp_path / "corpora" / "wordnet"
-    shutil.copytree(english.WORDNET_DIRECTORY, copy)
-    (copy / "lexnames").write_text("".join(f"{n:02}\tname\t1\n" for n in range(45)))
-    (copy / "index.sense").write_text("")
-    code = (
-        "from plumbline.jobs.seed_words import english; found = english.load_wordnet()\n"
-        "print(found.place, [found.has_synset(w) for w in ('mice', 'nicht')])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NLTK_DATA": str(tmp_path)},
-    )
-    assert done.stdout == "nltk [True, False]\n", done.stderr
-
-
-@needs_wordnet
 def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None:
     done = build_vocabulary(counted(store, COUNTS), "c", VocabularyOptions(quantile=0.1), model)
     rows = {r["word"]: r for r in store.read("vocabulary").to_pylist()}
@@ -180,19 +133,6 @@ def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None
     config = json.loads(run["config"])
     assert config["language_model"]["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
     assert config["wordnet"]["version"].startswith("3.") and config["missing"] == []
-
-
-@needs_wordnet
-def test_without_a_model_wordnet_decides_and_that_is_recorded(store: Store) -> None:
-    done = build_vocabulary(counted(store, COUNTS), "c", VocabularyOptions(quantile=0))
-    (message,) = done.missing
-    assert "--language-model" in message and "--download" in message
-    rows = {r["word"]: r for r in store.read("vocabulary").to_pylist()}
-    kept = {w for w, r in rows.items() if r["is_kept"]}
-    assert kept == {"mice", "teapot", "weltanschauung"}
-    assert {r["checks"] for r in rows.values()} == {"WordNet"} and done.checks == "WordNet"
-    assert {r["language_score"] for r in rows.values()} == {None}
-    assert json.loads(store.read("run").to_pylist()[0]["config"])["missing"] == [message]
 
 
 def test_without_wordnet_the_model_decides(
@@ -228,25 +168,6 @@ def test_any_language_keeps_what_is_frequent(store: Store) -> None:
     assert {r["word"] for r in rows if r["is_kept"]} == {"mice", "with", "nicht", "xqzt"}
     assert Counter(r["reason"] for r in rows) == {"any language": 4, "not a-z": 2, "rare": 2}
     assert {r["checks"] for r in rows} == {"any language"}
-
-
-def test_the_command(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted(store, COUNTS)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("PLUMBLINE_LID", raising=False)
-
-    def run(*arguments: str) -> tuple[str, BaseException | None]:
-        where = ["--corpus", "c", "--warehouse", str(store.root)]
-        done = CliRunner().invoke(app, ["corpus", "vocabulary", *arguments, *where])
-        return done.output, done.exception
-
-    output, _ = run("--any-language")
-    assert "c: kept 4 of 8 words; checked by any language" in output
-    assert re.search(r" any language +│ +4 ", output) and "Next: plumbline corpus words" in output
-    _, error = run("--language-model", str(tmp_path / "none.ftz"))
-    assert isinstance(error, UsageProblem) and "none.ftz: doesn't exist" in str(error)
-    _, error = run("--quantile", "20")
-    assert isinstance(error, UsageProblem) and "quantile = 20.0" in str(error)
 
 
 MODEL = b"model" * 100
@@ -315,18 +236,6 @@ def test_a_download_that_fails_leaves_nothing(
         download(tmp_path / "cache" / "m.ftz")
     assert "--language-model PATH" in str(e.value) and "\n" not in str(e.value)
     assert not list((tmp_path / "cache").iterdir())
-
-
-def test_a_server_that_refuses_is_a_missing_component(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.socket() as taken:  # bound, and not listening
-        taken.bind(("127.0.0.1", 0))
-        published(monkeypatch, f"http://127.0.0.1:{taken.getsockname()[1]}/m.ftz")
-        with pytest.raises(Interrupted, match=r"can't be downloaded.*refused") as caught:
-            download(tmp_path / "m.ftz")
-    assert str(caught.value).count("m.ftz") == 1 and "without --download" in str(caught.value)
-    assert not list(tmp_path.iterdir())
 
 
 @needs_wordnet

@@ -15,21 +15,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
-from plumbline.jobs.counting.co_occurrences import Query, find, summed
-from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.counting.co_occurrences import find
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence import index as indices
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
-from plumbline.jobs.evidence.duplicates import (
-    LEAST_SIMILARITY,
-    signatures,
-)
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.evidence.index import Index, text_hashes
 from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.cooccurrences import RULES
-from plumbline.jobs.kernel.tokenizer import tokenize
+from plumbline.jobs.kernel.pair_runs import summed
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -38,7 +33,6 @@ from tests.conftest import REPOSITORY
 from tests.kept_words import indexed, lean, made, question
 from tests.oracle_counts import OracleCounts, _positions, _windows
 
-Texts = Sequence[Sequence[str]]
 WORDS = ("she", "he", "her", "tea", "nurse", "rare")
 
 
@@ -74,33 +68,6 @@ def test_counts_are_those_of_brute_force(
     held = [[text.count(target) for target in q.targets] for text in texts]
     assert index.pairs.n_target.tolist() == held
     assert index.n_kept.tolist() == list(map(len, texts))
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_counts_are_those_of_the_tables(rule: str, store: Store, tmp_path: Path) -> None:
-    """Counted, with rare words left out; lists of several pairs."""
-    rng = np.random.default_rng(5)
-    names = ["she", "he", "her", "his", "queen", "king", "tea", "nurse", "Captain,"]
-    names += [f"w{k}" for k in range(300)]
-    texts = [
-        " ".join(rng.choice(names, rng.integers(1, 60), p=weights(len(names)))) for _ in range(80)
-    ]
-    write(tmp_path / "a.jsonl", texts[:50])
-    write(tmp_path / "b.jsonl", texts[50:])
-    shards = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    count_corpus(store, "c", shards, CorpusOptions(rule=rule, window=7, min_count=3))
-    pairs = store.read("pair_count", corpus="c").to_pylist()
-    counts = store.read("word_count", corpus="c")
-    assert counts.num_rows < len(set(names)) and {"tea", "captain"} < set(
-        counts["word"].to_pylist()
-    )
-    words, female, male = ("tea", "captain", "she"), ("she", "her", "queen"), ("he", "his", "king")
-    q = Query(words, female, male, (), rule, 7, counts["word"].combine_chunks())
-    index = indexed(evidence_of(store, "c"), q)
-    expected = {(r["word"], r["target"]): r["n_pair"] for r in pairs}
-    assert n_pair(index) == {
-        (w, t): n for (w, t), n in expected.items() if w in words and t in female + male
-    }
 
 
 def weights(n: int) -> NDArray[np.float64]:
@@ -189,28 +156,6 @@ def test_pieces_of_books_are_drawn_book_by_book() -> None:
     some = index.source != 7
     fewer = len(held - {"book 7"})
     assert lean(index, keep=some, clusters="source").n_clusters == fewer
-
-
-@pytest.mark.slow
-@pytest.mark.reference
-def test_the_error_is_that_of_a_bootstrap_on_novels(
-    data: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    store = Store.open(tmp_path_factory.mktemp("novels") / "w")
-    shards = tuple(sorted((data / "corpora" / "gutenberg").glob("*.zst")))
-    count_corpus(store, "n", shards, CorpusOptions(targets="she-he"))
-    vocabulary = store.read("word_count", corpus="n")["word"].combine_chunks()
-    words = ("nurse", "captain", "wept", "love", "said", "beautiful", "door", "money")
-    index = indexed(
-        evidence_of(store, "n"), Query(words, ("she",), ("he",), (), "pairs", 10, vocabulary)
-    )
-    ratios = {}
-    for k, word in enumerate(words):
-        found = lean(index, k)
-        assert found.n_documents >= 30
-        ratios[word] = bootstrap(index, k, 1000) / found.delta_nats_se
-    print(ratios)
-    assert all(0.9 < ratio < 1.1 for ratio in ratios.values()), ratios
 
 
 def of_word(rows: dict[str, list[Row]], table: str, word: str = "tea") -> list[Row]:
@@ -355,26 +300,6 @@ def test_hashes_are_equal_for_equal_documents_only(texts: list[list[str]]) -> No
         assert [b == a for b in texts] == [other == own for other in hashes]
 
 
-def test_minhash_estimates_the_share_of_equal_shingles() -> None:
-    rng = np.random.default_rng(8)
-    base = ["tea", "she", *(f"w{k}" for k in rng.integers(10**6, size=400))]
-    texts = [base, base[:300] + [f"v{k}" for k in range(102)], base[200:] + base[:200]]
-    q = question(texts, ["tea"])
-    documents = next(iter(made([*texts, *texts]).documents(made(texts).shards[0], q.ids)))
-    found = signatures(0, documents, np.arange(3), q.keys)
-
-    def shingles(text: Sequence[str]) -> set[tuple[str, ...]]:
-        return {tuple(text[k : k + 5]) for k in range(len(text) - 4)}
-
-    for a in range(3):
-        for b in range(3):
-            union = shingles(texts[a]) | shingles(texts[b])
-            share = len(shingles(texts[a]) & shingles(texts[b])) / len(union)
-            estimated = (found.signature[a] == found.signature[b]).mean()
-            assert abs(estimated - share) < 4 * np.sqrt(share * (1 - share) / 128) + 1e-9
-    assert LEAST_SIMILARITY == 0.5
-
-
 def test_collocates_are_those_of_brute_force() -> None:
     rng = np.random.default_rng(9)
     names = ["she", "he", "tea", *(f"w{k}" for k in range(30)), "rare"]
@@ -394,7 +319,7 @@ def test_collocates_are_those_of_brute_force() -> None:
         contexts(q, find(q, some))
         for some in made(texts, n_shards=1).documents(made(texts).shards[0], q.ids)
     ]
-    counted = Contexts(*summed(*zip(*parts, strict=True)))
+    counted = Contexts(*summed([*parts]))
     vocabulary = q.vocabulary.to_pylist()
     n_word = np.array([sum(text.count(word) for text in texts) for word in vocabulary])
     for k, word in enumerate(q.words):
@@ -423,30 +348,6 @@ def test_collocates_are_those_of_brute_force() -> None:
 def set_of(around: Sequence[str]) -> list[str]:
     """The words that can be collocates, as often as they are there."""
     return [word for word in around if word not in ("she", "he", "rare")]
-
-
-def test_sentences_of_a_book_in_one_document_are_where_they_stand(
-    store: Store, tmp_path: Path
-) -> None:
-    """A text of 40,000 chunks, some with no kept word, some with two, and runs without any."""
-    rng = np.random.default_rng(4)
-    parts = []
-    for k in range(4000):
-        odd = ("don't", "- -", "the of", "\u2028", "the " * int(rng.integers(2, 700)))
-        parts.append(
-            f"{odd[int(rng.choice(5, p=[0.3, 0.3, 0.2, 0.19, 0.01]))]} m{k}x she can't tea n{k}x"
-        )
-    text = "  ".join(parts)
-    path = write(tmp_path / "book.jsonl", [text])
-    count_corpus(store, "book", (path,), CorpusOptions(targets="she-he", window=4))
-    found = of_word(explain(store, "book", ["tea"], sampling=Sampling(300)), "word_snippet")
-    kept = tokenize(text)
-    assert len(found) == 300 and all(row["is_text"] for row in found)
-    for row in found:
-        place = row["position"]
-        (mark,) = re.findall(r"m(\d+)x she can't$", row["text_before"])
-        assert kept[place - 2 : place + 2] == [f"m{mark}x", "she", "tea", f"n{mark}x"]
-        assert row["keyword"] == "tea" and row["text_after"].startswith(f"n{mark}x")
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shutil
@@ -11,20 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow.dataset as ds
 import pytest
-from markdown_it import MarkdownIt
 from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.word_summary import describe_word
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.browser import browser, program
@@ -78,18 +73,6 @@ def why(store: Store, *arguments: str) -> Result:
     return done
 
 
-def test_text(store: Store) -> None:
-    shown = why(store, "Tea", "rum", "--corpus", "c").stdout
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
-    headline = r"“tea” (leans to (she|he)|has no clear lean) in c: .* over \d+ documents\)\."
-    assert re.search(headline, shown) and "rum in c\n" in shown
-    assert "per million kept tokens" in shown.replace("\n", " ")
-    around = [f"Words around it that are more frequent near {side}" for side in ("she", "he")]
-    for caption in ("Lean by source", *around, "Text near she: 5 drawn"):
-        assert shown.count(caption) == 2
-    assert r"\x1b[31m <script>" in shown and r"<b>\x1b[2J|" in shown
-
-
 def test_json_and_tables(store: Store) -> None:
     found = json.loads(why(store, "tea", "rum", "--corpus", "c", "--format", "json").stdout)
     assert set(found) == set(ANSWERS)
@@ -122,47 +105,6 @@ def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
     assert stored["delta_nats_low"] == -float("inf") and row["delta_nats_low"] is None
 
 
-def test_csv(store: Store, tmp_path: Path) -> None:
-    """One row per word, from a file of words, to a file."""
-    words, out = tmp_path / "list.txt", tmp_path / "leans.csv"
-    words.write_text("\ufeffRum\n\n tea \nrum\nété\n", encoding="utf-8")
-    arguments = ("ete", "--words", str(words), "--corpus", "c", "--format", "csv")
-    printed = why(store, *arguments, "--out", str(out)).stdout
-    assert f"Wrote {out}" in printed
-    rows = list(csv.DictReader(io.StringIO(out.read_text())))
-    assert [row["word"] for row in rows] == ["ete", "rum", "tea", "été"]
-    for row in rows:
-        has = int(row["n_clusters"]) >= LEAST_CLUSTERS
-        assert bool(row["delta_nats_low"]) == has
-        assert not has or float(row["delta_nats_low"]) <= float(row["delta_nats"])
-
-
-def test_markdown(store: Store) -> None:
-    """A reader sees the tables, and what stands in the text as it stands."""
-    lines = why(store, "tea", "--corpus", "c", "--format", "markdown", "--n", "30").stdout
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(lines)
-    assert not [t for t in tokens if t.type in ("html_block", "code_block", "fence")]
-    inline = [t for t in tokens if t.type == "inline"]
-    kinds = {c.type for t in inline for c in t.children or []}
-    assert kinds <= {"text", "text_special", "strong_open", "strong_close"}, kinds
-    n_tables = sum(t.type == "table_open" for t in tokens)
-    assert n_tables == 5
-    n_columns, rows = [], list[list[str]]()
-    for k, token in enumerate(tokens):
-        if token.type == "tr_open":
-            rows.append([])
-        elif token.type in ("td_open", "th_open"):
-            rows[-1].append("".join(c.content for c in tokens[k + 1].children or []))
-        elif token.type == "table_close":
-            n_columns.append({len(row) for row in rows})
-            rows = []
-    assert n_columns == [{6}, {3}, {3}, {5}, {5}]
-    said = "".join(c.content for t in inline for c in t.children or [])
-    assert r"\x1b[31m <script>alert(1)</script> | *not* ` &lt; \u202e\x9b" in said
-    stored = store.read("word_snippet", corpus="c").to_pylist()
-    assert all(r["source"] in SOURCES for r in stored) and r"<b>\x1b[2J|" in said
-
-
 @pytest.mark.slow
 def test_page_and_report(store: Store, tmp_path: Path) -> None:
     """Every table equals its query; nothing of the text is taken for the page's own."""
@@ -178,11 +120,6 @@ def test_page_and_report(store: Store, tmp_path: Path) -> None:
     report = appendix(store, tmp_path / "report")
     assert set(captions) <= set(check_page(report, connection))
     assert report.read_text().count("leans to") + report.read_text().count("no clear lean in") >= 4
-
-
-def test_report_without_answers(tmp_path: Path) -> None:
-    report = appendix(Store.open(tmp_path / "w"), tmp_path / "report").read_text()
-    assert "plumbline why WORD --corpus NAME" in report
 
 
 @pytest.mark.skipif(program() is None, reason="no Chromium: apt-get install chromium")
@@ -214,20 +151,6 @@ def test_page_in_a_browser(store: Store, tmp_path: Path) -> None:
             assert driven.ask(f"{overlaps}.length") == 0, width
 
 
-def test_lists_targets_and_seeds(store: Store) -> None:
-    shown = why(store, "tea", "--corpus", "c", "--contrast", "gendered").stdout
-    assert "near female words" in shown and "near male words" in shown
-    shown = why(store, "tea", "--corpus", "c", "--contrast", "queen/king", "--n", "3").stdout
-    assert "3 drawn" in shown and "near queen" in shown
-    arguments = ("tea", "--corpus", "c", "--contrast", "gendered", "--target", "queen")
-    found = json.loads(why(store, *arguments, "--format", "json").stdout)["word_snippet"]
-    assert {row["target"] for row in found} == {"queen"}
-    for name in ("gendered-sum", "gendered-sum-row-sum"):
-        summed = ["why", "tea", "--corpus", "c", "--contrast", name]
-        refused = CliRunner().invoke(app, [*summed, "--warehouse", str(store.root)])
-        assert "give --contrast gendered" in repr(refused.exception)
-
-
 def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     """On every page and in the tables; nothing calls a group female that isn't."""
     store, shard, listed = (tmp_path / name for name in ("w", "a.jsonl", "age.toml"))
@@ -255,45 +178,6 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
         assert "older words" in page and "younger words" in page
         assert not re.search(r"\b(fe)?male words|leans? (fe)?male", page)
     assert "leans to older words" in pages[0], "as a heading"
-
-
-def test_what_a_side_never_has_nearby_is_not_near_it(tmp_path: Path) -> None:
-    """milk is common near she, rarer beside tea than its share; she never has tea nearby."""
-    store, shard = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
-    texts = [*["she milk"] * 100, *(f"he tea w{k} v{k}" for k in range(50)), "he tea milk"]
-    shard.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    count_corpus(store, "c", (shard,), CorpusOptions(targets="she-he"))
-    shown = why(store, "tea", "--corpus", "c").stdout
-    (milk,) = store.read("word_collocate", ds.field("collocate") == "milk").to_pylist()
-    assert milk["n_f"] == 0 and milk["log_odds_nats"] > 0
-    assert "more frequent near he" in shown and not re.search(r"\bmilk .* 0 / 1", shown)
-
-
-def test_corpora_without_documents(store: Store) -> None:
-    """What is known of them is shown, and why there is no more; on standard error for machines."""
-    done = why(store, "tea")
-    assert done.stdout.count("tea in c\n") == 1
-    for said in (
-        "corpus 'bare': was counted without keeping its documents (count it again, with",
-        "evidence of ",
-        "is not on this machine (run the same plumbline corpus count again here",
-        "corpus 'pile': was imported: its documents are not known",
-        "bare: `tea` occurs",
-    ):
-        assert said in done.stdout
-    done = why(store, "tea", "--format", "json")
-    assert {row["corpus"] for row in json.loads(done.stdout)["word_evidence"]} == {"c"}
-    assert "corpus 'bare': was counted without" in done.stderr
-
-
-def test_unknown_words(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    done = why(store, "tea", "zzz\x1b[2j", "--corpus", "c")
-    assert r"word 'zzz\x1b[2j': does not" in done.stdout and "tea in c" in done.stdout
-    assert "\x1b" not in done.stdout
-    capsys.readouterr()
-    assert main(["why", "zzz", "--corpus", "c", "--warehouse", str(store.root)]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "word 'zzz': does not occur in corpus c" in line
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.explanation import Sampling, explain
-from plumbline.pipelines.command.main import main
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -94,26 +93,6 @@ def test_a_word_near_others_is_a_word_of_the_text_written_so(
         own, rest = (sorted(x, key=str) for x in (ours[table], rows))
         for one, other in zip(own, rest, strict=True):
             assert one == pytest.approx(other, nan_ok=True), table
-
-
-def test_sentences_show_the_phrase_as_it_stands(
-    store: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    some = ["Yes. Then she saw the Old \n woman, and sat.", "he sat. Old tea, woman.", "old woman"]
-    counted(store, "c", [*some, "he drank tea"], "windows", tmp_path)
-    rows = explain(store, "c", ["tea", "old woman"], "she/he", Sampling(3, 0))
-    (found,) = (row for row in rows["word_snippet"] if row["word"] == "old woman")
-    assert (found["keyword"], found["target"], found["side"]) == ("Old woman,", "she", "a")
-    assert found["text_before"] == "Yes. Then she saw the" and found["text_after"] == "and sat."
-    assert {row["word"] for row in rows["word_evidence"]} == {"tea", "old woman"}
-    (tmp_path / "c0.jsonl.zst").unlink()  # then only what was kept of the text is there
-    rows = explain(store, "c", ["old woman"], "she/he", Sampling(3, 0))
-    assert rows["word_snippet"][0]["keyword"] == "old woman"
-    assert main(["why", "Old  woman", "--corpus", "c", "--warehouse", str(store.root)]) == 0
-    assert "old woman" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("phrase", ["old zebra", "old woman sat old woman sat"])

@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.count_corpus import count_corpus
 from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.evidence.index import read_index
 from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.memory import Limits
-from plumbline.jobs.kernel.tokenizer import tokenize
+from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question
 
@@ -73,17 +73,6 @@ def test_each_occurrence_is_drawn_equally_often() -> None:
         chi = sum((c - n * n_seeds / size[side]) ** 2 for c in counts) * size[side]
         p = stats.chi2.sf(chi / (n * n_seeds) / spread, size[side] - 1)
         assert 0.001 < p < 0.999, (side, p)
-
-
-def test_copies_crowd_nothing_out() -> None:
-    """A document that is there a hundred times is one to draw from."""
-    copied = ["tea", "she"]
-    texts = [[f"w{k}", "tea", "she"] for k in range(5)] + [copied] * 100
-    drawn = drawing(texts, n_shards=1)
-    for seed in range(20):
-        places = drawn(6, seed)
-        assert len({p.text_hash for p in places}) == len(places) == 6
-        assert [p.text_hash for p in drawn(2, seed)] == [p.text_hash for p in places[:2]]
 
 
 def essays(rng: np.random.Generator, n: int = 40) -> list[str]:
@@ -210,17 +199,6 @@ def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path
         assert row["target"] in (*head, *tail)
 
 
-def test_words_left_out_show_as_dots(store: Store, tmp_path: Path) -> None:
-    """Rare words are in no table, but the text is: only without it are they unknown."""
-    path = write(tmp_path / "a.jsonl", ["she likes tea daily", "he likes tea"])
-    count_corpus(store, "c", (path,), CorpusOptions(targets="she-he", min_count=2))
-    (row, _) = explain(store, "c", ["tea"])["word_snippet"]
-    assert (row["text_before"], row["text_after"]) == ("she likes", "daily")
-    path.unlink()
-    (row, _) = explain(store, "c", ["tea"])["word_snippet"]
-    assert (row["text_before"], row["text_after"]) == ("she likes", "…")
-
-
 def test_only_near_some_targets(store: Store, tmp_path: Path) -> None:
     texts = ["tea her she", "his tea he", "tea she", "tea aunt"]
     path = write(tmp_path / "a.jsonl", texts)
@@ -229,17 +207,3 @@ def test_only_near_some_targets(store: Store, tmp_path: Path) -> None:
         sampling = Sampling(5, 0, targets)
         rows = explain(store, "c", ["tea"], "gendered", sampling)["word_snippet"]
         assert {row["target"] for row in rows} == set(targets) and len(rows) == places
-
-
-def test_blanks_of_all_kinds_separate_what_is_shown(store: Store, tmp_path: Path) -> None:
-    rng = np.random.default_rng(6)
-    chunks = ["tea", "Tea.", "she", "\x1cshe", "he's", "a.m.", "x\u00a0tea", "tea\x85he", "\u3000"]
-    chunks += ["\x00tea", "she\x00tea", "\n", "e\u0301"]
-    texts = [" ".join(rng.choice(chunks, size)) for size in rng.integers(1, 40, 60)]
-    count_corpus(store, "c", (write(tmp_path / "a.jsonl", texts),), CorpusOptions(targets="she-he"))
-    rows = explain(store, "c", ["tea"], sampling=Sampling(100))["word_snippet"]
-    assert len(rows) > 150
-    for row in rows:
-        assert row["is_text"] and tokenize(row["keyword"]).count("tea") == 1, row
-        parts = (row["text_before"], row["keyword"], row["text_after"])
-        assert row["target"] in tokenize(" ".join(parts), ("she", "he"))

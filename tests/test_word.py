@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -88,49 +87,3 @@ def test_an_unknown_word_is_an_error_of_one_line(
     shown = capsys.readouterr()
     (line,) = shown.err.strip().splitlines()
     assert f"word {word!r}: {message}" in line and not shown.out
-
-
-def test_why_a_word_has_no_lean(store: Store) -> None:
-    counted(store)
-    associate(store, "c")
-    fixed = {"corpus": "c", "n_word": 9}
-    words = store.read("word_count", corpus="c").to_pylist()
-
-    def count(rows: list[dict[str, Any]]) -> None:
-        with store.transaction("r"):
-            store.replace("word_count", rows, {"corpus": "c"}, "r")
-            store.replace("word_delta", store.read("word_delta"), {"corpus": "c"}, "r")
-
-    count([*words, {**fixed, "word": "far"}])
-
-    def why(word: str, contrast: str) -> str:
-        return describe_word(store, "c", word, contrast)[-1]
-
-    assert why("far", "she/he") == "  no delta for she/he: it co-occurs with neither side"
-    assert "it is not a contrast of corpus c, which has she/he, " in why("far", "she/it")
-    row(store, source="imported", n_pairs=None)
-    assert why("far", "she/it").startswith(
-        "  no delta for she/it: the imported statistics have only"
-    )
-    assert why("far", "she/he") == "  no delta for she/he: the imported statistics have none"
-
-
-def test_a_pruned_word_may_have_been_too_rare(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    counted(store)
-    row(store, min_count=5)
-    assert main(["why", "rum", "--warehouse", str(store.root)]) == 2
-    assert "or fewer than 5 times and was pruned (--min-count)" in capsys.readouterr().err
-
-
-def test_a_word_of_one_corpus_is_shown_and_the_other_named(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    counted(store)
-    associate(store, "c")
-    (other,) = store.read("corpus", corpus="c").to_pylist()
-    store.publish("corpus", [{**other, "corpus": "d"}], unit="corpus", run_id="r")
-    assert main(["why", "Tea", "--warehouse", str(store.root)]) == 0
-    shown = capsys.readouterr().out
-    assert "c: `tea` occurs 8 times" in shown and "does not occur in corpus d" in shown

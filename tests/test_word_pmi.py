@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,6 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
-from tests.report_sections import section
 
 #: Word: PMI and co-occurrences with she, and with he; None where it never occurs with that word.
 WORDS: dict[str, tuple[tuple[float, int] | None, tuple[float, int] | None]] = {
@@ -69,22 +66,6 @@ def test_bins_hold_both_marginal_distributions(counted: Store) -> None:
     joint = Counter(tuple(bins) for bins in enough.values() if bins != [None, None])
     assert {(r["bin_f"], r["bin_m"]): r["n_words"] for r in rows} == joint
     assert joint[12, 5] == 2 and joint[None, 20] == 1
-
-
-def test_the_figure_shows_each_side_and_both(counted: Store, tmp_path: Path) -> None:
-    figures: dict[str, Any] = {f.stem: f for f in section(counted, "words").figures}
-    figure = figures["pmi-c-she-he"]
-    series = {point["series"] for point in figure.chart.hconcat[0].data["values"]}
-    assert series == {"with she (n = 3 words)", "with he (n = 5 words)"}
-    assert "3 of 5 words have both" in figure.caption
-    assert {r["bin_m"] for r in figure.rows if r["bin_f"] is None} == {3, 20}
-    assert list(figures) == ["delta-she-he", "pmi-c-she-he"]
-
-
-def test_imported_deltas_have_no_such_figure(store: Store) -> None:
-    fill(store, "word_delta", [delta("tea", 0.5)])
-    assert rows_of(store.root, "FROM word_pmi") == []
-    assert [f.stem for f in section(store, "words").figures] == ["delta-she-he"]
 
 
 def test_spanish_words_near_he_are_not_ranked(store: Store) -> None:

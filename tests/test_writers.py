@@ -14,7 +14,7 @@ import pytest
 from plumbline.eval_workers.training.trained_models import MARKER, train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.corpus_lookup import sole_writer
+from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 #: A process that works on corpus `c` until its input ends.
 _HOLDER = """
 import sys
-from plumbline.jobs.corpus_lookup import sole_writer
+from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.warehouse.storage.store import Store
 with sole_writer(Store.open(sys.argv[1]), "c"):
     print("in", flush=True)
@@ -54,9 +54,8 @@ COMMANDS = {
     "count": ("corpus", "count", "a.jsonl.zst", "--corpus", "c"),
     "associate": ("corpus", "associate", "--corpus", "c"),
     "constrain": ("benchmark", "constrain", "--corpus", "c", "--benchmark", "b"),
-    "vocabulary": ("corpus", "vocabulary", "--corpus", "c"),
     "words": ("corpus", "words", "--corpus", "c", "--n", "2"),
-    "vet": ("corpus", "vet", "--corpus", "c", "--accept", "tea"),
+    "vet": ("corpus", "words", "--corpus", "c", "--accept", "tea"),
 }
 
 

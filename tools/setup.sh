@@ -23,4 +23,4 @@ echo "installing requirements.lock into $venv (a few minutes the first time)"
 "${pip[@]}" -r requirements.lock
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 echo "compiling the counting kernel (once per machine)"
-"$venv/bin/python" -m plumbline.jobs.kernel
+"$venv/bin/python" -m plumbline.jobs.kernel.counter

@@ -30,8 +30,8 @@ from plumbline.jobs.association.measures import (
     delta_rows,
 )
 from plumbline.jobs.association.target_lists import stage_pairs, targets_of, with_list
-from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row, writes_corpus
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row, writes_corpus
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.input.csv_rows import records

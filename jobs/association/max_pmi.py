@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow.compute as pc
 
-from plumbline.jobs.corpus_lookup import (
+from plumbline.jobs.counting.corpus_lookup import (
     corpus_contrast,
     corpus_deltas,
     corpus_language,
@@ -16,8 +16,8 @@ from plumbline.jobs.corpus_lookup import (
     corpus_row,
     writes_corpus,
 )
-from plumbline.jobs.corpus_options import LEAST_COUNT
-from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize_all
+from plumbline.jobs.counting.corpus_options import LEAST_COUNT
+from plumbline.jobs.kernel.tokens.tokenizer import DEFAULT_TARGETS, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.run_records import recorded

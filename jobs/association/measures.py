@@ -15,7 +15,8 @@ that co-occurs with at least one side, from the counts divided by their dispersi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -184,7 +185,8 @@ class CorpusCounts:
         self.n_word: Ints = words["n_word"].to_numpy()
         self.n_kept, self.n_pairs = n_kept, n_pairs
         self._rule, self._window = rule, window
-        self._places: dict[str, int] = {}
+        #: Index of a target among the words, -1 when it never occurs.
+        self._place: Callable[[str], int] = cache(lambda word: pc.index(self.words, word).as_py())
         self._targets = pairs["target"].combine_chunks().dictionary_encode()
         index = pc.index_in(pairs["word"], value_set=self.words).to_numpy()
         order = np.argsort(self._targets.indices.to_numpy(), kind="stable")
@@ -193,12 +195,6 @@ class CorpusCounts:
         cuts = np.searchsorted(codes, np.arange(len(names) + 1))
         self._index, self._n_pair = index[order], pairs["n_pair"].to_numpy()[order]
         self._range = {name: (cuts[k], cuts[k + 1]) for k, name in enumerate(names)}
-
-    def _place(self, target: str) -> int:
-        """Index of a target among the words, -1 when it never occurs."""
-        if target not in self._places:
-            self._places[target] = pc.index(self.words, target).as_py()
-        return self._places[target]
 
     def n_target(self, target: str) -> int:
         """Occurrences of a target, 0 when it never occurs."""

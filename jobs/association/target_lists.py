@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from plumbline.jobs.corpus_lookup import corpus_language, corpus_lists
-from plumbline.jobs.corpus_options import ALL
-from plumbline.jobs.count_corpus import check_failed, engine_of
+from plumbline.jobs.counting.corpus_lookup import corpus_language, corpus_lists
+from plumbline.jobs.counting.corpus_options import ALL
 from plumbline.jobs.counting.document_words import Evidence, evidence_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
-from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
+from plumbline.jobs.counting.partials import ShardJob, check_failed, partial_files, token_files
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.jobs.kernel.language_tables import stop_words
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
+from plumbline.jobs.spark.engine_choice import engine_of
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Staged, Store

@@ -9,7 +9,7 @@ import duckdb
 
 from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
-from plumbline.jobs.corpus_lookup import (
+from plumbline.jobs.counting.corpus_lookup import (
     corpus_contrast,
     corpus_language,
     corpus_list,
@@ -136,7 +136,7 @@ def _unknown(
     """The error for a word that is not in a corpus: the reason, and similar words."""
     corpus = row["corpus"]
     if row["source"] == "counted":
-        from plumbline.jobs.kernel.tokenizer import tokenize
+        from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 
         tokens = tokenize(word, corpus_list(store, row).targets, corpus_language(row).token_rules)
         problem = f"does not occur in corpus {corpus}"

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.kept_documents import Documents
-
-Ints = NDArray[np.int64]
+from plumbline.jobs.kernel.pair_runs import Ints
 
 
 @dataclass(frozen=True)
@@ -179,15 +178,3 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
     distinct, n = np.unique(cells, return_counts=True)
     document, word, target = np.unravel_index(distinct, shape)
     return document, word, target, n
-
-
-def summed(cells: Sequence[Ints], n: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """The distinct cells of all arrays, sorted, and each cell's sum of ``n``.
-
-    >>> summed([np.array([3, 1]), np.array([3])], [np.array([1, 2]), np.array([5])])
-    (array([1, 3]), array([2, 6]))
-    """
-    none = np.empty(0, np.int64)
-    distinct, inverse = np.unique(np.concatenate([none, *cells]), return_inverse=True)
-    sums = np.bincount(inverse, np.concatenate([none, *n]), distinct.size)
-    return distinct, sums.astype(np.int64)

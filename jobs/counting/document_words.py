@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from plumbline.jobs.corpus_lookup import corpus_language, corpus_list, corpus_row
-from plumbline.jobs.corpus_options import CorpusOptions, options_of
+from plumbline.jobs.counting.corpus_lookup import corpus_language, corpus_list, corpus_row
+from plumbline.jobs.counting.corpus_options import CorpusOptions, options_of
 from plumbline.jobs.counting.kept_documents import Documents, ValueOf, read_documents, readable
 from plumbline.jobs.counting.partials import partials_directory, token_files
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -48,14 +48,7 @@ class Evidence:
     shards: tuple[Shard, ...]
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
-        """Yield the documents of a shard in batches, with a value for each kept word.
-
-        Args:
-            value_of: called with the words of a file, returns their values; always of one dtype.
-
-        Raises:
-            BadInput: a file is damaged.
-        """
+        """Yield the documents of a shard; see :func:`read_documents`."""
         yield from read_documents(token_files(self.directory, shard.fingerprint), value_of)
 
     @cached_property

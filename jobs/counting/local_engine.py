@@ -10,7 +10,8 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -55,45 +56,35 @@ class LocalEngine:
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards; the ledgers come in any order. Any thread may call ``update``."""
-        left = deque(shards)
-        done: list[ShardLedger] = []
-        errors: list[Exception] = []
+        left, done = deque(shards), list[ShardLedger]()
         update(0, len(shards))
 
         def count_remaining(count: Callable[[str], ShardLedger]) -> None:
-            while not errors:
-                try:
-                    shard = left.popleft()
-                except IndexError:
-                    return
-                done.append(count(shard))
-                update(len(done), len(shards))
-
-        def count_in(helper: _Helper) -> None:
             try:
-                count_remaining(helper.count)
-            except Exception as e:
-                errors.append(e)
+                while True:
+                    try:
+                        shard = left.popleft()
+                    except IndexError:
+                        return
+                    done.append(count(shard))
+                    update(len(done), len(shards))
+            except BaseException:
+                left.clear()
+                raise
 
         job = replace(job, read_ahead=n_processes(shards) < n_cores())
-        helpers = [_Helper(job) for _ in range(_n_helpers(shards))]
-        threads = [threading.Thread(target=count_in, args=(h,)) for h in helpers]
-        try:
-            for thread in threads:
-                thread.start()
+        n_helpers = _n_helpers(shards)
+        with ExitStack() as stack:
+            helpers = [_Helper(job) for _ in range(n_helpers)]
+            for helper in helpers:
+                stack.callback(helper.close)
+            pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
+            for helper in helpers:
+                stack.callback(helper.kill)  # before the pool waits for its threads
+            parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
-            for thread in threads:
-                thread.join()
-        finally:
-            for helper in helpers:
-                helper.kill()
-            for thread in threads:
-                if thread.ident:
-                    thread.join()
-            for helper in helpers:
-                helper.close()
-        if errors:
-            raise errors[0]
+            for part in parts:
+                part.result()
         return done
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:

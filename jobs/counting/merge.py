@@ -1,4 +1,4 @@
-"""Summing partial counts into a corpus's tables, and pruning rare words.
+"""Summing partial counts into a corpus's tables, without rare words.
 
 On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
 pair becomes one 64-bit key: the rank of its word among the sorted words in the upper half, the rank
@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from plumbline.jobs.kernel.pair_runs import Ints, Run, between, summed
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -34,60 +34,41 @@ _SAMPLES = 1024
 #: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"
 
-_Ints = NDArray[np.int64]
-#: Keys and counts of the same rows.
-_Columns = tuple[_Ints, _Ints]
-
 
 @dataclass(frozen=True)
 class Output:
     """A partition to write sums to. Picklable: Spark's tasks write its parts.
 
-    ``constants``: columns with one value for all rows, and that value.
+    Attributes:
+        constants: columns with one value for all rows, and that value.
+        min_count: words counted fewer times are left out of ``word_count``. Only the counts of the
+            whole corpus show which words are rare.
+        targets: words that stay even if they are rare: PMI needs their counts, and standard errors
+            their co-occurrences with themselves.
     """
 
     staged: Staged
     constants: Mapping[str, str | int]
+    min_count: int = 1
+    targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows as one file of the partition; returns how many."""
+        """Write rows as one file of the partition; returns how many there were with rare words."""
+        n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
+            nonlocal n_rows
+            n_rows += batch.num_rows
+            if self.min_count > 1:
+                is_rare = pc.less(batch["n_word"], self.min_count)
+                is_target = pc.is_in(batch["word"], pa.array(self.targets, pa.string()))
+                batch = batch.filter(pc.or_(pc.invert(is_rare), is_target))
             for column, value in self.constants.items():
                 batch = batch.append_column(column, pa.repeat(value, batch.num_rows))
             return batch
 
-        return self.staged.write_part(name, map(complete, batches))
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """Numbers of words left out and of their occurrences (tokens)."""
-
-    n_words: int = 0
-    n_tokens: int = 0
-
-
-def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str]) -> Pruned:
-    """Copy a staged ``word_count`` without the words counted fewer than ``min_count`` times.
-
-    Only the counts of the whole corpus show which words are rare. ``targets`` stay even if they are
-    rare: PMI needs their counts, and standard errors their co-occurrences with themselves.
-    """
-    n_words = n_tokens = 0
-
-    def common(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nonlocal n_words, n_tokens
-        for batch in batches:
-            is_rare = pc.less(batch["n_word"], min_count)
-            is_rare = pc.and_not(is_rare, pc.is_in(batch["word"], pa.array(targets, pa.string())))
-            rare = batch["n_word"].filter(is_rare)
-            n_words, n_tokens = n_words + len(rare), n_tokens + (pc.sum(rare).as_py() or 0)
-            yield batch.filter(pc.invert(is_rare))
-
-    for number, file in enumerate(counted.parts()):
-        kept.write_part(f"part-{number:05}", common(pq.ParquetFile(file).iter_batches(BATCH_ROWS)))
-    return Pruned(n_words, n_tokens)
+        self.staged.write_part(name, map(complete, batches))
+        return n_rows
 
 
 class PairSum(NamedTuple):
@@ -130,7 +111,7 @@ class PairSum(NamedTuple):
         samples = [np.zeros(1, np.int64)]
         with progress(f"{what}: sort", "files") as update:
             for parts in self._parts(limit, update):
-                keys, counts = _sum(parts)
+                keys, counts = summed(parts)
                 runs.append(self.work / f"run-{len(runs)}")
                 with runs[-1].open("wb") as out:
                     keys.tofile(out)
@@ -142,9 +123,9 @@ class PairSum(NamedTuple):
         with progress(f"{what}: sum", "rows") as update:
             for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
                 update(n_done, n_all)
-                columns = [_between(run, start, end) for run in runs]
+                columns = [between(run, start, end) for run in map(_mapped, runs)]
                 n_done += sum(len(keys) for keys, _ in columns)
-                keys, counts = _sum(columns)
+                keys, counts = summed(columns)
                 for at in range(0, len(keys), batch_rows):
                     key = keys[at : at + batch_rows]
                     yield pa.record_batch(
@@ -156,9 +137,9 @@ class PairSum(NamedTuple):
                     )
             update(n_done, n_all)
 
-    def _parts(self, limit: int, update: Update) -> Iterator[list[_Columns]]:
+    def _parts(self, limit: int, update: Update) -> Iterator[list[Run]]:
         """The rows in lists of at least ``limit`` rows, except the last list."""
-        parts: list[_Columns] = []
+        parts: list[Run] = []
         for rows in self._rows(limit, update):
             parts.append(rows)
             if sum(len(keys) for keys, _ in parts) >= limit:
@@ -167,7 +148,7 @@ class PairSum(NamedTuple):
         if parts:
             yield parts
 
-    def _rows(self, limit: int, update: Update) -> Iterator[_Columns]:
+    def _rows(self, limit: int, update: Update) -> Iterator[Run]:
         for batch in self._batches(min(limit, _BATCH_ROWS), update):
             word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
             counts = batch["n_pair"].to_numpy()
@@ -194,12 +175,12 @@ class PairSum(NamedTuple):
         if waiting:
             yield _together(waiting)
 
-    def _ranks(self, column: pa.ChunkedArray) -> _Ints:
+    def _ranks(self, column: pa.ChunkedArray) -> Ints:
         """Rank of each word, -1 for a word that is not in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
-        of_row: _Ints = ranks.astype(np.int64)[chunk.indices.to_numpy()]
+        of_row: Ints = ranks.astype(np.int64)[chunk.indices.to_numpy()]
         return of_row
 
 
@@ -210,19 +191,7 @@ def _together(batches: list[pa.RecordBatch]) -> pa.Table:
     return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
 
 
-def _sum(parts: list[_Columns]) -> _Columns:
-    """The distinct keys of all parts, sorted, and each key's sum of counts; empties ``parts``."""
-    keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    parts.clear()
-    order = np.argsort(keys)
-    keys, counts = keys[order], counts[order]
-    del order
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[first], np.add.reduceat(counts, first) if len(first) else counts
-
-
-def _between(run: Path, start: int, end: int) -> _Columns:
-    """The part of a run with keys from ``start`` to before ``end``."""
+def _mapped(run: Path) -> Run:
+    """The keys and counts of a run, read as they are used."""
     keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
-    part = slice(*np.searchsorted(keys, [start, end]))
-    return keys[part], counts[part]
+    return keys, counts

@@ -24,12 +24,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel.language_tables import tokenizer_version
 from plumbline.jobs.kernel.memory import Limits, limits_within
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
@@ -90,27 +90,27 @@ def is_counted(directory: Path, shard: Path) -> bool:
     return directory.is_dir() and (directory / f"{fingerprint(shard)}.json").exists()
 
 
-def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
-    """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
+def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
+    """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``digest``.
 
     A count that met its memory limit has several files of a kind, in order: sum a word's counts
     over them. Raises ``BadInput`` for a damaged file or missing ledger.
     """
-    return [path for _, path in _whole_files(directory, mark, kinds)]
+    return [path for _, path in _whole_files(directory, digest, kinds)]
 
 
-def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
+def token_files(directory: Path, digest: str) -> list[tuple[Path, Path]]:
     """A shard's files of tokens in order, each with the file of the words that it refers to.
 
     Raises ``BadInput`` as ``partial_files``.
     """
-    files = pairwise(_whole_files(directory, mark, _TOKENS_AND_WORDS))
+    files = pairwise(_whole_files(directory, digest, _TOKENS_AND_WORDS))
     return [(a, b) for (kind, a), (other, b) in files if (kind, other) == _TOKENS_AND_WORDS]
 
 
-def _whole_files(directory: Path, mark: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
+def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
     """Yield the kind and path of each file of some kinds, after a check of its hash."""
-    ledger = directory / f"{mark}.json"
+    ledger = directory / f"{digest}.json"
     fix = f"remove {ledger} to count its shard again"
     for name, (kind, sha256) in _read(ledger)[1].items():
         if kind in kinds:
@@ -168,43 +168,43 @@ class ShardJob:
     def _attempt(self, shard: str, claims: ExitStack) -> ShardLedger:
         started = time.monotonic()
         path, out = located(shard), Path(self.directory)
-        mark, size = "", 0
+        digest, size = "", 0
         try:
-            mark = path.name.split(".")[0] if self.is_recount else fingerprint(path)
+            digest = path.name.split(".")[0] if self.is_recount else fingerprint(path)
             file = describe(path)
             size = file.n_bytes if file else 0
-            ledger = out / f"{mark}.json"
+            ledger = out / f"{digest}.json"
             if ledger.exists():
                 return _ledger(ledger, shard)
-            writer = _Writer(out, mark)
+            writer = _Writer(out, digest)
             with suppress(OSError):  # a disk without locks
                 claims.enter_context(claimed(writer.claim))
             limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
             count, place = (self._recount, path.parent) if self.is_recount else (self._count, path)
-            outcome = count(place, mark, limits, writer)
+            outcome = count(place, digest, limits, writer)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             away = isinstance(e, Interrupted)
-            return ShardLedger(shard, mark, "failed", str(e), size, seconds=seconds, away=away)
+            return ShardLedger(shard, digest, "failed", str(e), size, seconds=seconds, away=away)
         seconds = time.monotonic() - started
         writer.publish(replace(outcome, shard=shard, n_bytes=size, seconds=seconds))
         return _ledger(ledger, shard)
 
-    def _count(self, path: Path, mark: str, limits: Limits, writer: _Writer) -> ShardLedger:
+    def _count(self, path: Path, digest: str, limits: Limits, writer: _Writer) -> ShardLedger:
         counts = count_shard(
             path, self.targets, self.options, limits, writer.write, self.read_ahead
         )
-        if isinstance(path, Address) and fingerprint(path) != mark:
+        if isinstance(path, Address) and fingerprint(path) != digest:
             fix = "run the same command again to count it as it is now"
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
         numbers = {name: getattr(counts, name) for name in TOTALS}
-        return ShardLedger("", mark, "counted", None, 0, **numbers)
+        return ShardLedger("", digest, "counted", None, 0, **numbers)
 
-    def _recount(self, directory: Path, mark: str, limits: Limits, writer: _Writer) -> ShardLedger:
+    def _recount(self, place: Path, digest: str, limits: Limits, writer: _Writer) -> ShardLedger:
         """Count pairs of a shard's kept words; ``BadInput`` if totals differ from its ledger."""
-        ledger, _ = _read(directory / f"{mark}.json")
+        ledger, _ = _read(place / f"{digest}.json")
         write = partial(writer.write, "pairs")
-        tokens = token_files(directory, mark)
+        tokens = token_files(place, digest)
         totals = recount_shard(tokens, self.targets, self.options, limits, write)
         if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
             fix = "count the corpus again with --replace"
@@ -222,6 +222,19 @@ def _ledger(path: Path, shard: str) -> ShardLedger:
     fix = "table `reject` has all"
     error = str(BadInput(f"shard {Path(shard).name}", problem, fix))
     return replace(ledger, status="failed", error=error)
+
+
+def check_failed(
+    ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
+) -> None:
+    """If a shard has failed, raise an error with the first failed shard and the ``effect``.
+
+    ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
+    """
+    if failed := [x for x in ledgers if x.status == "failed"]:
+        more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
+        kind = Interrupted if any(x.away for x in failed) else BadInput
+        raise kind(f"{failed[0].error}{more}", "", effect)
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -244,11 +257,11 @@ class _Writer:
     and its retry, never mix their files.
     """
 
-    def __init__(self, out: Path, mark: str) -> None:
-        self._out, self._mark = out, mark
+    def __init__(self, out: Path, digest: str) -> None:
+        self._out, self._digest = out, digest
         self._attempt = uuid.uuid4().hex[:12]
         #: File that is locked while this attempt runs.
-        self.claim = out / f"{mark}.{self._attempt}.claim"
+        self.claim = out / f"{digest}.{self._attempt}.claim"
         self._files: dict[str, str] = {}  # name -> kind
         self._tokens: pq.ParquetWriter | None = None
 
@@ -271,13 +284,13 @@ class _Writer:
         self._tokens = None
 
     def _new(self, kind: str) -> Path:
-        name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
+        name = f"{self._digest}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
         self._files[name] = kind
         return self._out / name
 
     def publish(self, ledger: ShardLedger) -> None:
         """Make this attempt the shard's partial, unless another attempt was first."""
-        final = self._out / f"{self._mark}.json"
+        final = self._out / f"{self._digest}.json"
         if not final.exists():
             temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
             files = {x: [kind, sha256_of(self._out / x)] for x, kind in self._files.items()}
@@ -301,11 +314,11 @@ def remove_stopped(directory: Path) -> None:
     for name in names:
         if name.endswith(".parquet"):
             attempts.setdefault(name.partition("-")[0], []).append(name)
-    n_of_mark = Counter(attempt.partition(".")[0] for attempt in attempts)
+    n_of_digest = Counter(attempt.partition(".")[0] for attempt in attempts)
     for attempt, files in attempts.items():
-        mark = attempt.partition(".")[0]
-        ledger = f"{mark}.json"
-        if ledger in names and n_of_mark[mark] == 1:
+        digest = attempt.partition(".")[0]
+        ledger = f"{digest}.json"
+        if ledger in names and n_of_digest[digest] == 1:
             continue
         with suppress(OSError), claimed(directory / f"{attempt}.claim") as has_stopped:
             kept = _read(directory / ledger)[1] if (directory / ledger).exists() else ()

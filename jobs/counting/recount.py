@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.kept_documents import Segments, readable
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
 from plumbline.jobs.kernel.memory import Limits, address, new_record
-from plumbline.jobs.kernel.tokenizer import Targets
-from plumbline.jobs.kernel.words import END_WORD, IdState, WordState
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.words import END_WORD, IdState, WordState
 
 #: Bytes per target: cells of 32 bits, and of 64 bits once a count may outgrow those.
 _TARGET_BYTES = 12 * DENSE_WORDS

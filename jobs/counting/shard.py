@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill
 from plumbline.jobs.kernel.memory import SLACK, Limits
-from plumbline.jobs.kernel.tokenizer import Targets
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
@@ -28,8 +28,6 @@ LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
 
-#: The buffer of the last shard unless it is large; allocating fresh pages is slow.
-_spare_buffer: list[NDArray[np.uint8]] = []
 #: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[Targets, CorpusOptions, Limits | None], Counter] = {}
 
@@ -117,7 +115,7 @@ def line_blocks(
     block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
         stream = _ReadAhead(opened, block, reader) if read_ahead else opened
-        buf, n_kept = _spare_buffer.pop() if _spare_buffer else _buffer(2 * _BLOCK), 0
+        buf, n_kept = np.empty(2 * _BLOCK + SLACK, np.uint8), 0
         while n := stream.readinto(buf[n_kept : n_kept + block]):
             end = n_kept + n
             cut = _last_newline(buf, n_kept, end)
@@ -134,11 +132,9 @@ def line_blocks(
                     buf[: n_kept - cut] = buf[cut:n_kept].copy()
                     n_kept -= cut
             elif n_kept + block + SLACK > buf.size:
-                buf = np.concatenate([buf[:n_kept], _buffer(n_kept + block)])
+                buf = np.concatenate([buf[:n_kept], np.empty(n_kept + block + SLACK, np.uint8)])
         if n_kept:
             yield buf, n_kept
-    if buf.size <= 4 * _BLOCK:
-        _spare_buffer[:] = [buf]
 
 
 class _ReadAhead:
@@ -155,10 +151,6 @@ class _ReadAhead:
             buffer[:n] = self._ahead[:n]
             self._read = self._reader.submit(self._stream.readinto, self._ahead)
         return n
-
-
-def _buffer(n: int) -> NDArray[np.uint8]:
-    return np.zeros(n + SLACK, np.uint8)
 
 
 def _long_line(

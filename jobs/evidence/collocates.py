@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.association.measures import adjusted
-from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query
+from plumbline.jobs.counting.co_occurrences import Occurrences, Query
+from plumbline.jobs.kernel.pair_runs import Ints
 
 #: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.
 PRIOR_WORDS = 1000.0

@@ -19,7 +19,7 @@ from plumbline.jobs.counting.document_words import Evidence, Shard
 from plumbline.jobs.counting.kept_documents import Documents
 from plumbline.jobs.evidence.index import Hashes, Index, mixed, text_hashes
 from plumbline.jobs.evidence.queries import Row
-from plumbline.jobs.kernel.chunks import Tokenizer
+from plumbline.jobs.kernel.tokens.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.input.shards import field_value, is_parquet, lines, text_column
@@ -31,7 +31,7 @@ _CHUNK = re.compile(r"[^\s\x00]+")
 _N_CONTEXT = 8
 #: Texts that are tokenized as one batch.
 _BATCH = 256
-#: Most occurrences held besides the sample before it is drawn anew.
+#: Most occurrences held in addition to the sample before the sample is drawn again.
 _MOST_PENDING = 200_000
 #: The record's field in which `corpus pack` writes the file of a document.
 _FILE_FIELD = "meta.file"

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.co_occurrences import Ints
 from plumbline.jobs.counting.kept_documents import Documents
 from plumbline.jobs.evidence.index import Bools, Hashes, Index, mixed
+from plumbline.jobs.kernel.pair_runs import Ints
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4

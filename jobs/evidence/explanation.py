@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,8 +13,8 @@ import pyarrow.dataset as ds
 from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.association.target_lists import targets_of
-from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
-from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query, summed
+from plumbline.jobs.counting.co_occurrences import Occurrences, Query
+from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts
 from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
@@ -28,6 +27,7 @@ from plumbline.jobs.evidence.duplicates import (
 from plumbline.jobs.evidence.index import Hashes, Index, read_index
 from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
 from plumbline.jobs.evidence.queries import Row, of_phrase, parsed
+from plumbline.jobs.kernel.pair_runs import Ints, summed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
@@ -119,8 +119,8 @@ def explain_top(
     """Write the leans of a corpus's most frequent words, and sentences with them.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of ``explain``;
-    ``word_copies`` and ``word_collocate`` get none. A word keeps its lean over these clusters and
-    its sentences of this sampling, if it has them.
+    ``word_copies`` and ``word_collocate`` get none. A word that has a lean over these clusters
+    keeps it; sentences are sampled again.
 
     Args:
         top: number of words; equally frequent words are taken in alphabetical order.
@@ -155,23 +155,21 @@ def _explain_leans(
     """Write the leans of words, and sentences of those that are chosen."""
     same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
     answered = set(store.read("word_evidence", same, corpus=inquiry.corpus)["word"].to_pylist())
-    quoted = _quoted(store, inquiry) if inquiry.sampling.n else set(chosen)
     new = [word for word in words if word not in answered]
-    to_quote = [word for word in chosen if word not in quoted]
-    asked = {"word_evidence": new, "word_source": new, "word_snippet": to_quote}
-    if not new and not to_quote:
+    asked = {"word_evidence": new, "word_source": new, "word_snippet": chosen}
+    if not new and not chosen:
         return TopAnswers(0, 0, len(words))
     config = inquiry.config(n_words=len(words), n_with_sentences=len(chosen))
     with recorded(store, "why", config) as run_id:
         rows: dict[str, list[Row]] = {table: [] for table in asked}
-        some = {*new, *to_quote}
+        some = {*new, *chosen}
         for in_pass in _passes(inquiry, [word for word in words if word in some]):
             query = replace(inquiry.query, words=in_pass)
-            part = _rows_by_table(inquiry, query, progress, set(to_quote), with_context=False)
+            part = _rows_by_table(inquiry, query, progress, set(chosen), with_context=False)
             for table in asked:
                 rows[table] += part[table]
         _write(store, inquiry, rows, asked, run_id)
-    return TopAnswers(len(new), len(to_quote), len(words) - len(new))
+    return TopAnswers(len(new), len(chosen), len(words) - len(new))
 
 
 @dataclass(frozen=True)
@@ -274,7 +272,7 @@ def _rows_by_table(
         signed, around = zip(*filter(None, collected), strict=True)
         every_signature = Signatures(*map(np.concatenate, zip(*signed, strict=True)))
         rows["word_copies"] = [*_copies(inquiry, index, every_signature)]
-        every_context = Contexts(*summed(*zip(*around, strict=True)))
+        every_context = Contexts(*summed([*around]))
         rows["word_collocate"] = [*_collocates(inquiry, index, every_context)]
     drawn, seed = sample.occurrences(), sampling.seed
     rows["word_snippet"] = snippet_rows(
@@ -323,25 +321,6 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
         raise UsageProblem(f"contrast {contrast!r}", "is a sum; only its list has evidence", fix)
     problem = f"is not one of corpus {evidence.corpus['corpus']}"
     raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
-
-
-def _quoted(store: Store, inquiry: _Inquiry) -> set[str]:
-    """Words that have sentences of this sampling, and words without an occurrence to sample."""
-    is_same = pc.field("contrast") == inquiry.contrast
-    rows = store.read("word_evidence", is_same, corpus=inquiry.corpus)
-    has_none = pc.and_(pc.equal(rows["n_pair_f"], 0), pc.equal(rows["n_pair_m"], 0))
-    never = set(rows.filter(has_none)["word"].to_pylist())
-    runs = [r for r in store.read("run").to_pylist() if r["command"] == "why"]
-    run_ids = [r["run_id"] for r in runs if _draws(json.loads(r["config"]), inquiry.sampling)]
-    drawn = store.read("word_snippet", is_same, corpus=inquiry.corpus)
-    same = drawn.filter(pc.is_in(drawn["run_id"], pa.array(run_ids, pa.string())))
-    return never | set(pc.unique(same["word"]).to_pylist())
-
-
-def _draws(config: Row, sampling: Sampling) -> bool:
-    """True if a run of ``why`` drew what this sampling draws; a larger sample begins with it."""
-    same = (config["seed"], tuple(config["targets"])) == (sampling.seed, sampling.targets)
-    return bool(same and config["n"] >= sampling.n)
 
 
 def _copies(inquiry: _Inquiry, index: Index, signed: Signatures) -> Iterator[Row]:

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.co_occurrences import Ints, Occurrences, Query, co_occurrences, find
+from plumbline.jobs.counting.co_occurrences import Occurrences, Query, co_occurrences, find
 from plumbline.jobs.counting.document_words import Evidence
 from plumbline.jobs.counting.kept_documents import Documents
+from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.cores import n_cores
 
 Bools = NDArray[np.bool_]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plumbline.jobs.corpus_lookup import corpus_lists
 from plumbline.jobs.counting.co_occurrences import Query
+from plumbline.jobs.counting.corpus_lookup import corpus_lists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -1,1 +1,1 @@
-"""Packing text files, importing released statistics."""
+"""How a corpus gets into the warehouse: counted shards, packed texts, released statistics."""

@@ -191,7 +191,7 @@ class _NotText(UnicodeError):
 def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
     """The text of a file, and whether it is UTF-8; ``UnicodeError`` if not in ``encoding`` either.
 
-    Also ``_NotText``. ASCII text in UTF-16 is valid UTF-8 too, but with a NUL beside each letter.
+    Also ``_NotText``. ASCII text in UTF-16 is valid UTF-8 too, but with a NUL next to each letter.
     """
     is_like_ascii = not encoding or "a".encode(encoding) == b"a"
     if is_like_ascii and _has_controls(data):

@@ -42,7 +42,7 @@ class PmiRow:
     reason: str = ""
 
 
-def beside(file: Path) -> Path | None:
+def pmi_file_of(file: Path) -> Path | None:
     """The file of PMI, plain or gzipped, in the folder of another file; None if it isn't there."""
     return next(filter(Path.is_file, (file.with_name(f"{FILE}{end}") for end in ("", ".gz"))), None)
 

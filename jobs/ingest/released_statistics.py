@@ -17,9 +17,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from plumbline.jobs.association.associations import associate, uncounted
-from plumbline.jobs.corpus_lookup import writes_corpus
-from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, beside, released_counts
-from plumbline.jobs.kernel.json_parser import excerpt
+from plumbline.jobs.counting.corpus_lookup import writes_corpus
+from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, pmi_file_of, released_counts
+from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import Record, records
 from plumbline.warehouse.schema.catalog import TABLES
@@ -74,9 +74,9 @@ class _Row:
 def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
-    If the file of PMI is beside it, also into ``pair_count`` and ``word_list``, and ``word_delta``
-    and its kin are then those of :func:`~plumbline.jobs.association.associations.associate`. Words
-    that have no counts in that file keep the released delta, without an error.
+    If the file of PMI is in the same folder, also into ``pair_count`` and ``word_list``; the tables
+    of :func:`~plumbline.jobs.association.associations.associate` are then computed. Words that have
+    no counts in that file keep the released delta, without an error.
 
     The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
     that more than half of the usable rows share. Rows that imply another total, or can't be used
@@ -107,7 +107,7 @@ def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStati
         problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
         raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
     rejects: list[tuple[Path, _Row | PmiRow]] = [(file, r) for r in rejected]
-    pmi, counts = beside(file), None
+    pmi, counts = pmi_file_of(file), None
     if pmi:
         deltas = {r.word: r.delta_nats for r in good}
         counts = released_counts(pmi, {r.word: r.n_word for r in good}, deltas)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
@@ -16,10 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import numba
+import platformdirs
 from filelock import FileLock
 from numba import types
-
-from plumbline.jobs.user_cache import user_cache
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -31,20 +32,61 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 #: Modules whose source affects the compiled code.
 _COMPILED = (
     "cache",
-    "chunks",
     "cooccurrences",
-    "language_tables",
+    "json_parser",
+    "json_values",
     "memory",
     "pair_runs",
-    "json_parser",
-    "splitting_rules",
-    "words",
+    "tokens/chunk_words",
+    "tokens/chunks",
+    "tokens/code_points",
+    "tokens/language_tables",
+    "tokens/splitting_rules",
+    "tokens/urls",
+    "tokens/words",
 )
 #: Numba options of functions that only compiled code calls. Wrappers would take a sixth of the
 #: compile time.
 _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 #: Subdirectory of this package with compiled code, in an archive for a cluster.
 SHIPPED = "compiled"
+
+
+def user_cache(*parts: str) -> Path:
+    """A directory below this user's cache directory, created if missing.
+
+    If the cache directory can't be written, ``plumbline-UID`` in the temporary directory is used
+    instead, if this user owns it and nobody else may enter it, since code stored here is run later.
+    Otherwise a new private directory is used, which only this process knows.
+    """
+    for root in (platformdirs.user_cache_path("plumbline"), user_temporary()):
+        path = root.joinpath(*parts)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(path, os.W_OK):
+            return path
+    path = _private_fallback().joinpath(*parts)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def user_temporary() -> Path:
+    """This user's directory in the temporary directory, or a private one if that is unsafe."""
+    path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        status = path.lstat()
+    except OSError:
+        return _private_fallback()
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return path if is_own and stat.S_IMODE(status.st_mode) == 0o700 else _private_fallback()
+
+
+@cache
+def _private_fallback() -> Path:
+    return Path(tempfile.mkdtemp(prefix="plumbline-"))
 
 
 @cache

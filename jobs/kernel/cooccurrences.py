@@ -26,8 +26,7 @@ from plumbline.jobs.kernel.memory import (
     rehash,
     slot_of,
 )
-from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.words import IdState, WordState
+from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
@@ -39,8 +38,8 @@ DENSE_WORDS = 1 << 14
 _CELLS = DENSE_WORDS + 16
 #: A cell holds counts below this.
 _CELL_LIMIT = 1 << 32
-#: Least room for rows (pairs as numbers) not counted yet: with targets, and with all pairs.
-_ROWS, _ALL_ROWS = 1 << 12, 1 << 20
+#: Least room for rows (pairs as numbers) not counted yet.
+_ROWS = 1 << 12
 #: The slot of a row is prefetched this many rows before the row is counted.
 _AHEAD = 12
 
@@ -352,60 +351,6 @@ class TargetPairs:
 
     def _publish(self) -> None:
         self.state.table, self.state.mask = address(self._table), len(self._table) - 1
-
-
-class AllPairs:
-    """Counts of the pairs of any two words.
-
-    Args:
-        n_rows: room for distinct pairs at the start. It takes memory only when it is used.
-    """
-
-    #: Never true, so that the counter compares ``growth`` with its limits before each count.
-    has_room = False
-
-    def __init__(self, rule: str, window: int, n_rows: int) -> None:
-        self._count = count_pairs if rule == "pairs" else count_windows
-        self._runs = PairRuns(n_rows)
-        self._rows = np.empty(_ALL_ROWS + window * window, np.int64)
-        self._distinct = np.empty(window, np.int64)
-        s = self.state = new_record(PairState)
-        s.rows, s.distinct = address(self._rows), address(self._distinct)
-        s.all_pairs, s.window, s.rows_room = 1, window, self._rows.size
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all arrays that are in use."""
-        return self._runs.n_bytes + self._rows.nbytes
-
-    def growth(self, need: int) -> int:
-        """Bytes that one call of :meth:`count` may add to the runs."""
-        return 16 * self._rows.size
-
-    def grow(self, need: int) -> None:
-        """Do nothing: there is always room."""
-
-    def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids; False when it must be called again."""
-        is_done = self._count(self.state, words, ids)
-        if is_done and self.state.n_rows < self._rows.size // 2:
-            return True
-        self._take_rows()
-        return bool(is_done)
-
-    def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield tables like those of :class:`TargetPairs`, each pair in one; forget all pairs.
-
-        Either word of a pair may be its target.
-        """
-        self._take_rows()
-        for chunk in self._runs.chunks():
-            yield pair_table(chunk.word, vocabulary, chunk.target, vocabulary, chunk.n_pair)
-        self._runs.clear()
-
-    def _take_rows(self) -> None:
-        self._runs.add(self._rows[: int(self.state.n_rows)])
-        self.state.n_rows = 0
 
 
 def pair_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,154 +14,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import is_cached
-from plumbline.jobs.kernel.chunks import END, ChunkCache, Tokenizer, scan
-from plumbline.jobs.kernel.cooccurrences import RULES, AllPairs, TargetPairs
-from plumbline.jobs.kernel.json_parser import (
-    DOUBT,
-    FULL,
-    LONGEST_JUDGED,
-    MAX_SOURCE,
-    NO_SOURCE,
-    OTHER,
-    ReaderState,
-    excerpt,
-    judge,
-    read_lines,
-    too_long,
-)
+from plumbline.jobs.kernel.cooccurrences import RULES, TargetPairs
+from plumbline.jobs.kernel.document_stream import DocumentLog, TokenStream
+from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lines
+from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED, LineVerdict, excerpt, judge
 from plumbline.jobs.kernel.memory import SLACK, Limits, address, new_record
-from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.tokenizer import Targets, tokenize
-from plumbline.jobs.kernel.words import IdState, Words, WordState
+from plumbline.jobs.kernel.pair_runs import AllPairs, PairRuns
+from plumbline.jobs.kernel.tokens.chunks import END, move, scan
+from plumbline.jobs.kernel.tokens.tokenizer import Targets, Tokenizer, tokenize
+from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 
 if TYPE_CHECKING:
-    from plumbline.jobs.corpus_options import CorpusOptions
-
-#: Number of kept words and document ends after which a table is handed over.
-_TABLE = 1 << 20
-#: Most documents whose texts begin in the buffer of texts before it is counted.
-_DOCUMENTS = 1 << 15
-#: Source of documents whose source's name is too long, or is new when the table is full.
-OTHER_SOURCE = "other"
-
-_Ints = NDArray[np.int64]
-
-
-class DocumentLog:
-    """Row and source of each document in order, whether the reader or Python read it.
-
-    Args:
-        reader: gets memory to write to, and the path to the source's field.
-        source_field: ``a.b`` is ``b`` in ``a``; empty for none.
-    """
-
-    def __init__(self, reader: ReaderState, source_field: str) -> None:
-        names = [name.encode() for name in source_field.split(".")] if source_field else []
-        self._path = np.frombuffer(b"".join(names) or b"\0", np.uint8).copy()
-        self._path_ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
-        self._rows = np.zeros((_DOCUMENTS, 2), np.int64)
-        self._reader = reader
-        reader.path, reader.n_path = address(self._path), len(names)
-        reader.path_ends = address(self._path_ends)
-        reader.documents, reader.documents_room = address(self._rows), _DOCUMENTS
-        self.sources = Words([OTHER_SOURCE])
-        self._waiting: list[_Ints] = []
-        self._first = 0
-
-    def add(self, rows: _Ints, sources: Sequence[str | None] | None) -> None:
-        """Note documents that Python read: their rows, from 1, and their sources."""
-        self.collect()
-        ids = np.full(rows.size, NO_SOURCE, np.int64)
-        if sources is not None:
-            id_of: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
-            for source in dict.fromkeys(sources):
-                if source not in id_of:
-                    id_of[source] = self._id(str(source))
-            ids[:] = [id_of[source] for source in sources]
-        self._waiting.append(np.stack([rows, ids], axis=1))
-
-    def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Numbers, rows and sources of the next ``n`` documents.
-
-        If ``is_open``, also of the unfinished document after these, which the next call returns
-        again as its first.
-        """
-        self.collect()
-        rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
-        taken = rows[: n + is_open]
-        numbers = np.arange(self._first, self._first + len(taken))
-        self._waiting, self._first = [rows[n:]], self._first + n
-        known = self.sources.vocabulary().to_pylist()
-        names = [None if k == NO_SOURCE else _plain(name) for k, name in enumerate(known)]
-        return numbers, taken[:, 0], pa.array(names, pa.string()).take(pa.array(taken[:, 1]))
-
-    def clear(self) -> None:
-        """Begin another shard."""
-        self._waiting, self._first, self._reader.n_documents = [], 0, 0
-        self.sources.clear(np.empty(0, np.int32))
-
-    def collect(self) -> None:
-        """Take the documents that the reader noted, so it has room for more."""
-        self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
-        self._reader.n_documents = 0
-
-    def _id(self, source: str) -> int:
-        name = json.dumps(source, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
-        state = self.sources.state
-        no_room = state.n >= state.room or state.n_bytes + len(name) > state.arena_room
-        return OTHER if no_room or len(name) > MAX_SOURCE else int(self.sources.intern([name])[0])
-
-
-def _plain(name: str) -> str:
-    """The string that JSON writes as ``name`` between quotes."""
-    return str(json.loads(f'"{name}"')) if "\\" in name else name
-
-
-class TokenStream:
-    """Ids of kept words that are not handed over yet, with the id of the end of each document."""
-
-    def __init__(self) -> None:
-        self._ids = np.empty(_TABLE, np.int32)
-        self._n = 0
-
-    @property
-    def is_full(self) -> bool:
-        """True if a table is to be handed over."""
-        return self._n >= _TABLE
-
-    def add(self, ids: NDArray[np.int32]) -> None:
-        """Append ids, which are copied."""
-        end = self._n + ids.size
-        if end > self._ids.size:
-            self._ids = np.concatenate([self._ids[: self._n], np.empty(end, np.int32)])
-        self._ids[self._n : end] = ids
-        self._n = end
-
-    def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
-        """The documents so far, except the last ``keep`` ids, which stay.
-
-        Yields at most one table: document (its number in the shard, from 0), source_row, source
-        and tokens (ids). An unfinished document has a further row in the next table.
-        """
-        n = self._n - keep
-        ids = self._ids[:n]
-        ends = np.flatnonzero(ids == end_id)
-        is_open = n > (ends[-1] + 1 if ends.size else 0)
-        starts = np.concatenate([[0], ends - np.arange(ends.size), [n - ends.size]])
-        numbers, rows, sources = documents.take(ends.size, is_open)
-        offsets = pa.array(starts[: ends.size + is_open + 1], pa.int32())
-        tokens = pa.ListArray.from_arrays(offsets, pa.array(ids[ids != end_id]))
-        left = self._ids[n : self._n].copy()
-        self._ids[: left.size], self._n = left, left.size
-        if len(rows):
-            columns = {"document": numbers, "source_row": rows, "source": sources}
-            yield pa.table({**columns, "tokens": tokens})
-
-    def rename(self, ids: NDArray[np.int32]) -> None:
-        """Replace the ids that :meth:`table` left by new ones."""
-        self._n = 0
-        self.add(ids)
-
+    from plumbline.jobs.counting.corpus_options import CorpusOptions
 
 #: Bytes of text that are tokenized and then counted together: few enough for the processor's cache.
 BATCH_BYTES = 1 << 18
@@ -221,7 +84,7 @@ class Counter:
             A word or pair may be in several tables; the sum is its count. Without a spill, memory
             has no limit.
 
-    >>> from plumbline.jobs.corpus_options import CorpusOptions
+    >>> from plumbline.jobs.counting.corpus_options import CorpusOptions
     >>> counter = Counter(Targets(("she", "he")), CorpusOptions(evidence=False))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
     >>> counts = counter.result()
@@ -249,9 +112,7 @@ class Counter:
         self._words, self._ids = self._tokenizer.words, self._tokenizer.ids
         self._pairs: TargetPairs | AllPairs
         if options.all_pairs:
-            limited = self._limits.n_bytes < Limits.n_bytes
-            n_rows = self._limits.n_bytes // 16 if limited else 0
-            self._pairs = AllPairs(options.rule, options.window, n_rows)
+            self._pairs = AllPairs(options.rule, options.window)
         else:
             self._pairs = TargetPairs(targets.words, options.rule, options.window)
         self._texts = np.empty(BATCH_BYTES + 2 * SLACK, np.uint8)
@@ -377,7 +238,7 @@ class Counter:
         left = self._texts[at - start : int(reader.n)].copy()
         self._texts[: left.size] = left
         reader.n = left.size
-        self._tokenizer.renew_cache(self._limits.n_bytes - self._n_bytes)
+        self._tokenizer.cache.renew(self._limits.n_bytes - self._n_bytes)
 
     @property
     def _n_bytes(self) -> int:
@@ -429,13 +290,12 @@ class Counter:
 
     def _judge(self, block: NDArray[np.uint8], start: int, end: int) -> None:
         """Let Python decide on the line block[start:end]."""
-        line = bytes(block[start : min(end, start + LONGEST_JUDGED + 1)])
-        is_short = len(line) <= LONGEST_JUDGED
-        verdict = (
-            judge(line, self._field, self._source_field)
-            if is_short
-            else too_long(end - start, self._field)
-        )
+        line = bytes(block[start : min(end, start + LONGEST_JUDGED)])
+        if (n := end - start) > LONGEST_JUDGED:
+            why = f"not strict JSON with a `{self._field}`, and {n:,} bytes are too long to say why"
+            verdict = LineVerdict(reason=why)
+        else:
+            verdict = judge(line, self._field, self._source_field)
         if verdict.reason is not None:
             self._reject(self._n_rows + int(self._reader.n_lines), verdict.reason, line)
         elif verdict.text is None:
@@ -487,17 +347,24 @@ def warm_up(everything: bool = False) -> None:
     child = None
     if not is_cached(scan):
         paths = os.pathsep.join(path for path in sys.path if path)
-        compiler = [sys.executable, "-P", "-m", "plumbline.jobs.kernel", "tokenizer"]
+        code = "from plumbline.jobs.kernel.tokens.tokenizer import tokenize; tokenize('tea')"
+        compiler = [sys.executable, "-P", "-c", code]
         child = subprocess.Popen(compiler, env={**os.environ, "PYTHONPATH": paths})
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
-    ChunkCache().grow()
+    move(0, 0, 0, 0)
     for rule in RULES if everything else ("pairs",):
         pairs = TargetPairs(["she"], rule, 2)
         pairs.count(words, ids)
         pairs.grow(0)
-    if everything:
-        list(PairRuns().chunks())
+    runs = PairRuns()
+    for _ in "ab" if everything else "":
+        runs.add(np.zeros(1, np.int64))
+    list(runs.take())
     if child:
         child.wait()
     tokenize("tea")
+
+
+if __name__ == "__main__":
+    warm_up(everything=True)

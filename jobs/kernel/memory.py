@@ -194,6 +194,28 @@ def low_bytes(n: int) -> int:
     return (np.uint64(1) << np.uint64(8 * n)) - np.uint64(1)
 
 
+@compiled
+def put_utf8(out: int, n: int, c: int) -> int:
+    """Write the code point ``c`` as UTF-8 at ``out`` + n; returns the n after it."""
+    if c < 0x80:
+        put8(out, n, c)
+        return n + 1
+    if c < 0x800:
+        put8(out, n, 0xC0 | c >> 6)
+        put8(out, n + 1, 0x80 | c & 0x3F)
+        return n + 2
+    if c < 0x10000:
+        put8(out, n, 0xE0 | c >> 12)
+        put8(out, n + 1, 0x80 | c >> 6 & 0x3F)
+        put8(out, n + 2, 0x80 | c & 0x3F)
+        return n + 3
+    put8(out, n, 0xF0 | c >> 18)
+    put8(out, n + 1, 0x80 | c >> 12 & 0x3F)
+    put8(out, n + 2, 0x80 | c >> 6 & 0x3F)
+    put8(out, n + 3, 0x80 | c & 0x3F)
+    return n + 4
+
+
 @EntryPoint
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
     """Copy the entries of a hash table to a larger one of ``mask`` + 1 slots, all zeros.
@@ -242,8 +264,8 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
     The counter gets two fifths of the memory that the process hasn't used at the first call. Arrow
     tables of its counts take as much again, and writing them takes more. With all pairs it gets
-    half, since pairs are handed over in smaller tables. Below ``jobs.corpus_options.LEAST_MEMORY``
-    the process may use more.
+    half, since pairs are handed over in smaller tables. Below ``corpus_options.LEAST_MEMORY`` the
+    process may use more.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

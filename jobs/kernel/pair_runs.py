@@ -1,245 +1,181 @@
-"""Pairs of any two words, counted by sorting, compiled.
+"""Pairs of any two words, counted by sorting.
 
 A hash table of all pairs is far larger than any cache, so each look-up would wait for memory.
 Therefore rows (two ids in 64 bits) are collected and sorted; distinct rows and their counts form a
-run. All runs are in one array. :meth:`PairRuns.chunks` merges them in ranges of rows that fit the
-processor's cache.
+run. Runs are summed in ranges of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.memory import get_int, put64
+from plumbline.jobs.kernel.cache import EntryPoint
+from plumbline.jobs.kernel.cooccurrences import PairState, count_pairs, count_windows, pair_table
+from plumbline.jobs.kernel.memory import address, get_int, new_record, put64
+from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
-#: A row has one id in its lower 32 bits and one in the bits from here on.
-_UPPER = 32
-#: Rows merged at a time: two such arrays of rows and counts fit the cache.
-_RANGE = 1 << 14
-#: Rows of a chunk of :meth:`PairRuns.chunks`.
-CHUNK_ROWS = 1 << 21
+Ints: TypeAlias = NDArray[np.int64]
+#: Keys and their counts; in a run the keys are distinct and sorted.
+Run: TypeAlias = tuple[Ints, Ints]
 
-
-class PairChunk(NamedTuple):
-    """Pairs of ids, each once, and how often they co-occur."""
-
-    word: NDArray[np.int32]
-    target: NDArray[np.int32]
-    n_pair: NDArray[np.int64]
-
-    def first(self, n: int) -> PairChunk:
-        """The first n pairs, in the same memory."""
-        return PairChunk(self.word[:n], self.target[:n], self.n_pair[:n])
+#: Rows of the runs that are summed at a time, on average, and how many of these are a sample.
+RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
+#: Least room for rows that are not in a run yet.
+_ALL_ROWS = 1 << 20
 
 
-class PairRuns:
-    """Sorted runs of rows and their counts; a row may be in several runs.
+def summed(parts: list[Run]) -> Run:
+    """The distinct keys of all parts, sorted, and each key's sum of counts; empties ``parts``.
 
-    Args:
-        n_rows: room at the start. It takes memory only when it is used.
+    >>> summed([(np.array([1, 3]), np.array([2, 1])), (np.array([3]), np.array([5]))])
+    (array([1, 3]), array([2, 6]))
     """
-
-    def __init__(self, n_rows: int = 0) -> None:
-        self._rows, self._counts = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-        #: Offsets at which runs start, and the end of the last one.
-        self._bounds = [0]
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all runs."""
-        return 16 * self._bounds[-1]
-
-    def add(self, rows: NDArray[np.int64]) -> None:
-        """Count rows, one per co-occurrence; sorts ``rows``."""
-        rows.sort()
-        first = np.flatnonzero(np.diff(rows, prepend=-1))
-        start = self._bounds[-1]
-        end = start + first.size
-        if end > self._rows.size:
-            more = np.empty(max(start, rows.size), np.int64)
-            self._rows = np.concatenate([self._rows[:start], more])
-            self._counts = np.concatenate([self._counts[:start], more])
-        self._rows[start:end] = rows[first]
-        self._counts[start:end] = np.diff(first, append=rows.size)
-        self._bounds.append(end)
-
-    def chunks(self) -> Iterator[PairChunk]:
-        """Yield all pairs in rising order, each once; without any pair, one empty chunk.
-
-        >>> runs = PairRuns()
-        >>> runs.add(np.array([5, 1 << 32, 5]))
-        >>> runs.add(np.array([5]))
-        >>> [[column.tolist() for column in chunk] for chunk in runs.chunks()]
-        [[[0, 1], [5, 0], [3, 1]]]
-        """
-        bounds = np.array(self._bounds)
-        n_runs = len(bounds) - 1
-        # Most rows that a range takes from each run.
-        step = max(_RANGE // max(n_runs, 1), 16)
-        room = step * n_runs
-        size = min(CHUNK_ROWS, int(bounds[-1])) + room
-        at, ends = bounds[:-1].copy(), bounds[1:]
-        scratch = np.empty((4, room), np.int64)
-        is_first = True
-        while is_first or (at < ends).any():
-            chunk = PairChunk(
-                np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int64)
-            )
-            n = _merge(self._rows, self._counts, at, ends, step, scratch, *chunk)
-            yield chunk.first(n)
-            is_first = False
-
-    def clear(self) -> None:
-        """Forget all counts, but keep the memory."""
-        self._bounds = [0]
+    parts.append((np.empty(0, np.int64), np.empty(0, np.int64)))
+    keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    parts.clear()
+    order = np.argsort(keys, kind="stable")  # merges sorted parts
+    keys, counts = keys[order], counts[order]
+    del order
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[first], np.add.reduceat(counts, first) if first.size else counts
 
 
-@compiled
-def _at(array: Any) -> int:
-    return np.int64(array.ctypes.data)
+def between(run: Run, start: int, end: int) -> Run:
+    """The part of a run with keys from ``start`` to before ``end``."""
+    part = slice(*np.searchsorted(run[0], [start, end]))
+    return run[0][part], run[1][part]
+
+
+def _merged(runs: list[Run]) -> Run:
+    """The distinct keys of some runs, and each key's sum of counts: as ``summed``, but faster."""
+    runs = runs or [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    while len(runs) > 1:
+        pairs = zip(runs[::2], runs[1::2], strict=False)
+        runs = [_merged_two(*a, *b) for a, b in pairs] + runs[len(runs) & ~1 :]
+    return runs[0]
+
+
+def _merged_two(a_keys: Ints, a_counts: Ints, b_keys: Ints, b_counts: Ints) -> Run:
+    keys, counts = np.empty((2, a_keys.size + b_keys.size), np.int64)
+    read = address(a_keys), address(a_counts), a_keys.size
+    read_too = address(b_keys), address(b_counts), b_keys.size
+    n = _merge(*read, *read_too, address(keys), address(counts))
+    return keys[:n], counts[:n]
 
 
 @EntryPoint
 def _merge(
-    rows: Any,
-    counts: Any,
-    at: Any,
-    ends: Any,
-    step: int,
-    scratch: Any,
-    word: Any,
-    target: Any,
-    n_pair: Any,
+    a_keys: int,
+    a_counts: int,
+    n_a: int,
+    b_keys: int,
+    b_counts: int,
+    n_b: int,
+    keys: int,
+    counts: int,
 ) -> int:
-    """Merge the runs ``rows[at[k]:ends[k]]`` into the last three arrays until these are full.
-
-    ``at`` advances past the rows merged. Returns the number of rows written, 0 at the end.
-    """
-    n = 0
-    edges = np.empty(at.size + 1, np.int64)
-    while n + scratch.shape[1] <= word.size:
-        last, any_left = _range_end(rows, at, ends, step)
-        if not any_left:
-            break
-        a_rows, a_counts, b_rows, b_counts = scratch[0], scratch[1], scratch[2], scratch[3]
-        n_slices = _cut_range(rows, counts, at, ends, step, last, a_rows, a_counts, edges)
-        while n_slices > 1:
-            n_slices = _merge_slices(a_rows, a_counts, edges, n_slices, b_rows, b_counts)
-            a_rows, b_rows = b_rows, a_rows
-            a_counts, b_counts = b_counts, a_counts
-        for k in range(edges[1]):
-            word[n] = a_rows[k] >> _UPPER
-            target[n] = a_rows[k] & 0xFFFFFFFF
-            n_pair[n] = a_counts[k]
-            n += 1
+    """Merge two runs, add the counts of equal keys; returns the number of keys written."""
+    n, i, k = 0, 0, 0
+    while i < n_a and k < n_b:
+        a, b = get_int(a_keys, i), get_int(b_keys, k)
+        # No branch on the comparison, since its result can't be predicted.
+        from_a, from_b = np.int64(a <= b), np.int64(b <= a)
+        put64(keys, n, min(a, b))
+        count = get_int(a_counts, i) & -from_a
+        put64(counts, n, count + (get_int(b_counts, k) & -from_b))
+        i, k, n = i + from_a, k + from_b, n + 1
+    if k < n_b:
+        a_keys, a_counts, i, n_a = b_keys, b_counts, k, n_b
+    while i < n_a:
+        put64(keys, n, get_int(a_keys, i))
+        put64(counts, n, get_int(a_counts, i))
+        i, n = i + 1, n + 1
     return n
 
 
-@compiled
-def _range_end(rows: Any, at: Any, ends: Any, step: int) -> Any:
-    """Last row of a range with at most ``step`` rows of each run, and whether any rows are left."""
-    last, any_left = np.int64(0x7FFFFFFFFFFFFFFF), False
-    for k in range(at.size):
-        if at[k] < ends[k]:
-            any_left = True
-            if at[k] + step < ends[k]:
-                last = min(last, rows[at[k] + step - 1])
-    return last, any_left
+class PairRuns:
+    """Sorted runs of rows and their counts; a row may be in several runs."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all runs."""
+        return 16 * sum(rows.size for rows, _ in self._runs)
+
+    def add(self, rows: Ints) -> None:
+        """Count rows, one per co-occurrence; sorts ``rows``."""
+        rows.sort()
+        first = np.flatnonzero(np.diff(rows, prepend=-1))
+        self._runs.append((rows[first], np.diff(first, append=rows.size)))
+
+    def take(self) -> Iterator[Run]:
+        """Yield all rows in rising order, each once; without any row, one empty run. Forget all.
+
+        >>> runs = PairRuns()
+        >>> runs.add(np.array([5, 7, 5]))
+        >>> runs.add(np.array([5]))
+        >>> list(runs.take()), runs.n_bytes
+        ([(array([5, 7]), array([3, 1]))], 0)
+        """
+        step = max(RANGE_ROWS // _SAMPLES, 1)
+        sample = np.sort(np.concatenate([[0], *(rows[::step] for rows, _ in self._runs)]))
+        for start, end in pairwise([*np.unique(sample[::_SAMPLES]), np.iinfo(np.int64).max]):
+            yield _merged([between(run, start, end) for run in self._runs])
+        self._runs.clear()
 
 
-@compiled
-def _cut_range(
-    rows: Any,
-    counts: Any,
-    at: Any,
-    ends: Any,
-    step: int,
-    last: int,
-    to_rows: Any,
-    to_counts: Any,
-    edges: Any,
-) -> int:
-    """Copy each run's rows up to ``last`` as a slice, advance ``at``; returns how many slices."""
-    n, n_slices = 0, 0
-    edges[0] = 0
-    for k in range(at.size):
-        low, high = at[k], min(at[k] + step, ends[k])
-        while low < high:
-            middle = (low + high) // 2
-            if rows[middle] <= last:
-                low = middle + 1
-            else:
-                high = middle
-        if low > at[k]:
-            for i in range(at[k], low):
-                to_rows[n], to_counts[n] = rows[i], counts[i]
-                n += 1
-            n_slices += 1
-            edges[n_slices] = n
-            at[k] = low
-    return n_slices
+class AllPairs:
+    """Counts of the pairs of any two words."""
 
+    #: Never true, so that the counter compares ``growth`` with its limits before each count.
+    has_room = False
 
-@compiled
-def _merge_slices(
-    rows: Any, counts: Any, edges: Any, n_slices: int, to_rows: Any, to_counts: Any
-) -> int:
-    """Merge slices two by two, replace their ``edges``; returns the number of new slices."""
-    n, made = 0, 0
-    for first in range(0, n_slices, 2):
-        i, i_end = edges[first], edges[first + 1]
-        k, k_end = i_end, edges[min(first + 2, n_slices)]
-        n += _merge_two(
-            _at(rows),
-            _at(counts),
-            i,
-            i_end,
-            k,
-            k_end,
-            _at(to_rows),
-            _at(to_counts),
-            n,
-        )
-        made += 1
-        edges[made] = n
-    return made
+    def __init__(self, rule: str, window: int) -> None:
+        self._count = count_pairs if rule == "pairs" else count_windows
+        self._runs = PairRuns()
+        self._rows = np.empty(_ALL_ROWS + window * window, np.int64)
+        self._distinct = np.empty(window, np.int64)
+        s = self.state = new_record(PairState)
+        s.rows, s.distinct = address(self._rows), address(self._distinct)
+        s.all_pairs, s.window, s.rows_room = 1, window, self._rows.size
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays that are in use."""
+        return self._runs.n_bytes + self._rows.nbytes
 
-@compiled
-def _merge_two(
-    rows: int,
-    counts: int,
-    i: int,
-    i_end: int,
-    k: int,
-    k_end: int,
-    to_rows: int,
-    to_counts: int,
-    n: int,
-) -> int:
-    """Merge slices i..i_end and k..k_end, add counts of equal rows; returns the number written."""
-    start = n
-    while i < i_end and k < k_end:
-        a, b = get_int(rows, i), get_int(rows, k)
-        # No branch on the comparison, since its result can't be predicted.
-        from_a, from_b = np.int64(a <= b), np.int64(b <= a)
-        put64(to_rows, n, min(a, b))
-        count = get_int(counts, i) & -from_a
-        count += get_int(counts, k) & -from_b
-        put64(to_counts, n, count)
-        i += from_a
-        k += from_b
-        n += 1
-    if k < k_end:
-        i, i_end = k, k_end
-    while i < i_end:
-        put64(to_rows, n, get_int(rows, i))
-        put64(to_counts, n, get_int(counts, i))
-        i += 1
-        n += 1
-    return n - start
+    def growth(self, need: int) -> int:
+        """Bytes that one call of :meth:`count` may add to the runs."""
+        return 16 * self._rows.size
+
+    def grow(self, need: int) -> None:
+        """Do nothing: there is always room."""
+
+    def count(self, words: WordState, ids: IdState) -> bool:
+        """Count ids; False when it must be called again."""
+        is_done = self._count(self.state, words, ids)
+        if is_done and self.state.n_rows < self._rows.size // 2:
+            return True
+        self._take_rows()
+        return bool(is_done)
+
+    def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
+        """Yield tables like those of :class:`TargetPairs`, each pair in one; forget all pairs.
+
+        Either word of a pair may be its target.
+        """
+        self._take_rows()
+        for rows, n_pair in self._runs.take():
+            yield pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)
+
+    def _take_rows(self) -> None:
+        self._runs.add(self._rows[: int(self.state.n_rows)])
+        self.state.n_rows = 0

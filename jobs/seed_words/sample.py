@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.dataset as ds
 
-from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_deltas, writes_corpus
+from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_deltas, writes_corpus
 from plumbline.jobs.seed_words.vetting import REJECTED, verdicts
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem

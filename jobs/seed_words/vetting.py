@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from plumbline.jobs.corpus_lookup import corpus_row, writes_corpus
+from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import records
 from plumbline.warehouse.storage.store import Store

@@ -1,1 +1,1 @@
-"""Spark: session, archive, Java. Nothing else imports pyspark."""
+"""Spark: its engine, session, archive and Java. Nothing else imports pyspark."""

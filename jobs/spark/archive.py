@@ -27,7 +27,7 @@ def write_archive(path: Path) -> Path:
 
     >>> import tempfile
     >>> archive = zipfile.ZipFile(write_archive(Path(tempfile.mkdtemp()) / "dist" / NAME))
-    >>> "plumbline/jobs/kernel/english.json" in archive.namelist()
+    >>> "plumbline/jobs/kernel/tokens/english.json" in archive.namelist()
     True
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.jobs.user_cache import user_cache
+from plumbline.jobs.kernel.cache import user_cache
 from plumbline.warehouse.errors import MissingComponent
 
 #: Oldest Java that Spark 4 runs on.

@@ -19,10 +19,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import plumbline
+from plumbline.jobs.kernel.cache import user_temporary
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.stage_progress import watched
-from plumbline.jobs.user_cache import user_temporary
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.locks import temporary_directory
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -46,28 +47,16 @@ def watched(
     >>> watched(lambda: 1 + 1)
     2
     """
-    outcome: list[T] = []
-    error: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as e:
-            error.append(e)
-
-    thread = threading.Thread(target=run, daemon=True)
-    with _interrupts() as pressed:
-        thread.start()
-        while thread.is_alive():
-            thread.join(0.2)
+    with ThreadPoolExecutor(1) as pool, _interrupts() as pressed:
+        outcome = pool.submit(work)
+        while not outcome.done():
+            wait([outcome], 0.2)
             step = cancel if pressed.is_set() else report
             if step:
                 step()
         if pressed.is_set():
             raise Interrupted("interrupted; run the same command again to resume")
-    if error:
-        raise error[0]
-    return outcome[0]
+    return outcome.result()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import Base, LearnerOptions, TrainOptions
-from plumbline.jobs.corpus_options import RecordOptions
+from plumbline.jobs.counting.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
 from plumbline.warehouse.input.shards import expand_shards
@@ -46,8 +46,8 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """
 
     makes_warehouse = True
-    deployable = True
     without = NOT_OF_BASES
+    settings_only = ("batch_tokens", "bos")
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]
@@ -67,7 +67,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
 
         Also for a corpus that isn't counted, if others are: its name is probably mistyped.
         """
-        from plumbline.jobs.corpus_lookup import corpus_row
+        from plumbline.jobs.counting.corpus_lookup import corpus_row
 
         self.how(), trained_models.plain_name(self.name), expand_shards(self.shards)
         store = Store.existing(self.warehouse)

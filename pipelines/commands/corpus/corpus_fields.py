@@ -53,7 +53,7 @@ class CorpusName:
 
 def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
     """Rows of a plan: documents to look through; for CORPUS:SOURCE all documents of the corpus."""
-    from plumbline.jobs.corpus_lookup import corpus_row
+    from plumbline.jobs.counting.corpus_lookup import corpus_row
 
     assert store is not None, "only commands that make a warehouse plan without one"
     corpora = set(store.read("corpus")["corpus"].to_pylist())

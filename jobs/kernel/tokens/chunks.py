@@ -8,23 +8,14 @@ for memory at every chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.language_tables import stop_words
 from plumbline.jobs.kernel.memory import (
-    SLACK,
-    Limits,
-    address,
-    aligned_zeros,
     get8,
     get32,
     get64,
     get_int,
-    new_record,
     prefetch,
     put32,
     put64,
@@ -33,20 +24,9 @@ from plumbline.jobs.kernel.memory import (
     set_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.splitting_rules import SplitState
-from plumbline.jobs.kernel.words import (
-    MAX_CHUNK,
-    IdState,
-    Splitter,
-    Words,
-    WordState,
-    add_word,
-    find_word,
-    prefetch_first_word,
-    split_words,
-)
-from plumbline.jobs.spacy_rules import pieces, tokenizer_of
-from plumbline.warehouse.languages import TokenRules
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK, prefetch_first_word, split_words
+from plumbline.jobs.kernel.tokens.code_points import SplitState
+from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, find_word
 
 #: End of a document in a buffer of texts: a chunk of one byte that UTF-8 never has.
 END = b"\n\xff\n"
@@ -57,11 +37,9 @@ _MAX_CACHED = 23
 #: Longest chunk, in bytes, that spaCy splits; a longer one is cut first, since spaCy's time grows
 #: with the square of the length.
 MAX_ASKED = 1 << 10
-#: Most chunks that spaCy splits per call.
-_ASKED_TOGETHER = 4096
 #: Bytes of text in a batch, whose chunks are looked up together; most chunks in a batch.
 _BATCH_BYTES = 2048
-_MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
+MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Value of a chunk that the cache lacks.
@@ -380,7 +358,7 @@ def scan(
 
 
 @EntryPoint
-def _move(old: int, n_old: int, new: int, mask: int) -> None:
+def move(old: int, n_old: int, new: int, mask: int) -> None:
     """Copy the chunks of a cache to a larger one of ``mask`` + 1 slots, all zeros."""
     for k in range(n_old):
         at = old + 32 * k
@@ -390,228 +368,3 @@ def _move(old: int, n_old: int, new: int, mask: int) -> None:
                 slot = (slot + 1) & mask
             for i in range(4):
                 put64(new, 4 * slot + i, get64(at, i))
-
-
-class ChunkCache:
-    """The cache of chunks.
-
-    Args:
-        most: most slots. A full cache of this size is emptied, which loses no counts.
-    """
-
-    def __init__(self, most: int = 1 << 20) -> None:
-        self._most = most
-        self.state = new_record(ChunkState)
-        self._cache = aligned_zeros(min(1 << 17, most), 4)
-        self._kept = np.empty(1 << 16, np.int32)
-        self._batch = np.empty((8, _MAX_BATCH_CHUNKS), np.int64)
-        starts = address(self._batch)
-        self.state.starts, self.state.ends = starts, starts + 8 * _MAX_BATCH_CHUNKS
-        self.state.keys = starts + 16 * _MAX_BATCH_CHUNKS
-        self.state.values = starts + 48 * _MAX_BATCH_CHUNKS
-        self.state.missing = starts + 56 * _MAX_BATCH_CHUNKS
-        self._publish()
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all arrays."""
-        return self._cache.nbytes + self._kept.nbytes
-
-    @property
-    def is_full(self) -> bool:
-        """True if a chunk may have been left out for lack of room."""
-        return bool(
-            self.state.n >= self.state.room or self.state.n_kept >= self.state.kept_room - 64
-        )
-
-    @property
-    def can_grow(self) -> bool:
-        return len(self._cache) < self._most
-
-    def grow(self) -> None:
-        """Double its room."""
-        cache = aligned_zeros(2 * len(self._cache), 4)
-        _move(address(self._cache), len(self._cache), address(cache), len(cache) - 1)
-        self._cache = cache
-        self._kept = np.concatenate([self._kept, np.empty_like(self._kept)])
-        self._publish()
-
-    def clear(self) -> None:
-        """Forget all chunks."""
-        self._cache[:] = 0
-        self.state.n = self.state.n_kept = 0
-
-    def _publish(self) -> None:
-        state = self.state
-        state.cache, state.mask = address(self._cache), len(self._cache) - 1
-        state.room = 3 * len(self._cache) // 4
-        state.kept, state.kept_room = address(self._kept), self._kept.size
-
-
-class Answers:
-    """spaCy's answers: where it cuts the chunks that it was asked about.
-
-    Args:
-        rules: the language's token rules.
-        split: record that gets the addresses of the answers, for compiled code.
-        most: limit on the number of chunks, beyond which all are forgotten. The limit on their
-            bytes is 64 times as high.
-
-    Attributes:
-        chunks: the chunks asked about.
-    """
-
-    def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
-        self._tokenizer = tokenizer_of(rules.spacy)
-        self._split, self._most = split, most
-        self.chunks = Words([])
-        self._starts, self._ends = np.zeros(1, np.int64), np.zeros(0, np.int64)
-        self._n_starts, self._n_ends = 1, 0
-        self.clear()
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all tables."""
-        return self.chunks.n_bytes + self._starts.nbytes + self._ends.nbytes
-
-    def clear(self) -> None:
-        """Forget all chunks."""
-        self.chunks.clear(np.empty(0, np.int32))
-        self._n_starts, self._n_ends = 1, 0
-        # An empty answer for END_WORD, which is chunk number 0.
-        self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
-
-    def ask(self) -> None:
-        """Ask spaCy about the chunks noted since the last call; if none are, make room for some."""
-        noted = self.chunks.words_from(self._split.n_answered)
-        if not noted:
-            if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
-                self.chunks.grow(max(len(self.chunks), MAX_ASKED))
-            else:
-                self.clear()
-        for start in range(0, len(noted), _ASKED_TOGETHER):
-            self._add(*pieces(self._tokenizer, noted[start : start + _ASKED_TOGETHER]))
-
-    def _add(self, n_pieces: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-        starts = self._n_ends + np.cumsum(n_pieces)
-        self._starts = _extended(self._starts, self._n_starts, starts)
-        self._ends = _extended(self._ends, self._n_ends, ends)
-        self._n_starts, self._n_ends = self._n_starts + starts.size, self._n_ends + ends.size
-        self._split.answer_starts, self._split.answers = address(self._starts), address(self._ends)
-        self._split.n_answered = self._n_starts - 1
-
-
-def _extended(array: NDArray[np.int64], n: int, more: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``array`` with ``more`` at index ``n``; a larger copy if ``array`` has no room for it."""
-    if n + more.size > array.size:
-        array = np.concatenate([array[:n], np.empty(n + 2 * more.size + 1024, np.int64)])
-    array[n : n + more.size] = more
-    return array
-
-
-class Tokenizer:
-    """Text to ids of kept words.
-
-    Args:
-        targets: lowercase words that are kept even if they are stop words.
-        keep_stops: keep all stop words.
-        n_bytes: most bytes of text that are scanned before their ids are used.
-        limits: bounds of the memory for chunks.
-        language: token rules, see ``warehouse.languages``; empty for English.
-    """
-
-    def __init__(
-        self,
-        targets: Sequence[str],
-        keep_stops: bool = False,
-        n_bytes: int = 1 << 16,
-        limits: Limits | None = None,
-        language: str = "",
-    ) -> None:
-        self.words = Words(targets, () if keep_stops else stop_words(language))
-        limits = limits or Limits()
-        self._chunks = ChunkCache(limits.cache_slots)
-        self._splitter = Splitter()
-        self._answers: Answers | None = None
-        if language:
-            split = self._splitter.state
-            self._answers = Answers(TokenRules.of_text(language), split, limits.n_answers)
-            self._chunks.state.is_asking = 1
-        self._asked = self._answers.chunks.state if self._answers else new_record(WordState)
-        self.ids = new_record(IdState)
-        self.reserve(n_bytes)
-
-    def reserve(self, n_bytes: int) -> None:
-        """Make room for the ids of ``n_bytes`` bytes of text."""
-        self._ids = np.empty(n_bytes + SLACK, np.int32)
-        self.ids.ids = address(self._ids)
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all tables."""
-        n_answers = self._answers.n_bytes if self._answers else 0
-        return self.words.n_bytes + self._chunks.n_bytes + n_answers
-
-    @property
-    def need(self) -> int:
-        """Number of words, and bytes, for which the last scan had no room; 0 if it had enough."""
-        return int(self._chunks.state.need)
-
-    def scan(self, at: int, end: int) -> int:
-        """Append the ids of the text at the addresses at..end; see :func:`chunks.scan`."""
-        split, asked = self._splitter.state, self._asked
-        while True:
-            at = scan(self._chunks.state, split, asked, self.words.state, self.ids, at, end)
-            if not self._answers or not self._chunks.state.unknown:
-                return int(at)
-            self._answers.ask()
-
-    def renew_cache(self, n_bytes_left: int) -> None:
-        """Let a full chunk cache grow; empty it if it can't grow within ``n_bytes_left``."""
-        if self._chunks.is_full:
-            if self._chunks.can_grow and 2 * self._chunks.n_bytes <= n_bytes_left:
-                self._chunks.grow()
-            else:
-                self._chunks.clear()
-
-    def clear(self) -> None:
-        """Forget all chunks, and all words except the fixed ones and those of pending ids."""
-        self.words.clear(self._ids[: int(self.ids.n)])
-        self._chunks.clear()
-
-    def pending(self, n: int) -> NDArray[np.int32]:
-        """The last ``n`` ids."""
-        end = int(self.ids.n)
-        return self._ids[end - n : end]
-
-    def tokens(self, text: str) -> list[str]:
-        """Kept tokens of a text in order."""
-        return self._texts_of(self._scanned(text.encode()))
-
-    def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Kept tokens of chunks in order, and their number up to the end of each chunk.
-
-        >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
-        >>> words, ends.tolist()
-        (['she', 'drinks'], [1, 1, 2])
-        """
-        ids = self._scanned(b"".join(chunk.encode() + END for chunk in chunks))
-        is_word = ids != self.words.state.n_fixed - 1
-        return self._texts_of(ids[is_word]), np.cumsum(is_word)[~is_word]
-
-    def _texts_of(self, ids: NDArray[np.int32]) -> list[str]:
-        return [self.words.text(word) for word in ids.tolist()]
-
-    def _scanned(self, text: bytes) -> NDArray[np.int32]:
-        """Ids of the kept tokens of a text in UTF-8."""
-        data = np.frombuffer(text + b"\n" + bytes(SLACK), np.uint8)
-        end = address(data) + data.size - SLACK
-        self.ids.n, at = 0, address(data)
-        if data.size > self._ids.size:
-            self.reserve(data.size)
-        while True:
-            at = self.scan(at, end)
-            if not self.need:
-                break
-            self.words.grow(self.need)
-        return self._ids[: int(self.ids.n)]

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.jobs.counting.co_occurrences import Ints, QueryOfAll, co_occurrences, find, summed
+from plumbline.jobs.counting.co_occurrences import QueryOfAll, co_occurrences, find
 from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence
+from plumbline.jobs.kernel.pair_runs import Ints, Run, summed
 
 #: Most clusters; document or source k is in cluster k modulo this. A variance over so many clusters
 #: has a relative error of sqrt(2 / 200), 10%, and the counts stay small.
@@ -51,8 +52,7 @@ def cluster_counts(
     sources = pa.array(sorted(evidence.sources, key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     shape = MOST_CLUSTERS, len(vocabulary), len(targets)
-    n_before, n_pending = 0, 0
-    cells, counts = list[Ints](), list[Ints]()
+    n_before, n_pending, parts = 0, 0, list[Run]()
     for shard in evidence.shards:
         for documents in evidence.documents(shard, query.ids):
             cluster = np.arange(n_before, n_before + len(documents.row))
@@ -61,13 +61,11 @@ def cluster_counts(
                 cluster = pc.index_in(documents.source, value_set=sources).to_numpy()
             document, word, target, n = co_occurrences(query, find(query, documents))
             cell = (cluster % MOST_CLUSTERS)[document], word, target
-            cells.append(np.ravel_multi_index(cell, shape))
-            counts.append(n)
+            parts.append((np.ravel_multi_index(cell, shape), n))
             n_pending += n.size
             if n_pending > _MOST_PENDING:
-                cells[:], counts[:] = ([x] for x in summed(cells, counts))
-                n_pending = 0
-    distinct, n = summed(cells, counts)
+                parts, n_pending = [summed(parts)], 0
+    distinct, n = summed(parts)
     n_clusters = min(len(sources) if by_source else n_before, MOST_CLUSTERS)
     kind = "source" if by_source else "document"
     cluster, word, target = np.unravel_index(distinct, shape)

@@ -16,7 +16,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
 if TYPE_CHECKING:
-    from plumbline.jobs.kernel.tokenizer import Targets
+    from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Value of ``targets`` instead of a word list's name: every kept word is a target.
@@ -166,7 +166,7 @@ class CorpusOptions(RecordOptions):
         of a list or language, ``MissingComponent`` for a language that needs spaCy where it isn't
         installed.
         """
-        from plumbline.jobs.kernel.tokenizer import Targets
+        from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
         return Targets(self.word_list.targets, self.rules.token_rules)
 
@@ -178,7 +178,7 @@ class CorpusOptions(RecordOptions):
 
     def columns(self) -> dict[str, Any]:
         """The columns of ``corpus`` that say how a corpus was counted; see ``options_of``."""
-        from plumbline.jobs.kernel.language_tables import tokenizer_version
+        from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {
             "rule": self.rule,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs import spacy_rules
+from plumbline.jobs.kernel.tokens import spacy_rules
 from plumbline.warehouse.languages import TokenRules
 
 #: Version of the English tokenizer. Counts of two versions are never mixed.
@@ -28,8 +28,8 @@ TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
 _VERSION = 1
 
 N_CODES = 0x110000
-#: Longest exception in characters.
-MAX_SPECIAL = 16
+#: Longest exception, and longest unit of measurement, in characters.
+MAX_SPECIAL, MAX_UNIT = 16, 5
 
 # One bit per property, in the table of flags indexed by code point.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
@@ -61,32 +61,28 @@ class Tables(NamedTuple):
     Attributes:
         flags: by code point: properties, the bits ALPHA to JOINER.
         lower: by code point: simple lowercase. U+0130 maps to i; the kernel adds its dot.
-        slots: a hash table of exceptions with open addressing; a slot has an exception's index + 1,
-            or 0. The number of slots is a power of 2.
-        starts, codes: offsets of the exceptions in ``codes``, and their code points.
-        cuts: by exception: bit k is set if a token ends after k characters.
-        parts: the same for the pieces into which the other rules split it; 0 if it is never
-            reassembled.
-        unit_starts, unit_codes: the same as ``starts`` and ``codes`` for units of measurement.
+        cuts: by word of ``listed``: bit k is set if a token of the exception ends after k
+            characters; 0 for a unit.
+        parts: the same for the pieces into which the other rules split an exception; 0 if it is
+            never reassembled.
+        is_unit: by word of ``listed``: 1 for a unit of measurement or a long currency sign.
         runs: a bit for each hash of a run, set if the run may not be a word of its own.
+        listed: exceptions and units; word k of the other tables is item k - 1 of this.
     """
 
     flags: NDArray[np.uint32]
     lower: NDArray[np.int32]
-    slots: NDArray[np.int32]
-    starts: NDArray[np.int32]
-    codes: NDArray[np.int32]
     cuts: NDArray[np.int32]
     parts: NDArray[np.int32]
-    unit_starts: NDArray[np.int32]
-    unit_codes: NDArray[np.int32]
+    is_unit: NDArray[np.int32]
     runs: NDArray[np.int32]
+    listed: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)
 def english() -> dict[str, Any]:
     """The content of ``english.json``."""
-    file = resources.files("plumbline.jobs.kernel").joinpath("english.json")
+    file = resources.files("plumbline.jobs.kernel.tokens").joinpath("english.json")
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
@@ -114,19 +110,6 @@ def tokenizer_version(language: str = "") -> str:
     spacy = f"spacy-{spacy_rules.spacy_version(code)}"
     rules = f"plumbline-spacy-{_VERSION}/{code}/{spacy}/rules-{digest}"
     return f"{rules}/unicode-{unicodedata.unidata_version}"
-
-
-def codes(text: str) -> NDArray[np.int32]:
-    """Code points of a string as int32[len(text)]."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.int32)
-
-
-def code_hash(points: NDArray[np.int32]) -> int:
-    """FNV-1a hash over code points; `find_special` computes the same to look up exceptions."""
-    h = 0xCBF29CE484222325
-    for c in points.tolist():
-        h = ((h ^ c) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return h
 
 
 def _category_flags() -> NDArray[np.uint32]:
@@ -157,7 +140,8 @@ def _cased(ch: str) -> bool:
 def _lowercase() -> NDArray[np.int32]:
     lower = np.arange(N_CODES, dtype=np.int32)
     for start, end in ((0, 0x130), (0x131, 0xD800), (0xE000, N_CODES)):
-        lower[start:end] = codes("".join(map(chr, range(start, end))).lower())
+        text = "".join(map(chr, range(start, end))).lower()
+        lower[start:end] = np.frombuffer(text.encode("utf-32-le"), np.int32)
     lower[0x130] = ord("i")
     # For a capital sigma the kernel decides by its neighbours; this is the form that isn't final.
     lower[0x3A3] = 0x3C3
@@ -170,23 +154,6 @@ def _cuts(pieces: list[str]) -> int:
         at += len(piece)
         bits |= 1 << at
     return bits
-
-
-def _concatenated(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    start = np.zeros(len(words) + 1, np.int32)
-    start[1:] = np.cumsum([len(w) for w in words])
-    return start, codes("".join(words)).copy()
-
-
-def _special_slots(words: list[str]) -> NDArray[np.int32]:
-    size = 1 << (2 * len(words)).bit_length()
-    slots = np.zeros(size, np.int32)
-    for index, word in enumerate(words):
-        at = code_hash(codes(word)) >> 40 & (size - 1)
-        while slots[at]:
-            at = (at + 1) & (size - 1)
-        slots[at] = index + 1
-    return slots
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
@@ -221,16 +188,16 @@ def tables() -> Tables:
     for word in parts:
         flags[ord(word[0])] |= OPENER
         flags[ord(parts[word][1][0])] |= JOINER
-    words = list(specials)
-    if max(map(len, words)) > MAX_SPECIAL:
-        raise ValueError("an exception is longer than MAX_SPECIAL")
+    units = [*facts["units"], *facts["long_currency"]]
+    if max(map(len, specials)) > MAX_SPECIAL or max(map(len, units)) > MAX_UNIT:
+        raise ValueError("an exception is longer than MAX_SPECIAL, or a unit than MAX_UNIT")
+    listed = (*specials, *units)
     return Tables(
         flags,
         _lowercase(),
-        _special_slots(words),
-        *_concatenated(words),
-        np.array([_cuts(specials[w]) for w in words], np.int32),
-        np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
-        *_concatenated([*facts["units"], *facts["long_currency"]]),
+        np.array([0, *(_cuts(specials.get(x, [])) for x in listed)], np.int32),
+        np.array([0, *(_cuts(parts.get(x, [])) for x in listed)], np.int32),
+        np.array([0, *(x in units for x in listed)], np.int32),
         _split_runs(specials, stop_words()),
+        listed,
     )

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
-from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.local_engine import LocalEngine
-from plumbline.jobs.counting.merge import Output, Pruned, prune
+from plumbline.jobs.counting.corpus_lookup import corpus_lists, sole_writer
+from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
     TOTALS,
     ShardJob,
     ShardLedger,
+    check_failed,
     partial_files,
     partials_directory,
     remove_stopped,
 )
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.jobs.spark.engine_choice import Engine, engine_of
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
-from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
 
-if TYPE_CHECKING:
-    from plumbline.jobs.spark.engine import SparkEngine
-
-#: Counts and merges shards; both engines give the same rows. Their methods are described in
-#: ``LocalEngine``.
-Engine: TypeAlias = "LocalEngine | SparkEngine"
 #: Columns of ``corpus`` that may change without ``replace``.
 _CHANGEABLE = ("source_field", "language_file", "min_count")
 _DEFAULTS = CorpusOptions()
@@ -99,37 +94,6 @@ def count_corpus(
     return counted
 
 
-def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
-    """The engine of Spark if :func:`on_spark`, else the engine of this machine.
-
-    ``memory_bytes`` is the memory limit of each process on this machine.
-    """
-    if not on_spark(master):
-        return LocalEngine(store.work_directory("merge"), memory_bytes)
-    from plumbline.jobs.spark.engine import SparkEngine
-
-    return SparkEngine(master)
-
-
-def on_spark(master: str | None) -> bool:
-    """True if there is a master, Spark's settings are given, or spark-submit runs this process."""
-    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
-    return bool(master or any(map(os.environ.get, variables)))
-
-
-def check_failed(
-    ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
-) -> None:
-    """If a shard has failed, raise an error with the first failed shard and the ``effect``.
-
-    ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
-    """
-    if failed := [x for x in ledgers if x.status == "failed"]:
-        more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
-        kind = Interrupted if any(x.away for x in failed) else BadInput
-        raise kind(f"{failed[0].error}{more}", "", effect)
-
-
 def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> None:
     """Raise ``UsageProblem`` if the corpus exists with other settings and is not replaced."""
     rows = store.read("corpus", corpus=corpus).to_pylist()
@@ -138,7 +102,7 @@ def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> 
     settings = {**options.columns(), "source": "counted"}
     names = [name for name in settings if name not in _CHANGEABLE]
     if differ := [f"{name} {rows[0][name]}" for name in names if rows[0][name] != settings[name]]:
-        fix = "give another --corpus, or --replace to count it anew"
+        fix = "give another --corpus, or --replace to count it again"
         raise UsageProblem(f"corpus {corpus!r}", f"exists with {', '.join(differ)}", fix)
 
 
@@ -174,10 +138,15 @@ class _Merge:
         before = store.read("corpus", **key).to_pylist()
         if before and not options.replace and self._is_as_written(before[0]):
             return Counted(before[0], ledgers, False)
-        words, pruned, n_kept = self._words(key)
+        words = store.stage("word_count", key, self.run_id)
+        of_words = Output(words, key, options.min_count, options.word_list.targets)
+        partials = self._partials("words")
+        n_words = self.engine.merge_words(partials, of_words) if partials else 0
+        kept = [pq.read_table(part, columns=["n_word"])["n_word"] for part in words.parts()]
+        n_kept, n_tokens = sum(map(len, kept)), sum(pc.sum(x).as_py() or 0 for x in kept)
         pairs = store.stage("pair_count", key, self.run_id)
         rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
-        output, is_pruned = Output(pairs, {**key, **rule}), pruned.n_words > 0
+        output, is_pruned = Output(pairs, {**key, **rule}), n_words > n_kept
         if partials := self._partials("pairs"):
             all_pairs = options.all_pairs
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
@@ -185,7 +154,7 @@ class _Merge:
         dropped: tuple[str, ...] = ()
         if before and store.read("word_list", **key).num_rows:
             dropped = tuple(x.name for x in corpus_lists(store, before[0])[1:])
-        row = self._corpus_row(n_kept, pruned)
+        row = self._corpus_row(n_words, n_kept, n_tokens)
         with store.transaction(self.run_id, "corpus count"):
             store.drop("reject", {"stage": "import", "subject": self.corpus})
             store.commit(words)
@@ -207,22 +176,10 @@ class _Merge:
         has_shards = {tuple(x.values()) for x in written} == shards
         return has_shards and (row["min_count"], row["source_field"]) == settings
 
-    def _words(self, key: dict[str, str]) -> tuple[Staged, Pruned, int]:
-        """The staged ``word_count`` of the kept words, what was pruned, and how many were kept."""
-        words = self.store.stage("word_count", key, self.run_id)
-        partials, output = self._partials("words"), Output(words, key)
-        n_words = self.engine.merge_words(partials, output) if partials else 0
-        if self.options.min_count == 1:
-            return words, Pruned(), n_words
-        kept = self.store.stage("word_count", key, self.run_id)
-        pruned = prune(words, kept, self.options.min_count, self.options.word_list.targets)
-        self.store.discard(words)
-        return kept, pruned, n_words - pruned.n_words
-
     def _partials(self, kind: str) -> list[Path]:
         """Files of one kind, shard by shard; shards of equal content list the same files again."""
-        marks = (x.fingerprint for x in self.ledgers if x.status == "counted")
-        return [file for mark in marks for file in partial_files(self.where, mark, kind)]
+        digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
+        return [file for digest in digests for file in partial_files(self.where, digest, kind)]
 
     def _rejects(self) -> list[dict[str, Any]]:
         key = {"stage": "count", "subject": self.corpus, "run_id": self.run_id}
@@ -234,7 +191,9 @@ class _Merge:
             for row in pq.read_table(file).to_pylist()
         ]
 
-    def _corpus_row(self, n_kept: int, pruned: Pruned) -> dict[str, Any]:
+    def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
+        """The row of ``corpus``; the kept words have ``n_tokens`` occurrences."""
+        totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {
             "corpus": self.corpus,
@@ -242,9 +201,9 @@ class _Merge:
             **self.options.columns(),
             "n_shards": len(self.ledgers) - n_failed,
             "n_shards_failed": n_failed,
-            **{name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]},
-            "n_words": n_kept + pruned.n_words,
+            **totals,
+            "n_words": n_words,
             "n_words_kept": n_kept,
-            "n_tokens_pruned": pruned.n_tokens,
+            "n_tokens_pruned": totals["n_kept_tokens"] - n_tokens,
             "run_id": self.run_id,
         }

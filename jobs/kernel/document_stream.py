@@ -1,0 +1,135 @@
+"""Documents on their way through a counter: their rows, sources and kept words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.json_parser import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
+from plumbline.jobs.kernel.memory import address
+from plumbline.jobs.kernel.tokens.words import Words
+
+#: Number of kept words and document ends after which a table is handed over.
+_TABLE = 1 << 20
+#: Most documents whose texts begin in the buffer of texts before it is counted.
+_DOCUMENTS = 1 << 15
+#: Source of documents whose source's name is too long, or is new when the table is full.
+OTHER_SOURCE = "other"
+
+_Ints = NDArray[np.int64]
+
+
+class DocumentLog:
+    """Row and source of each document in order, whether the reader or Python read it.
+
+    Args:
+        reader: gets memory to write to, and the path to the source's field.
+        source_field: ``a.b`` is ``b`` in ``a``; empty for none.
+    """
+
+    def __init__(self, reader: ReaderState, source_field: str) -> None:
+        names = [name.encode() for name in source_field.split(".")] if source_field else []
+        self._path = np.frombuffer(b"".join(names) or b"\0", np.uint8).copy()
+        self._path_ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
+        self._rows = np.zeros((_DOCUMENTS, 2), np.int64)
+        self._reader = reader
+        reader.path, reader.n_path = address(self._path), len(names)
+        reader.path_ends = address(self._path_ends)
+        reader.documents, reader.documents_room = address(self._rows), _DOCUMENTS
+        self.sources = Words([OTHER_SOURCE])
+        self._waiting: list[_Ints] = []
+        self._first = 0
+
+    def add(self, rows: _Ints, sources: Sequence[str | None] | None) -> None:
+        """Note documents that Python read: their rows, from 1, and their sources."""
+        self.collect()
+        ids = np.full(rows.size, NO_SOURCE, np.int64)
+        if sources is not None:
+            id_of: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
+            for source in dict.fromkeys(sources):
+                if source not in id_of:
+                    id_of[source] = self._id(str(source))
+            ids[:] = [id_of[source] for source in sources]
+        self._waiting.append(np.stack([rows, ids], axis=1))
+
+    def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
+        """Numbers, rows and sources of the next ``n`` documents.
+
+        If ``is_open``, also of the unfinished document after these, which the next call returns
+        again as its first.
+        """
+        self.collect()
+        rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
+        taken = rows[: n + is_open]
+        numbers = np.arange(self._first, self._first + len(taken))
+        self._waiting, self._first = [rows[n:]], self._first + n
+        known = self.sources.vocabulary().to_pylist()
+        names = [None if k == NO_SOURCE else _plain(name) for k, name in enumerate(known)]
+        return numbers, taken[:, 0], pa.array(names, pa.string()).take(pa.array(taken[:, 1]))
+
+    def clear(self) -> None:
+        """Begin another shard."""
+        self._waiting, self._first, self._reader.n_documents = [], 0, 0
+        self.sources.clear(np.empty(0, np.int32))
+
+    def collect(self) -> None:
+        """Take the documents that the reader noted, so it has room for more."""
+        self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
+        self._reader.n_documents = 0
+
+    def _id(self, source: str) -> int:
+        name = json.dumps(source, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+        state = self.sources.state
+        no_room = state.n >= state.room or state.n_bytes + len(name) > state.arena_room
+        return OTHER if no_room or len(name) > MAX_SOURCE else int(self.sources.intern([name])[0])
+
+
+def _plain(name: str) -> str:
+    """The string that JSON writes as ``name`` between quotes."""
+    return str(json.loads(f'"{name}"')) if "\\" in name else name
+
+
+class TokenStream:
+    """Ids of kept words that are not handed over yet, with the id of the end of each document."""
+
+    def __init__(self) -> None:
+        self._parts: list[NDArray[np.int32]] = []
+        self._n = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if a table is to be handed over."""
+        return self._n >= _TABLE
+
+    def add(self, ids: NDArray[np.int32]) -> None:
+        """Append ids, which are copied."""
+        self._parts.append(ids.copy())
+        self._n += ids.size
+
+    def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
+        """The documents so far, except the last ``keep`` ids, which stay.
+
+        Yields at most one table: document (its number in the shard, from 0), source_row, source
+        and tokens (ids). An unfinished document has a further row in the next table.
+        """
+        n, every = self._n - keep, np.concatenate([np.empty(0, np.int32), *self._parts])
+        ids = every[:n]
+        ends = np.flatnonzero(ids == end_id)
+        is_open = n > (ends[-1] + 1 if ends.size else 0)
+        starts = np.concatenate([[0], ends - np.arange(ends.size), [n - ends.size]])
+        numbers, rows, sources = documents.take(ends.size, is_open)
+        offsets = pa.array(starts[: ends.size + is_open + 1], pa.int32())
+        tokens = pa.ListArray.from_arrays(offsets, pa.array(ids[ids != end_id]))
+        self.rename(every[n:])
+        if len(rows):
+            columns = {"document": numbers, "source_row": rows, "source": sources}
+            yield pa.table({**columns, "tokens": tokens})
+
+    def rename(self, ids: NDArray[np.int32]) -> None:
+        """Replace the ids that :meth:`table` left by new ones."""
+        self._parts, self._n = [], 0
+        self.add(ids)

@@ -1,0 +1,91 @@
+"""Python's decision on lines of JSON that the compiled parser doesn't accept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from plumbline.warehouse.input.shards import MISSING, field_value
+
+#: Longest line, in bytes, that Python parses; parsing takes many times as much memory. A longer
+#: line is rejected unless the compiled parser accepts it.
+LONGEST_JUDGED = 1 << 25
+
+
+@dataclass(frozen=True)
+class LineVerdict:
+    """Python's verdict on a line: its text, the reason it is rejected, or neither (blank).
+
+    ``source`` is the string in the source's field, or None.
+    """
+
+    text: str | None = None
+    reason: str | None = None
+    source: str | None = None
+
+
+def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
+    """Decide on one line as ``json.loads`` does.
+
+    A line of JSON whitespace is not a document. Rejected are invalid UTF-8; invalid JSON, such as
+    control characters in strings; numbers or nesting that Python refuses; a record that is not an
+    object; a ``field`` that is missing, is not a string or contains a lone surrogate. A field
+    ``a.b`` is the key of that name or else ``b`` in the object ``a``.
+
+    >>> judge(b'{"text": "tea"}').text
+    'tea'
+    >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
+    'tea'
+    >>> judge(b'["tea"]').reason
+    'record is not an object but array'
+    >>> judge(b"  ")
+    LineVerdict(text=None, reason=None, source=None)
+    """
+    if not line.strip(b" \t\r\n"):
+        return LineVerdict()
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as e:
+        return LineVerdict(reason=f"invalid UTF-8 at byte {e.start}: {e.reason}")
+    except json.JSONDecodeError as e:
+        nul = ", the line holds NUL bytes" if b"\0" in line else ""
+        return LineVerdict(reason=f"not JSON: {e.msg} at character {e.pos}{nul}")
+    except ValueError as e:
+        return LineVerdict(reason=f"not JSON Python can hold: {e}")
+    except RecursionError:
+        return LineVerdict(reason="not JSON Python can hold: nested too deeply")
+    if not isinstance(record, dict):
+        return LineVerdict(reason=f"record is not an object but {_kind(record)}")
+    text = field_value(record, field)
+    if text is MISSING:
+        return LineVerdict(reason=f"record has no `{field}`")
+    if not isinstance(text, str):
+        return LineVerdict(reason=f"`{field}` is not a string but {_kind(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        return LineVerdict(reason=f"`{field}` holds a lone surrogate at character {e.start}")
+    return LineVerdict(text=text, source=_source(record, source_field))
+
+
+def _source(record: object, field: str) -> str | None:
+    """The string at the end of a path a.b.c, or None."""
+    for name in field.split(".") if field else ():
+        record = record.get(name) if isinstance(record, dict) else None
+    return record if isinstance(record, str) else None
+
+
+def _kind(value: object) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def excerpt(line: bytes, limit: int = 120) -> str:
+    """The start of a line, made printable: undecodable bytes and controls as escapes.
+
+    >>> excerpt(bytes([97, 0, 255]))
+    'a\\\\x00\\\\xff'
+    """
+    text = line[: 4 * limit].decode("utf-8", "backslashreplace")
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
+    return shown + ("..." if len(text) > limit or len(line) > 4 * limit else "")

@@ -1,0 +1,1 @@
+"""Text to words: the rules of languages, the table of words, the tokenizer."""

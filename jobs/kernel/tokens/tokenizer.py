@@ -1,0 +1,295 @@
+"""The tokenizer: text to kept words, for counting and as plain functions.
+
+spaCy's rules of a language cut a text into pieces. A word is a piece in lowercase, from its first
+letter or number to its last letter, mark or number. A piece without a letter or number isn't a
+word. Kept tokens are the targets and all words that are not stop words. The rules of English are
+compiled; for other languages spaCy splits new chunks.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.memory import SLACK, Limits, address, aligned_zeros, new_record
+from plumbline.jobs.kernel.tokens.chunk_words import Splitter
+from plumbline.jobs.kernel.tokens.chunks import (
+    END,
+    MAX_ASKED,
+    MAX_BATCH_CHUNKS,
+    ChunkState,
+    move,
+    scan,
+)
+from plumbline.jobs.kernel.tokens.code_points import SplitState
+from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.spacy_rules import pieces, tokenizer_of
+from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.languages import TokenRules
+
+#: Targets that `tokenize` keeps by default: gendered pronouns, all of them stop words of spaCy.
+DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
+#: Most chunks that spaCy splits per call.
+_ASKED_TOGETHER = 4096
+
+
+class ChunkCache:
+    """The cache of chunks.
+
+    Args:
+        most: most slots. A full cache of this size is emptied, which loses no counts.
+    """
+
+    def __init__(self, most: int = 1 << 20) -> None:
+        self._most = most
+        self.state = new_record(ChunkState)
+        self._cache = aligned_zeros(min(1 << 17, most), 4)
+        self._kept = np.empty(1 << 16, np.int32)
+        self._batch = np.empty((8, MAX_BATCH_CHUNKS), np.int64)
+        starts = address(self._batch)
+        self.state.starts, self.state.ends = starts, starts + 8 * MAX_BATCH_CHUNKS
+        self.state.keys = starts + 16 * MAX_BATCH_CHUNKS
+        self.state.values = starts + 48 * MAX_BATCH_CHUNKS
+        self.state.missing = starts + 56 * MAX_BATCH_CHUNKS
+        self._publish()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays."""
+        return self._cache.nbytes + self._kept.nbytes
+
+    def renew(self, n_bytes_left: int) -> None:
+        """Double a full cache, or empty it if it can't grow within ``n_bytes_left``."""
+        state = self.state
+        if state.n < state.room and state.n_kept < state.kept_room - 64:
+            return
+        if len(self._cache) == self._most or 2 * self.n_bytes > n_bytes_left:
+            self.clear()
+            return
+        cache = aligned_zeros(2 * len(self._cache), 4)
+        move(address(self._cache), len(self._cache), address(cache), len(cache) - 1)
+        self._cache = cache
+        self._kept = np.concatenate([self._kept, np.empty_like(self._kept)])
+        self._publish()
+
+    def clear(self) -> None:
+        """Forget all chunks."""
+        self._cache[:] = 0
+        self.state.n = self.state.n_kept = 0
+
+    def _publish(self) -> None:
+        state = self.state
+        state.cache, state.mask = address(self._cache), len(self._cache) - 1
+        state.room = 3 * len(self._cache) // 4
+        state.kept, state.kept_room = address(self._kept), self._kept.size
+
+
+class Answers:
+    """spaCy's answers: where it cuts the chunks that it was asked about.
+
+    Args:
+        rules: the language's token rules.
+        split: record that gets the addresses of the answers, for compiled code.
+        most: limit on the number of chunks, beyond which all are forgotten. The limit on their
+            bytes is 64 times as high.
+
+    Attributes:
+        chunks: the chunks asked about.
+    """
+
+    def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
+        self._tokenizer = tokenizer_of(rules.spacy)
+        self._split, self._most = split, most
+        self.chunks = Words([])
+        self.clear()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all tables."""
+        return self.chunks.n_bytes + 8 * (len(self._starts) + len(self._ends))
+
+    def clear(self) -> None:
+        """Forget all chunks."""
+        self.chunks.clear(np.empty(0, np.int32))
+        self._starts, self._ends = array("q", [0]), array("q")
+        # An empty answer for END_WORD, which is chunk number 0.
+        self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
+
+    def ask(self) -> None:
+        """Ask spaCy about the chunks noted since the last call; if none are, make room for some."""
+        noted = self.chunks.words_from(self._split.n_answered)
+        if not noted:
+            if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
+                self.chunks.grow(max(len(self.chunks), MAX_ASKED))
+            else:
+                self.clear()
+        for start in range(0, len(noted), _ASKED_TOGETHER):
+            self._add(*pieces(self._tokenizer, noted[start : start + _ASKED_TOGETHER]))
+
+    def _add(self, n_pieces: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        self._starts.frombytes((len(self._ends) + np.cumsum(n_pieces)).tobytes())
+        self._ends.frombytes(ends.tobytes())
+        (starts_at, _), (ends_at, _) = self._starts.buffer_info(), self._ends.buffer_info()
+        self._split.answer_starts, self._split.answers = starts_at, ends_at
+        self._split.n_answered = len(self._starts) - 1
+
+
+class Tokenizer:
+    """Text to ids of kept words.
+
+    Args:
+        targets: lowercase words that are kept even if they are stop words.
+        keep_stops: keep all stop words.
+        n_bytes: most bytes of text that are scanned before their ids are used.
+        limits: bounds of the memory for chunks.
+        language: token rules, see ``warehouse.languages``; empty for English.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        keep_stops: bool = False,
+        n_bytes: int = 1 << 16,
+        limits: Limits | None = None,
+        language: str = "",
+    ) -> None:
+        self.words = Words(targets, () if keep_stops else stop_words(language))
+        limits = limits or Limits()
+        self.cache = ChunkCache(limits.cache_slots)
+        self._splitter = Splitter()
+        self._answers: Answers | None = None
+        if language:
+            split = self._splitter.state
+            self._answers = Answers(TokenRules.of_text(language), split, limits.n_answers)
+            self.cache.state.is_asking = 1
+        self._asked = self._answers.chunks.state if self._answers else new_record(WordState)
+        self.ids = new_record(IdState)
+        self.reserve(n_bytes)
+
+    def reserve(self, n_bytes: int) -> None:
+        """Make room for the ids of ``n_bytes`` bytes of text."""
+        self._ids = np.empty(n_bytes + SLACK, np.int32)
+        self.ids.ids = address(self._ids)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all tables."""
+        n_answers = self._answers.n_bytes if self._answers else 0
+        return self.words.n_bytes + self.cache.n_bytes + n_answers
+
+    @property
+    def need(self) -> int:
+        """Number of words, and bytes, for which the last scan had no room; 0 if it had enough."""
+        return int(self.cache.state.need)
+
+    def scan(self, at: int, end: int) -> int:
+        """Append the ids of the text at the addresses at..end; see :func:`chunks.scan`."""
+        split, asked = self._splitter.state, self._asked
+        while True:
+            at = scan(self.cache.state, split, asked, self.words.state, self.ids, at, end)
+            if not self._answers or not self.cache.state.unknown:
+                return int(at)
+            self._answers.ask()
+
+    def clear(self) -> None:
+        """Forget all chunks, and all words except the fixed ones and those of pending ids."""
+        self.words.clear(self._ids[: int(self.ids.n)])
+        self.cache.clear()
+
+    def pending(self, n: int) -> NDArray[np.int32]:
+        """The last ``n`` ids."""
+        end = int(self.ids.n)
+        return self._ids[end - n : end]
+
+    def tokens(self, text: str) -> list[str]:
+        """Kept tokens of a text in order."""
+        return self._texts_of(self._scanned(text.encode()))
+
+    def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+        """Kept tokens of chunks in order, and their number up to the end of each chunk.
+
+        >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
+        >>> words, ends.tolist()
+        (['she', 'drinks'], [1, 1, 2])
+        """
+        ids = self._scanned(b"".join(chunk.encode() + END for chunk in chunks))
+        is_word = ids != self.words.state.n_fixed - 1
+        return self._texts_of(ids[is_word]), np.cumsum(is_word)[~is_word]
+
+    def _texts_of(self, ids: NDArray[np.int32]) -> list[str]:
+        return [self.words.text(word) for word in ids.tolist()]
+
+    def _scanned(self, text: bytes) -> NDArray[np.int32]:
+        """Ids of the kept tokens of a text in UTF-8."""
+        data = np.frombuffer(text + b"\n" + bytes(SLACK), np.uint8)
+        end = address(data) + data.size - SLACK
+        self.ids.n, at = 0, address(data)
+        if data.size > self._ids.size:
+            self.reserve(data.size)
+        while True:
+            at = self.scan(at, end)
+            if not self.need:
+                break
+            self.words.grow(self.need)
+        return self._ids[: int(self.ids.n)]
+
+
+def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str = "") -> list[str]:
+    """Kept tokens of a text in order: words that are not stop words, and all targets.
+
+    Args:
+        text: any string. NUL separates words like a blank; runs without whitespace longer than
+            65,536 bytes (English) or 1,024 bytes (other languages) are cut there.
+        targets: lowercase words that are kept even if they are stop words.
+        language: token rules, see ``warehouse.languages``; empty for English.
+
+    Raises:
+        UnicodeEncodeError: when the text holds a lone surrogate.
+        MissingComponent: the language is not English, and spaCy is not installed.
+
+    >>> tokenize("She couldn't see the U.S. Army's well-known captain, could she?")
+    ['she', 'u.s', 'army', 'known', 'captain', 'she']
+    >>> tokenize("")
+    []
+    """
+    return Tokenizer(targets, language=language).tokens(text)
+
+
+def tokenize_all(
+    texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS, language: str = ""
+) -> Iterator[list[str]]:
+    """:func:`tokenize` for many texts in order, with one set of tables.
+
+    >>> list(tokenize_all(["She ran.", "He ran home."]))
+    [['she', 'ran'], ['he', 'ran', 'home']]
+    """
+    return map(Tokenizer(targets, language=language).tokens, texts)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Words to count pairs of, and the token rules of their language.
+
+    Raises:
+        UsageProblem: there are no words, one is listed twice, or one is not a token.
+        MissingComponent: the language is not English, and spaCy is not installed.
+    """
+
+    words: tuple[str, ...]
+    language: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.words or len(set(self.words)) != len(self.words):
+            what = f"targets {', '.join(self.words)}".strip()
+            raise UsageProblem(what, "are not one or more words", "give each word once")
+        all_tokens = tokenize_all(self.words, self.words, self.language)
+        for word, tokens in zip(self.words, all_tokens, strict=True):
+            if tokens != [word]:
+                problem = "is not one lowercase token, so never occurs"
+                fix = "give one word in lowercase, as the tokenizer cuts it"
+                raise UsageProblem(f"target {word!r}", problem, fix)

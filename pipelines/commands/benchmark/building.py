@@ -1,0 +1,204 @@
+"""Build a benchmark from seed words, and find the largest lean among the words of each pair."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.chat.chat_session import Build, spending
+from plumbline.eval_workers.chat.client import find_key
+from plumbline.eval_workers.chat.ledger import read_ledger
+from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.writing import build
+from plumbline.eval_workers.writing.build_spec import BuildSpec
+from plumbline.eval_workers.writing.forecast import planned_requests
+from plumbline.jobs.counting.corpus_options import LEAST_COUNT
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import OutputDirectory
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import segment
+from plumbline.warehouse.storage.store import Store
+
+_PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BenchmarkBuild(BuildSpec, Command):
+    """Build a benchmark from seed words: a chat model writes and judges its sentences.
+
+    The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. No request that has a reply is sent
+    again: after an interruption run the same command again to resume.
+
+    Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
+    """
+
+    makes_warehouse = True
+    settings_only = (
+        *("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens"),
+        *("send_schema", "temperature"),
+    )
+
+    name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
+    replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
+        False
+    )
+    offline: Annotated[bool, Field(description="Write sentences of fixed frames, ask nothing.")] = (
+        False
+    )
+    out: Annotated[
+        OutputDirectory | None,
+        Field(description="Directory of the exported pairs; default: out/benchmarks/NAME."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replay and self.offline:
+            problem = "contradict each other"
+            raise UsageProblem("--replay and --offline", problem, "give one of them")
+
+    def check_asking(self) -> None:
+        """Raise for a model, wordings or prices that can't be used to write sentences."""
+        if not self.offline:
+            _ = self.price(), self.chat_model(), self.wordings, self.judging().price()
+
+    def check(self) -> None:
+        """Raise the errors that can be detected without asking a chat model."""
+        from plumbline.jobs.counting.corpus_lookup import corpus_deltas
+
+        build.check_name(self.name)
+        self.check_asking()
+        store = Store.existing(self.warehouse)
+        build.seed_words(store, self)
+        if self.corpus:  # what the last step needs, before anything is paid for
+            if store is None:
+                problem = "needs a warehouse"
+                raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")
+            corpus_deltas(store, self.corpus, self.contrast)
+
+    def ready(self) -> None:
+        """Raise if a server is going to be asked and its key is missing."""
+        if not (self.offline or self.replay):
+            for chat_options in (self, self.judging()):
+                find_key(chat_options.base_url)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Requests, tokens and cost of the whole build, and requests that the ledger lacks."""
+        words = build.seed_words(store, self)
+        yield planned(self.name, "seed words", len(words))
+        yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
+        if self.offline:
+            yield planned(self.name, "requests", 0, "", "the sentences are those of fixed frames")
+        else:
+            yield from (planned(*row) for row in planned_requests(store, self.name, words, self))
+
+    def run(self, context: Context) -> Done:
+        store, name = context.store, self.name
+        server = None if self.replay or self.offline else self.server()
+        asking = Build(store, name, context.run_id, server)
+        words = context.stage("seed words", build.seed_words, store, self)
+        made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
+        pairs, counts, taken = made
+        context.stage("publish", build.publish, asking, pairs, taken)
+        said = list[str]()
+        if self.corpus:
+            from plumbline.jobs.association.max_pmi import constrained
+
+            by_corpus = (store, self.corpus, name, self.contrast)
+            said += context.stage(f"constrain by {self.corpus}", constrained, *by_corpus)
+        facts = build.facts(self, counts, offline=self.offline)
+        within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
+        out = self.out or Path("out/benchmarks") / segment(name)
+        done, lines = context.stage("export", build.write_folder, asking, facts, out, within)
+        if not self.offline:
+            price = self.price()
+            spent = spending(read_ledger(store, name).spent, price.currency if price else None)
+            lines = [*lines, f"spent in all: {spent}"]
+        is_limited = done.constraint and done.constraint.eta_nats is not None
+        row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}
+        return Done(
+            rows=[{"benchmark": name, **row}],
+            said=[*said, *lines],
+            wrote=self._tables(),
+            files=tuple(map(str, done.paths)),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {name}",
+            query=_PAIRS,
+            params={"benchmark": name},
+        )
+
+    def _tables(self) -> tuple[str, ...]:
+        return (
+            "benchmark_pair",
+            *(() if self.offline else ("generation_request", "reject")),
+            *(("pair_association",) if self.corpus else ()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Constrain(Command):
+    """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
+
+    A pair with a word of fewer than `--least-count` co-occurrences on a side is undecided, unless
+    another word leans beyond the limit: constrained subsets hold only pairs of known words.
+
+    Example: plumbline benchmark constrain --corpus novels --benchmark winobias
+    """
+
+    reads = "benchmark_pair"
+
+    corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]
+    benchmark: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Benchmark; may be repeated."),
+        On(repeated=True),
+    ]
+    contrast: Annotated[
+        str | None,
+        Field(
+            description="Pair such as she/he, or the name of a word list. Default: that of the "
+            "pairs' groups, which is she/he for female and male."
+        ),
+    ] = None
+    least_count: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000_000,
+            description="Fewest co-occurrences on each side for a word's delta to count; 0: every "
+            "delta counts and no word is unknown, as in the released MaxPMI.",
+        ),
+    ] = LEAST_COUNT
+
+    def run(self, context: Context) -> Done:
+        from plumbline.jobs.association.associations import contrasts_of
+        from plumbline.jobs.association.max_pmi import constrain, verdicts
+        from plumbline.jobs.association.measures import SUM, summed_list
+        from plumbline.jobs.counting.corpus_lookup import corpus_row
+
+        store, corpus, contrast = context.store, self.corpus, self.contrast
+        rows = []
+        for name in dict.fromkeys(self.benchmark):
+            arguments = (store, corpus, name, contrast, self.least_count)
+            done = context.stage(f"constrain {name}", constrain, *arguments)
+            tally = verdicts(store, corpus, name, done)
+            rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in tally]
+        is_sum = False
+        if contrast and SUM in contrast:  # an imported corpus has only a pair, and no lists
+            is_sum = bool(summed_list(contrast, contrasts_of(store, corpus_row(store, corpus))))
+        warning = f"{WARNING}{contrast} is a sum over pairs: limits that fit a single pair "
+        warning += "are too small for it"
+        return Done(
+            rows=rows,
+            said=[warning] if is_sum else (),
+            wrote=("pair_association",),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.benchmark[0])}",
+            query="FROM pair_association WHERE corpus = $corpus "
+            "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",
+            params={"corpus": corpus, "names": list(self.benchmark)},
+        )
