@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,8 +17,6 @@ from plumbline.pipelines.command.base import Command, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, Seed
 from plumbline.warehouse.options import MOST, STRICT
 
-#: The parts, in order.
-STEPS: tuple[Literal["corpus", "evaluate", "report"], ...] = ("corpus", "evaluate", "report")
 OUT = Path("out")
 
 
@@ -89,19 +87,11 @@ class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
     dist: Annotated[
         str, Field(description="What `make dist` wrote, for spark-submit; empty: written anew.")
     ] = ""
-    prefect: Annotated[
-        bool, Field(description="Run as a flow on the Prefect server of PREFECT_API_URL.")
-    ] = False
     score_workers: Annotated[
         int,
         Field(ge=0, le=1024, description="Scoring processes here; 0: wait for those of others."),
         On(variable="PLUMBLINE_PIPELINE_SCORE_WORKERS"),
     ] = 1
-
-    steps: Annotated[
-        tuple[Literal["corpus", "evaluate", "report"], ...],
-        Field(description="Only this part: corpus, evaluate or report; may be repeated."),
-    ] = STEPS
 
     fairpair: Annotated[FairPairOptions, Field(description="FairPair of the models.")] = (
         FairPairOptions()

@@ -24,7 +24,13 @@ from plumbline.pipelines import extras, spark_submit
 from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands import benchmark, corpus, corpus__texts, disclosure, fairpair
+from plumbline.pipelines.commands import fairpair
+from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild, Constrain
+from plumbline.pipelines.commands.benchmark.importing import BenchmarkImport
+from plumbline.pipelines.commands.corpus.chosen_words import CorpusWords
+from plumbline.pipelines.commands.corpus.counting_corpora import Associate, Count
+from plumbline.pipelines.commands.corpus.new_texts import Demo
+from plumbline.pipelines.commands.disclosure.probing import Probe
 from plumbline.pipelines.commands.measure import Measure
 from plumbline.pipelines.commands.report import Report
 from plumbline.pipelines.commands.score import Score
@@ -102,9 +108,7 @@ class Parts:
         for name in self.plan.benchmarks:
             if not is_built(self.options, name):
                 fields = {"names": (name,), "data": self.options.data}
-                self._do(
-                    f"import {name}", benchmark.BenchmarkImport, self.context.retried, **fields
-                )
+                self._do(f"import {name}", BenchmarkImport, self.context.retried, **fields)
             for corpus_plan in self.plan.corpora:
                 self._constrain(name, corpus_plan.name)
         for written in self.plan.written:
@@ -131,7 +135,7 @@ class Parts:
         if corpus_plan.world:
             options = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
             where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
-            done = self._do(f"write {corpus_plan.name}", corpus__texts.Demo, **options, **where)
+            done = self._do(f"write {corpus_plan.name}", Demo, **options, **where)
             shards = tuple(done.files)
         try:
             self._counted(corpus_plan.name, shards)
@@ -140,7 +144,7 @@ class Parts:
             if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
                 raise  # no shard was counted, or the error isn't about a shard
             self.unread.append(str(e))
-        self._do(f"associate {corpus_plan.name}", corpus.Associate, corpus=corpus_plan.name)
+        self._do(f"associate {corpus_plan.name}", Associate, corpus=corpus_plan.name)
         if not self.options.evidence:
             return
         self.context.stage(
@@ -164,9 +168,7 @@ class Parts:
             os.environ[spark_submit.CONF] = self.options.spark_conf
         options = vars(part(CorpusOptions, self.options))
         inputs = {"shards": shards, "corpus": name, "master": self.options.master or None}
-        (row,) = self._do(
-            f"count {name}", corpus.Count, self.context.retried, **inputs, **options
-        ).rows
+        (row,) = self._do(f"count {name}", Count, self.context.retried, **inputs, **options).rows
         if n_rejected := row["n_rejected"]:
             n_all = row["n_documents"] + n_rejected
             say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
@@ -186,11 +188,11 @@ class Parts:
 
     def _constrain(self, name: str, by: str) -> None:
         fields = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
-        done = self._do(f"constrain {name} by {by}", benchmark.Constrain, **fields)
+        done = self._do(f"constrain {name} by {by}", Constrain, **fields)
         for line in done.said:
             say(line)
 
-    def _write(self, written: benchmark.BenchmarkBuild) -> None:
+    def _write(self, written: BenchmarkBuild) -> None:
         """Have a chat model or our own grammar write a benchmark around seed words.
 
         Seed words are made for every corpus, so that it is known whether the benchmark's words
@@ -210,19 +212,17 @@ class Parts:
     def _seed_words(self, corpus_plan: CorpusPlan) -> int:
         """Write all words that hardly lean as seed words; returns their number.
 
-        First makes a vocabulary of words in a-z without the rarest, unless the corpus is a closed
-        world or has a vocabulary whose language was checked.
+        Candidates are words in a-z without the rarest, unless the corpus is a closed world or has
+        a vocabulary whose language was checked.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
         checks = set(self.store.read("vocabulary", corpus=corpus_plan.name)["checks"].to_pylist())
-        if not corpus_plan.world and checks <= {UNCHECKED}:
-            fields = {"corpus": corpus_plan.name, "any_language": True}
-            self._do(f"vocabulary of {corpus_plan.name}", corpus.Vocabulary, **fields)
-        fields = {"corpus": corpus_plan.name, "n": 0, "seed": self.options.seed}
-        name, contrast = f"seed words of {corpus_plan.name}", self.options.contrast
-        done = self._do(name, corpus.CorpusWords, **fields, contrast=contrast)
-        return int(done.rows[0]["n_words"])
+        any_language = not corpus_plan.world and checks <= {UNCHECKED}
+        name = f"seed words of {corpus_plan.name}"
+        fields = {"corpus": corpus_plan.name, "seed": self.options.seed, "n": 0}
+        fields |= {"contrast": self.options.contrast, "any_language": any_language}
+        return len(self._do(name, CorpusWords, **fields).rows)
 
     def _trained(self, model: ModelPlan) -> str:
         """Train a small model on its corpus; returns the directory of its weights."""
@@ -249,7 +249,7 @@ class Parts:
             say(f"{model.name} counts n-grams: it scores sentences and isn't asked to write any")
             return
         loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
-        places = {"out": self.options.out / "report", "warehouse": self.store.root}
+        places = {"warehouse": self.store.root}
         if self.plan.probe_set:
             # FairPair has its own base_url, that of a server which writes samples.
             options = {name: value for name, value in loading.items() if name != "base_url"}
@@ -264,7 +264,7 @@ class Parts:
         for name in self.plan.disclosure:
             options = {**loading, **vars(self.options.disclosure), **places}
             sets = {"sets": (name,), "model": (model.location,), "data": self.options.data}
-            probe = made(disclosure.Probe, {**options, **sets})
+            probe = made(Probe, {**options, **sets})
             with self._recorded(probe) as context:
                 probe.audit(context, model.location, model.options)
 

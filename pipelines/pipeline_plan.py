@@ -16,7 +16,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.commands.benchmark import BenchmarkBuild
+    from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
     from plumbline.pipelines.pipeline_options import PipelineOptions
 
 #: Options that name inputs. If none of them is set, the pipeline runs on the closed world.
@@ -147,7 +147,7 @@ def _offline(name: str, corpus: str, options: PipelineOptions) -> BenchmarkBuild
 def _written(
     options: PipelineOptions, name: str, file: Path | None, **given: object
 ) -> BenchmarkBuild:
-    from plumbline.pipelines.commands.benchmark import BenchmarkBuild
+    from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 
     out = options.out / "benchmarks" / name
     return made(

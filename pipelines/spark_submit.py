@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import line_of
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.corpus import Count
+from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_options import PipelineOptions
 from plumbline.warehouse.errors import (
     BadInput,

@@ -1,4 +1,4 @@
-"""Stages of a run: announced, timed, and tried again after transient errors."""
+"""Stages of a run: announced, and tried again after transient errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.table import Table
 
 from plumbline.warehouse.errors import MissingComponent, UsageProblem, is_outage
 from plumbline.warehouse.text.escape import terminal
@@ -21,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 class Stages:
-    """Runs the stages of a command in this process, prints their names and measures wall times.
+    """Runs the stages of a command in this process, and prints their names.
 
     ``flows.TaskStages`` runs each stage as a Prefect task instead.
 
@@ -32,7 +31,6 @@ class Stages:
     """
 
     def __init__(self, console: Console = CONSOLE) -> None:
-        self.seconds: list[tuple[str, float]] = []
         self._console = console
 
     def run(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
@@ -54,19 +52,8 @@ class Stages:
     @contextmanager
     def _announced(self, name: str) -> Iterator[None]:
         self._console.print(terminal(name), style="bold")
-        start = time.monotonic()
         with progress(name):
             yield
-        self.seconds.append((name, time.monotonic() - start))
-
-    def table(self) -> Table:
-        """The stages and their wall times."""
-        table = Table("stage", title="wall time", title_justify="left")
-        table.add_column("seconds", justify="right")
-        for name, seconds in self.seconds:
-            table.add_row(terminal(name), f"{seconds:.1f}")
-        table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
-        return table
 
 
 _TRIES = 3

@@ -5,20 +5,25 @@ The rooms are directories of the repository; this package links them, so that th
 
     import plumbline
 
+    plumbline.lean(["She met the nurse.", "He met the baker."])    # without a warehouse
+    plumbline.prefer("EleutherAI/pythia-70m", [("She ran.", "He ran.")])
+    plumbline.continues("EleutherAI/pythia-70m", ("John", "Jane"))
+
     wh = plumbline.open("out/warehouse")
     wh.words(["nurse", "captain"])
 
-See :mod:`plumbline.api`.
+See :mod:`plumbline.quick` and :mod:`plumbline.api`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plumbline.api import Warehouse, Why, open
+    from plumbline.quick import continues, lean, prefer
 
     __version__: str
 
-__all__ = ["Warehouse", "Why", "open"]
+__all__ = ["Warehouse", "Why", "continues", "lean", "open", "prefer"]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,4 +44,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from plumbline import api
 
-    return getattr(api, name)
+    if hasattr(api, name):
+        return getattr(api, name)
+    from plumbline import quick
+
+    return getattr(quick, name)

@@ -375,7 +375,7 @@ class Warehouse(Generic[Frame]):
         Rows that can't be used are in the table `reject`, with their reasons.
 
         Args:
-            name: a benchmark of `plumbline benchmark list`, or the name of your own pairs.
+            name: a benchmark of `plumbline benchmark show`, or the name of your own pairs.
             source: of your own pairs: a file, or a frame with the columns of `docs/pairs.md`, such
                 as ``sentence_a`` and ``sentence_b``.
             columns: our name of a column: its name in the source.

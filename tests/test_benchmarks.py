@@ -118,7 +118,7 @@ def test_commands(tmp_path: Path) -> None:
     done = run(arguments)
     assert isinstance(done.exception, BadInput)  # use-10 has no table; use-5 is in all the same
     assert "use-5 1 0" in " ".join(done.output.replace("│", " ").split())
-    assert "use-10" in run(["list", *warehouse]).output
+    assert "use-10" in run(["show", *warehouse]).output
     shown = run(["show", "use-5", *warehouse]).output
     assert "[She] drank." in shown and "plumbline score" in shown
     assert isinstance(run(["show", "x", *warehouse]).exception, UsageProblem)

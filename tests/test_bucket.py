@@ -216,7 +216,7 @@ def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
 
     def started(warehouse: str, here: str) -> subprocess.Popen[bytes]:
         (tmp_path / here).mkdir(exist_ok=True)  # tables name files by paths from here
-        small = ["--demo-tokens", "60000", "--train-tokens", "40000", "--fairpair-n", "4"]
+        small = ["--demo-tokens", "60000", "--train-tokens", "40000"]
         command = [sys.executable, "-c", _PIPELINE, "pipeline", *small, "--warehouse", warehouse]
         command += ["--out", "out"]
         with (tmp_path / here / "said.txt").open("ab") as said:

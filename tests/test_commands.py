@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.disclosure__adapter import Tune
+from plumbline.pipelines.commands.disclosure.tuning import Tune
 from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.methods_paragraph import methods
@@ -56,7 +55,6 @@ class Tidy(Command):
     """
 
     makes_warehouse = True
-    deployable = True
 
     words: Annotated[tuple[str, ...], Field(description="Words."), On(positional=True)]
     times: Annotated[int, Field(ge=1, le=9, description="How often.")] = 1
@@ -350,19 +348,6 @@ def test_it_is_a_method_in_python(shelf: Path) -> None:
         wh.shelf_tidy(words=["tea"], warehouse="other")
     with pytest.raises(AttributeError, match="no 'shelf_mess'"):
         wh.shelf_mess()
-
-
-def test_it_is_a_flow_with_typed_parameters(shelf: Path) -> None:
-    from plumbline.pipelines import flows
-
-    flow = flows.shelf_tidy
-    assert (flow.name, set(signature(flow.fn).parameters)) == (
-        "shelf-tidy",
-        {"words", "times", "case", "loud", "warehouse", "conf", "config", "dry_run"},
-    )
-    properties = flow.parameters.properties
-    assert properties["times"]["description"] == "How often. (1 to 9)"
-    assert {"enum": ["upper", "lower"], "type": "string"} in properties["case"]["anyOf"]
 
 
 def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,9 @@ VALUES: dict[str, str] = {
 OTHERWISE: dict[str, dict[str, str]] = {
     "corpus count": {"corpus": "new"},
     "corpus concordance": {"queries": "tea"},
+    "corpus words": {"corpus": "c", "accept": "tea"},
+    "reproduce": {"paper": "anatomy", "data": "data"},
+    "warehouse restore": {"version": "1"},
     "why": {"words": "tea"},
     "benchmark import": {"names": "closed-world"},
     "benchmark build": {"name": "mine", "words": "tea,cook", "model": "m"},
@@ -69,10 +72,8 @@ OTHERWISE: dict[str, dict[str, str]] = {
 WANTING: dict[str, str] = {
     "corpus concordance": "corpus 'c': ",
     "benchmark build": "wants a key",
-    "fairpair report": "has no figures of FairPair",
-    "reproduce unstereoeval": "no directory data/datasets/raw",
+    "reproduce": "no directory data/datasets/raw",
     "reproduce lists": "of list gendered was not counted",
-    "reproduce anatomy": "no directory data/datasets/raw",
     "warehouse check": "has 9 problems",
 }
 #: Commands that write to the warehouse, though no row in `run` or class says so.

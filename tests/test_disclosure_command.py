@@ -15,7 +15,7 @@ from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands import disclosure__adapter as commands
+from plumbline.pipelines.commands.disclosure import tuning as commands
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect, rows_of
@@ -50,11 +50,11 @@ class Ran:
         self.store = Store.open(here / "w")
 
     def probe(self, *sets: str, model: str = "base") -> list[str]:
-        more = ["--out", str(self.here / "report"), *self.where, *self.words]
+        more = [*self.where, *self.words]
         return ["disclosure", "probe", *sets, "--model", str(self.here / model), *more]
 
     def tune(self, *more: str) -> list[str]:
-        places = ["--out", str(self.here / "adapters"), "--report", str(self.here / "report")]
+        places = ["--out", str(self.here / "adapters")]
         where = [*places, *self.where, *self.words, *SMALL, *more]
         return ["disclosure", "tune", "train", "--model", str(self.here / "base"), *where]
 

@@ -20,7 +20,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.disclosure import Sweep
+from plumbline.pipelines.commands.disclosure.sweeping import Sweep
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

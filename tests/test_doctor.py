@@ -28,14 +28,14 @@ pytestmark = pytest.mark.usefixtures("wordnet_read_once")
 
 def probed(what: str, tmp_path: Path, data: Path | None = None) -> tuple[str, str, str]:
     """Status, what is there, and the fix, of one probe."""
-    asked = Doctor(warehouse=tmp_path / "warehouse", out=tmp_path / "out", data=data)
+    asked = Doctor(warehouse=tmp_path / "warehouse", data=data)
     row = next(probe for probe in PROBES if probe.what == what).row(asked)
     return row["status"], row["seen"], row["fix"]
 
 
 def asked(capsys: pytest.CaptureFixture[str], tmp_path: Path, status: int = 0) -> Any:
     """What the command prints as JSON, with a row by what it is about."""
-    given = ("--out", str(tmp_path), "--warehouse", str(tmp_path / "w"), "--format", "json")
+    given = ("--warehouse", str(tmp_path / "w"), "--format", "json")
     assert main(["doctor", *given]) == status
     done = json.loads(capsys.readouterr().out)
     return done | {"rows": {row["what"]: row for row in done["rows"]}}
@@ -49,7 +49,7 @@ def test_this_machine_can_run_the_pipeline(
     assert {done["rows"][what]["status"] for what in ("Java", "Packages")} == {"ok"}
     assert done["next"] == f"plumbline pipeline --warehouse {tmp_path / 'w'}"
     assert not list(tmp_path.iterdir())
-    assert main(["doctor", "--out", str(tmp_path)]) == 0
+    assert main(["doctor", "--warehouse", str(tmp_path)]) == 0
     assert "17 or newer starts" in capsys.readouterr().out
 
 
@@ -124,7 +124,7 @@ def test_a_key_is_named_and_never_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_API_KEY", "sk-very-secret")
-    main(["doctor", "--out", str(tmp_path)])
+    main(["doctor", "--warehouse", str(tmp_path)])
     said = capsys.readouterr().out
     assert "PLUMBLINE_API_KEY set" in said and "very-secret" not in said
     for name in KEYS:

@@ -51,16 +51,15 @@ CORE_COMMANDS = [
     (["measure"], "100.0 │ 0.0"),
     (["report", "--out", "page"], "index.html"),
     (["benchmark", "export", "my-pairs", "--out", "card"], "README.md"),
-    (["runs", "list"], "corpus count"),
+    (["runs"], "corpus count"),
     (["warehouse", "check"], ""),
     (["warehouse", "compact"], ""),
-    (["pipeline", "config"], "corpus"),
+    (["doctor", "--settings", "pipeline"], "corpus"),
     (["pipeline", "--help"], "plumbline pipeline"),
 ]
 #: What needs more: status 4 and the line that installs it.
 EXTRA_COMMANDS = [
     (["pipeline"], "models"),
-    (["pipeline", "--prefect", "--corpus", "a.jsonl"], "schedule"),
     (["train", "a.jsonl", "--name", "m", "--corpus", "c"], "models"),
     (
         ["corpus", "count", "a.jsonl", "--corpus", "d", "--master", "local-cluster[1,1,1024]"],

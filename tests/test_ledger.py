@@ -178,7 +178,7 @@ def test_status(store: Store, tmp_path: Path) -> None:
     counted = {"a.jsonl": "counted", "b.jsonl": "counted", "c.jsonl": "counted"}
     assert states(store) == {**counted, "cut.jsonl.zst": "failed"}
     where = ["--warehouse", str(store.root)]
-    assert main(["corpus", "status", "--corpus", "c", *where]) == 3, "a cron sees it"
+    assert main(["corpus", "list", "c", *where]) == 3, "a cron sees it"
     write_jsonl_zst(cut, TEXTS)
     b.write_text(b.read_text().replace("tea", "ale"))  # same size
     c.unlink()
@@ -186,13 +186,13 @@ def test_status(store: Store, tmp_path: Path) -> None:
     assert states(store) == found
     found |= {"a.jsonl": "left out", "new.jsonl": "new"}
     assert states(store, b, cut, new) == found
-    assert main(["corpus", "status", "--corpus", "c", *where]) == 0, "cut was repaired"
+    assert main(["corpus", "list", "c", *where]) == 0, "cut was repaired"
     command = update_command(store, "c", shard_states(store, "c"))
     assert command is not None and str(c) not in command and "--rule windows" in command
     # The command it names brings the corpus up to date.
     assert main([*command.split()[1:], *where]) == 0
     assert set(states(store).values()) == {"counted"} and len(states(store)) == 3
-    assert main(["corpus", "status", str(a), str(b), str(cut), "--corpus", "c", *where]) == 0
+    assert main(["corpus", "list", "c", str(a), str(b), str(cut), *where]) == 0
 
 
 @pytest.mark.slow

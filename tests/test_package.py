@@ -110,7 +110,7 @@ def test_all_five_parts_work(
     assert '<section id="strength"' in page and "female share" in page
     (run,) = runs(made, command="topics import")
     assert written(made, run["run_id"])["topic_word"] == 3
-    assert "topics import" in ran(capsys, "runs", "list")
+    assert "topics import" in ran(capsys, "runs")
     assert "no problems" in ran(capsys, "warehouse", "check")
 
 
@@ -152,7 +152,7 @@ def test_without_the_package_its_table_is_kept(
     assert "topics" not in ran(capsys, "--help").split()
     assert KEPT in ran(capsys, "warehouse", "check")
     assert KEPT in ran(capsys, "warehouse", "compact", "--keep-days", "0")
-    assert KEPT in ran(capsys, "warehouse", "history")
+    assert KEPT in ran(capsys, "warehouse", "restore")
     version = made.snapshot().version
     made.drop("word_delta", {})
     assert KEPT in ran(capsys, "warehouse", "restore", str(version))

@@ -179,6 +179,6 @@ def test_the_paragraph_on_methods_has_the_values_of_the_tables(
     assert "model-straight" in of_one and "model-swapped" not in of_one
     out = tmp_path / "methods.tex"
     given = ["--warehouse", str(store.root), "--format", "latex", "--out", str(out)]
-    assert main(["report", "methods", *given]) == 0
+    assert main(["report", "table", "methods", *given]) == 0
     assert [typeset(line) for line in out.read_text().splitlines()] == text.splitlines()
     assert methods(Facts(Store.open(tmp_path / "empty"))) == ""

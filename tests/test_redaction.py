@@ -59,7 +59,7 @@ def test_a_bucket_that_repeats_the_keys_does_not_get_them_printed(
         monkeypatch.setenv(name, value)
     bucket._store.cache_clear()
     for command in (
-        ["runs", "list", "--warehouse", "s3://shut/w"],
+        ["runs", "--warehouse", "s3://shut/w"],
         ["corpus", "count", "s3://shut/a.jsonl", "--corpus", "c", "--warehouse", str(tmp_path)],
     ):
         assert main(command) == 3

@@ -84,12 +84,8 @@ def test_only_a_stage_that_may_pass_is_run_again(monkeypatch: pytest.MonkeyPatch
 
 def test_the_same_stages_are_tasks_of_a_flow() -> None:
     """Named by the stage; one that may be tried again has retries."""
-    from plumbline.pipelines.flows import TaskStages
+    from plumbline.pipelines.flows import retried_stage, stage
 
-    def work(n: int) -> int:
-        return 2 * n
-
-    made = TaskStages()._task("count a{b}", work, **RETRY)
-    assert made.name == "work" and made.task_run_name.format() == "count a{b}"  # type: ignore[attr-defined]
-    assert made.retries == 2 and TaskStages()._task("once", work).retries == 0  # type: ignore[attr-defined]
-    assert made.fn is work  # type: ignore[attr-defined]
+    assert (stage.retries, retried_stage.retries) == (0, 2)
+    assert stage.task_run_name == retried_stage.task_run_name == "{name}"
+    assert retried_stage.fn("double", lambda n: 2 * n, (4,)) == 8

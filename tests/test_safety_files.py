@@ -189,9 +189,9 @@ TABLE_DAMAGES = [
 TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "measure": ("pair_score", ("measure",)),
     "report": ("word_delta", ("report", "--out", "out")),
-    "benchmark list": ("benchmark_pair", ("benchmark", "list")),
+    "benchmark list": ("benchmark_pair", ("benchmark", "show")),
     "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
-    "runs list": ("run", ("runs", "list")),
+    "runs list": ("run", ("runs",)),
     "corpus list": ("corpus", ("corpus", "list")),
     "warehouse check": ("pair_score", ("warehouse", "check")),
     "sql": ("pair_score", ("sql", "FROM pair_score")),

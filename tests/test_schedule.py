@@ -28,15 +28,15 @@ def test_a_schedule_that_is_resumed_starts_runs_that_complete(tmp_path: Path) ->
         write_jsonl_zst(place.work / "few.jsonl.zst", ["She met the nurse."] * 30)
         (place.work / "plumbline.toml").write_text('corpus = "few.jsonl.zst"\n')
         place.start_worker("spark")
-        place.run("deploy", "--name", "corpus", cwd=checkout)
-        listed = place.run("deployment", "schedule", "ls", "corpus/corpus")
+        place.run("deploy", "--name", "count", cwd=checkout)
+        listed = place.run("deployment", "schedule", "ls", "count/count")
         (schedule,) = re.findall("[0-9a-f-]{36}", listed)
-        place.run("deployment", "schedule", "resume", "corpus/corpus", schedule)
+        place.run("deployment", "schedule", "resume", "count/count", schedule)
 
         first = first_scheduled(place)
         place.until({"PENDING", "RUNNING"} | ENDED, first, timeout_s=120)
         # Before the next minute: a pause takes the runs back that are to come.
-        place.run("deployment", "schedule", "pause", "corpus/corpus", schedule)
+        place.run("deployment", "schedule", "pause", "count/count", schedule)
         assert scheduled(place) == []
         run = place.end(first)
         assert run["state"]["type"] == "COMPLETED", run["state"]["message"]

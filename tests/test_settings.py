@@ -18,7 +18,7 @@ from plumbline.pipelines.command.base import all_fields, class_of, line_of, para
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import here, made
-from plumbline.pipelines.commands.corpus import Count
+from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.pipeline_parts import check_plan
@@ -37,8 +37,8 @@ def load(
     return made(Pipeline, given or {}, None, values), {n: v.source for n, v in values.items()}
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["pipeline", "config", *arguments]) == 0
+def printed(capsys: pytest.CaptureFixture[str], command: str, *more: str) -> str:
+    assert main(["doctor", "--settings", command, *more]) == 0
     return capsys.readouterr().out
 
 
@@ -87,7 +87,7 @@ def test_what_is_printed_can_be_read_again(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     file.write_text("corpus = 'a \"b\" \\c'\nwindow = 4\ntwin = true\n[fairpair]\nn = 8\n")
-    copy.write_text(printed(capsys, "--conf", str(file)))
+    copy.write_text(printed(capsys, "pipeline", "--conf", str(file)))
     text = copy.read_text()
     assert f"[{file}]\ntwin = true\n" in text and "\n[fairpair]\n" in text
     assert load(copy, {}, {})[0] == load(file, {}, {})[0]
@@ -143,7 +143,7 @@ def test_the_pipeline_has_a_table_of_its_own(tmp_path: Path) -> None:
 
 
 # The tables of these two are options of `pipeline`, too.
-@pytest.mark.parametrize("name", sorted({*targets()} - {"measure", "pipeline config"}))
+@pytest.mark.parametrize("name", sorted({*targets()} - {"measure"}))
 def test_an_empty_setting_is_not_given_unless_a_text_has_to_be(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,7 +158,7 @@ def test_an_empty_setting_is_not_given_unless_a_text_has_to_be(
     except UsageProblem:  # an option that isn't required, but one of several has to be given
         return
     file, config = tmp_path / "my.toml", tmp_path / "config.toml"
-    file.write_text(re.sub(r"(?m)^(?:# )?(\w+) =.*", r'\1 = ""', printed(capsys, *name.split())))
+    file.write_text(re.sub(r"(?m)^(?:# )?(\w+) =.*", r'\1 = ""', printed(capsys, name)))
     texts = {p.name for p in all_fields(kind) if p.kind in (str, tuple[str, ...])}
     assert here(kind, file, {}).keys() == texts & {p.name for p in parameters(kind)}
     others = [p.name for p in all_fields(kind) if p.name not in texts]
@@ -183,7 +183,7 @@ def test_a_given_out_goes_before_that_of_a_settings_file(
     """With the warehouse in it; a file's own `warehouse` stays."""
     file, copy = tmp_path / "my.toml", tmp_path / "copy.toml"
     file.write_text('out = "a"\n')
-    copy.write_text(printed(capsys, "--conf", "cluster"))
+    copy.write_text(printed(capsys, "pipeline", "--conf", "cluster"))
     for conf in (file, copy, "cluster"):
         for given, environment in (({"out": "b"}, {}), ({}, {"PLUMBLINE_OUT": "b"})):
             chosen, _ = load(conf, given, environment)

@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&- <&-", "| (exit 0)"])
 @pytest.mark.parametrize(
     "words",
-    [(), ("--version",), ("benchmark", "list"), ("sql", "FROM benchmark_pair"), ("runs", "list")],
+    [(), ("--version",), ("benchmark", "show"), ("sql", "FROM benchmark_pair"), ("runs",)],
     ids=" ".join,
 )
 def test_a_stream_that_is_closed_stops_no_command(

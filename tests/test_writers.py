@@ -54,9 +54,8 @@ COMMANDS = {
     "count": ("corpus", "count", "a.jsonl.zst", "--corpus", "c"),
     "associate": ("corpus", "associate", "--corpus", "c"),
     "constrain": ("benchmark", "constrain", "--corpus", "c", "--benchmark", "b"),
-    "vocabulary": ("corpus", "vocabulary", "--corpus", "c"),
     "words": ("corpus", "words", "--corpus", "c", "--n", "2"),
-    "vet": ("corpus", "vet", "--corpus", "c", "--accept", "tea"),
+    "vet": ("corpus", "words", "--corpus", "c", "--accept", "tea"),
 }
 
 

@@ -51,8 +51,8 @@ _WORLD = (
 COMMANDS = (
     "sql FROM\\ pair_score\\ ORDER\\ BY\\ ALL --format csv",
     "sql FROM\\ word_delta\\ ORDER\\ BY\\ ALL --format csv",
-    *("warehouse check", "corpus list", "corpus status --corpus c"),
-    *("benchmark list", "benchmark show closed-world", "runs list", "warehouse history"),
+    *("warehouse check", "corpus list", "corpus list c"),
+    *("benchmark show", "benchmark show closed-world", "runs", "warehouse restore"),
     "report table preference-closed-world-all-pairs",
     "corpus words --corpus c --n 10 --seed 2",
     "benchmark constrain --benchmark closed-world --corpus c",

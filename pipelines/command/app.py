@@ -20,11 +20,9 @@ from plumbline.warehouse.text.escape import say
 class Commands(Mapping[str, Any]):
     """The commands and groups whose names begin with ``prefix``; looking one up imports its module.
 
-    Earlier names of commands are found, but not listed.
-
     >>> commands = Commands("fairpair ")
-    >>> commands["report"].name, list(commands)
-    ('report', ['run', 'score', 'report'])
+    >>> commands["run"].name, list(commands)
+    ('run', ['run', 'score'])
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -76,9 +74,10 @@ def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
             super().__init__(**{**attributes, "commands": commands})
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            if args and args[0] in commands:  # a subcommand, which needs no options of the group
-                for parameter in self.params:
-                    parameter.required = False
+            is_subcommand = bool(args) and args[0] in commands
+            ctx.allow_interspersed_args = not is_subcommand
+            if is_subcommand:  # all that follows belongs to it
+                self.params = []
             return super().parse_args(ctx, args)
 
     app = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")

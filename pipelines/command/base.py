@@ -1,8 +1,7 @@
 """A command as data: its fields are its arguments and options, its docstring is its help.
 
 From the class come the command line, the settings of its table in a TOML file and its environment
-variables, the recorded run, the Prefect flow and the Python method; see
-`docs/design.md`.
+variables, the recorded run and the Python method; see `docs/design.md`.
 """
 
 from __future__ import annotations
@@ -91,7 +90,6 @@ class Done:
         next: the command line that comes next; empty for none.
         query: SQL for the rows that the command made, with ``params``; Python returns these rows.
         failed: the error that is raised after the result is printed.
-        parts: name and result of each command that this command ran.
     """
 
     rows: Sequence[Row] = ()
@@ -105,7 +103,6 @@ class Done:
     query: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
     failed: Exception | None = None
-    parts: Sequence[tuple[str, Done]] = ()
 
 
 class Context:
@@ -145,12 +142,12 @@ class Command:
     opens_warehouse: ClassVar[bool] = True
     #: The table that its work starts from, unless it makes a warehouse.
     reads: ClassVar[str] = ""
-    #: True if it has a Prefect flow; never if it deletes results or runs free SQL.
-    deployable: ClassVar[bool] = False
     #: True to record its runs; False if it only reads, or uses no table.
     records: ClassVar[bool] = True
     #: True if a settings file may have its options at the top, and ``PLUMBLINE_NAME`` sets them.
     at_top: ClassVar[bool] = False
+    #: Options that a settings file and variables set, not the command line: few users need them.
+    settings_only: ClassVar[tuple[str, ...]] = ()
     #: Inherited fields that are not options of this command.
     without: ClassVar[tuple[str, ...]] = ()
 
@@ -272,6 +269,15 @@ def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     return tuple(p for p in all_fields(kind) if p.path[0] not in kind.without)
 
 
+def typed_parameters(kind: type[Command]) -> tuple[Parameter, ...]:
+    """The parameters that can be given on the command line.
+
+    Options in a table of their own, such as ``fairpair``, are only in settings.
+    """
+    known = (p for p in parameters(kind) if not p.path[1:])
+    return tuple(p for p in known if p.name not in kind.settings_only)
+
+
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
     """``parameters``, and the inherited fields in ``without``, which `--config` may set."""
     if kind in _PARAMETERS:
@@ -326,7 +332,7 @@ def line_of(command: Command) -> str:
     >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
     'plumbline score --benchmark use-5 --benchmark use-10 --model m --dtype float16'
     """
-    kind, params = type(command), parameters(type(command))
+    kind, params = type(command), typed_parameters(type(command))
     values = {p.name: reduce(getattr, p.path, command) for p in params}
     usual = kind.usual({p.name: values[p.name] for p in params if values[p.name] != p.default})
     words: list[str] = []

@@ -25,6 +25,7 @@ from plumbline.pipelines.command.base import (
     line_of,
     parameters,
     plan_of,
+    typed_parameters,
 )
 from plumbline.pipelines.command.general_options import GENERAL, as_typed, general_options
 from plumbline.pipelines.command.value_sources import here, made
@@ -85,7 +86,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         out = CONSOLE if form == "table" else Console(quiet=True, markup=False)
         show(execute(command, Stages(out)), command, form)
 
-    signature = map(_declared, parameters(kind))
+    signature = map(_declared, typed_parameters(kind))
     run.__signature__ = inspect.Signature([_CONTEXT, *signature, *general_options(kind)])  # type: ignore[attr-defined]
     run.__doc__ = inspect.getdoc(kind)
     run.__name__ = kind.__name__

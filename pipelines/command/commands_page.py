@@ -18,10 +18,10 @@ BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
 def lists() -> Iterator[str]:
-    """A table per group: its commands, what they do, and whether they have a plan and a flow.
+    """A table per group: its commands, what they do, and whether they have a plan.
 
     >>> next(line for line in lists() if line.startswith("| `corpus count`"))
-    '| `corpus count` | Count words and their co-occurrences with target words. | plan, flow |'
+    '| `corpus count` | Count words and their co-occurrences with target words. | plan |'
     """
     group = ""
     for name in registry.targets():
@@ -30,7 +30,7 @@ def lists() -> Iterator[str]:
             group = first
             yield from ("", f"### {group}", "", "| command | does | has |", "|---|---|---|")
         kind = class_of(name)
-        has = ", ".join(["plan"] * has_plan(kind) + ["flow"] * kind.deployable)
+        has = "plan" if has_plan(kind) else ""
         about = " ".join(registry.summary(name).split()).replace("|", "\\|")
         yield f"| `{name}` | {about} | {has} |"
 

@@ -36,9 +36,6 @@ InputPath: TypeAlias = Annotated[Path, AfterValidator(partial(_read, directory=T
 OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
 #: A directory that is written to; created if it is missing.
 OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
-ReportDirectory: TypeAlias = Annotated[
-    OutputDirectory, Field(description="Directory of the report.")
-]
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 #: Patterns of benchmarks.
 Benchmarks: TypeAlias = Annotated[

@@ -3,7 +3,7 @@
 The command line, the file of `--config`, an environment variable, the settings file, the class's
 default. An empty text in a file or variable is a value only where a text has to be. For a path, a
 number or an optional text it counts as missing, and the next source decides. A typed path can't be
-empty. `plumbline pipeline config COMMAND` shows each value with its source.
+empty. `plumbline doctor --settings COMMAND` shows each value with its source.
 """
 
 from __future__ import annotations

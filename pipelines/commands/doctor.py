@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import Command, Context, Done, Row
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
+from plumbline.pipelines.command.shown_settings import shown_settings
 from plumbline.pipelines.extras import EXTRA_OF, missing
 from plumbline.warehouse.distribution import distribution, install_line
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
@@ -50,15 +51,24 @@ class Doctor(DataOption, Command):
     Nothing is installed, fetched or written; a key's value is never shown. A thing that is `absent`
     limits only what its line names; if one is `missing`, the pipeline can't run: status 4.
 
+    --settings 'corpus count' prints that command's options as TOML: meaning, value and origin.
+
     Example: plumbline doctor
     """
 
     opens_warehouse = False
     records = False
 
-    out: Annotated[Path, Field(description="Directory that results go to.")] = Path("out")
+    settings: Annotated[
+        str,
+        Field(description="Instead print the options of a command, and where each came from."),
+        On(metavar="COMMAND"),
+    ] = ""
+    conf: Annotated[str, Field(description="Settings file (TOML), or cluster.")] = ""
 
     def run(self, context: Context) -> Done:
+        if self.settings:
+            return Done(said=shown_settings(self.settings, self.conf or None))
         rows = [probe.row(self) for probe in PROBES]
         lacking = [str(row["what"]) for row in rows if row["status"] == "missing"]
         if not lacking:
@@ -158,18 +168,18 @@ def _memory(_: Doctor) -> str:
 
 
 def _disk(options: Doctor) -> str:
-    out = options.out.absolute()
-    there = next(p for p in (out, *out.parents) if p.exists())
+    place = options.warehouse.absolute()
+    there = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(there).free / _GIB
     if not os.access(there, os.W_OK):
-        raise Missing(f"{there} can't be written", "give another --out")
+        raise Missing(f"{there} can't be written", "give another --warehouse")
     if free < _NEEDED_DISK_GIB:
         raise Missing(f"{free:.1f} GiB free in {there}, the pipeline wants {_NEEDED_DISK_GIB}")
-    return f"{free:.1f} GiB free for {options.out}"
+    return f"{free:.1f} GiB free for {options.warehouse}"
 
 
 def _prefect(_: Doctor) -> str:
-    """The server that PREFECT_API_URL names; only deployments and --prefect need one."""
+    """The server that PREFECT_API_URL names; only deployments need one."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "no PREFECT_API_URL: commands run without a server"
@@ -267,7 +277,7 @@ def _language_model(_: Doctor) -> str:
 
     path = Path(os.environ.get("PLUMBLINE_LID") or model_path())
     if not path.is_file():
-        raise Absent(f"{path} is not there: `corpus vocabulary` uses WordNet alone")
+        raise Absent(f"{path} is not there: `corpus words` uses WordNet alone")
     return str(path)
 
 
@@ -278,10 +288,8 @@ PROBES = (
     MachineProbe(
         "Memory", _memory, "close other programs; `plumbline score --dry-run` says what it takes"
     ),
-    MachineProbe("Disk", _disk, "make room, or give another --out"),
-    MachineProbe(
-        "Prefect", _prefect, "prefect server start; only deployments and --prefect need it"
-    ),
+    MachineProbe("Disk", _disk, "make room, or give another --warehouse"),
+    MachineProbe("Prefect", _prefect, "prefect server start; only deployments need it"),
     MachineProbe("Warehouse", _warehouse, "plumbline pipeline writes the first"),
     MachineProbe("GPU", _gpu, "with an NVIDIA GPU: install a CUDA build of torch"),
     MachineProbe("bitsandbytes", _bitsandbytes, "pip install bitsandbytes"),
@@ -295,6 +303,6 @@ PROBES = (
     MachineProbe("Keys", _keys),
     MachineProbe("WordNet", _wordnet),
     MachineProbe(
-        "Language model", _language_model, "plumbline corpus vocabulary --corpus NAME --download"
+        "Language model", _language_model, "plumbline corpus words --corpus NAME --download"
     ),
 )

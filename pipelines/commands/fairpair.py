@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -24,9 +23,7 @@ from plumbline.eval_workers.scoring.continuations import Continuations, SampleCo
 from plumbline.eval_workers.scoring.served_samples import ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
-from plumbline.pipelines.command.fields import ReportDirectory
 from plumbline.pipelines.report.model import estimate
-from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.query.connection import rows_of
@@ -54,11 +51,13 @@ class FairpairRun(FairPairSpec, Command):
     """
 
     makes_warehouse = True
-    deployable = True
     without = OF_SCORES
+    settings_only = (
+        *("batch_tokens", "bos", "concurrency", "tensor_parallel", "token_limit", "timeout_s"),
+        *("max_tokens", "level", "n_resamples"),
+    )
 
     probe_set: _PromptSet
-    out: ReportDirectory = Path("out/report")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,7 +119,6 @@ class FairpairRun(FairPairSpec, Command):
         for target in targets:
             with failures.collected(target.model):
                 audited.append(self.audit(context, target, chosen))
-        page = [context.stage("report", write_report, store, self.out)] if audited else []
         said = [
             line
             for drawn, sampled in audited
@@ -130,8 +128,7 @@ class FairpairRun(FairPairSpec, Command):
         return Done(
             said=said,
             wrote=("probe_prompt", "continuation", *asked, *TABLES),
-            files=tuple(map(str, page)),
-            next="plumbline sql 'FROM ngram_log_odds ORDER BY abs(z) DESC LIMIT 20'",
+            next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
             params={
@@ -194,30 +191,10 @@ class FairpairScore(FairPairSpec, Command):
         return Done(
             said=said,
             wrote=TABLES,
-            next="plumbline fairpair report",
+            next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
             params={"probe_set": self.probe_set},
         )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class FairpairReport(Command):
-    """Write the report of all measurements, as `plumbline report` does.
-
-    Example: plumbline fairpair report --out out/report
-    """
-
-    reads = "fairpair_set"
-    records = False
-
-    out: ReportDirectory = Path("out/report")
-
-    def run(self, context: Context) -> Done:
-        if not context.store.read("fairpair_set").num_rows:
-            fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
-            raise UsageProblem(f"warehouse {self.warehouse}", "has no figures of FairPair", fix)
-        page = write_report(context.store, self.out)
-        return Done(files=(str(page),), next="open it in a browser")
 
 
 def measured(

@@ -35,7 +35,6 @@ class Measure(MeasureOptions, Command):
     """
 
     reads = "pair_score"
-    deployable = True
 
     benchmark: Benchmarks = ()
 

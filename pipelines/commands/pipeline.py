@@ -1,14 +1,11 @@
-"""`plumbline pipeline`: from text to a report; `pipeline config`: the options of a command."""
+"""`plumbline pipeline`: from text to a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
@@ -18,30 +15,25 @@ from plumbline.pipelines.command.base import (
     Command,
     Context,
     Done,
-    On,
     Row,
-    class_of,
-    parameters,
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.registry import targets
-from plumbline.pipelines.command.value_sources import Value, Values, here
-from plumbline.pipelines.pipeline_options import OUT, STEPS, PipelineOptions
+from plumbline.pipelines.pipeline_options import OUT, PipelineOptions
 from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.storage.store import Store
 
 #: Fields that hold options of their own, in a table of the settings file.
 _TABLES = ("fairpair", "disclosure", "measure")
-#: The tables of interest that each part writes.
-_WRITES = {
-    "corpus": ("corpus", "word_delta", "benchmark_pair", "pair_association"),
-    "evaluate": ("pair_score",),
-    "report": ("metric_value",),
-}
+#: The tables of interest that it writes.
+_WRITES = (
+    *("corpus", "word_delta", "benchmark_pair", "pair_association"),
+    *("pair_score", "metric_value"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -57,9 +49,15 @@ class Pipeline(PipelineOptions, Command):
     """
 
     makes_warehouse = True
-    deployable = True
     records = False
     at_top = True
+    settings_only = (
+        *("text_field", "rule", "window", "min_count", "evidence", "source_field", "memory"),
+        *("replace", "revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
+        *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token", "family"),
+        *("build", "prompt_sets", "spark_conf", "spark_submit", "spark_options", "dist"),
+        "score_workers",
+    )
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
@@ -98,10 +96,6 @@ class Pipeline(PipelineOptions, Command):
         """Raise the errors of the input that can be detected before the first part runs."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
-        if self.prefect:
-            from plumbline.pipelines.flows import server_address
-
-            server_address()
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -131,43 +125,31 @@ class Pipeline(PipelineOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Run the parts in order; an unreadable shard or unusable benchmark stops no others."""
-        if self.prefect:
-            from plumbline.pipelines.flows import here_as_flow
-
-            return here_as_flow(self.out, self.parts, context)
-        return self.parts(context)
-
-    def parts(self, context: Context) -> Done:
-        """Run the parts of ``steps``."""
         from plumbline.pipelines.pipeline_parts import (
             Parts,
             preference_caveat,
             recovered,
             sole_pipeline,
         )
-        from plumbline.pipelines.stages import CONSOLE
 
         plan = make_plan(self)
-        parts, is_whole = Parts(self, plan, context), set(self.steps) == set(STEPS)
-        with sole_pipeline(self.warehouse, self.out) if is_whole else nullcontext():
-            for step in STEPS:
-                if step in self.steps:
-                    getattr(parts, step)()
-        said = []
-        if "report" in self.steps:
-            CONSOLE.print(context.stages.table())
-            said += recovered(context.store)
-            offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
-            said += [preference_caveat(context.store, name) for name in offline]
+        parts = Parts(self, plan, context)
+        with sole_pipeline(self.warehouse, self.out):
+            parts.corpus()
+            parts.evaluate()
+            parts.report()
+        offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
         lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
         return Done(
-            said=said,
-            wrote=[table for step in STEPS if step in self.steps for table in _WRITES[step]],
+            said=[
+                *recovered(context.store),
+                *(preference_caveat(context.store, name) for name in offline),
+            ],
+            wrote=_WRITES,
             files=[file for name, one in parts.done if name == "report" for file in one.files],
             next="plumbline sql",
             query="FROM metric_value",
             failed=next(iter(lines), None),
-            parts=parts.done,
         )
 
 
@@ -183,67 +165,3 @@ def _beside(warehouse: str) -> Path:
     if there.name == DEFAULT_WAREHOUSE.name and there != Path(there.name):
         return there.parent
     return there.with_name(f"{there.name}-out")
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Config(Command):
-    """Print the options of a command, their meaning and where each value came from, as TOML.
-
-    Example: plumbline pipeline config --conf cluster
-    """
-
-    records = False
-    opens_warehouse = False
-    without = ("warehouse",)
-
-    command: Annotated[
-        tuple[str, ...],
-        Field(description="Words of the command; none: pipeline."),
-        On(positional=True),
-    ] = ()
-    conf: Annotated[str, Field(description="Settings file (TOML), or cluster.")] = ""
-
-    def run(self, context: Context) -> Done:
-        name = " ".join(self.command) or "pipeline"
-        if name not in targets():
-            raise UsageProblem(f"command {name}", "is unknown", f"there is {', '.join(targets())}")
-        kind = class_of(name)
-        table = "" if kind.at_top else name.replace(" ", ".").replace("-", "_")
-        return Done(said=list(_as_toml(kind, here(kind, self.conf or None), table)))
-
-
-def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
-    """Every option, its meaning and source as comments.
-
-    Commented out are those without a value, and defaults that depend on other options.
-    """
-    usual = kind.usual({name: option.value for name, option in values.items()})
-    if table:
-        yield f"[{table}]"
-    inside = ""
-    for option in parameters(kind):
-        field, *inner = option.path
-        if inner and field != inside:
-            inside = field
-            yield f"\n[{'.'.join(filter(None, (table, field)))}]"
-        default = reduce(getattr, inner, usual[field]) if field in usual else option.default
-        chosen = values.get(option.name, Value(default, "default"))
-        yield f"# {option.about} [{chosen.source}]"
-        key, value = option.path[-1], option.value(chosen.value)
-        shown = "" if value is None or value is ... else f" {_in_toml(value)}"
-        is_fixed = shown and (option.name in values or field not in usual)
-        yield f"{key} ={shown}" if is_fixed else f"# {key} ={shown}"
-
-
-def _in_toml(value: object) -> str:
-    """A value in TOML.
-
-    >>> _in_toml((0.5, 1.0)), _in_toml(True), _in_toml("a\\\\b")
-    ('[0.5, 1.0]', 'true', '"a\\\\\\\\b"')
-    """
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_in_toml, value))}]"
-    if isinstance(value, int | float):
-        return str(value).lower()
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'

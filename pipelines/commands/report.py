@@ -1,4 +1,4 @@
-"""`plumbline report`, its plots and tables, and the paragraph on methods for a paper."""
+"""`plumbline report`, its plots and its tables for a paper."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ SELECT DISTINCT corpus, contrast
 FROM lean_candidate SEMI JOIN shown_contrast USING (corpus, contrast)
 ANTI JOIN word_evidence USING (corpus, contrast, word)
 ORDER BY ALL;"""
+
+#: Name of the paragraph on methods among the tables.
+_METHODS = "methods"
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.facts import Facts
@@ -116,7 +119,7 @@ class Report(Narrowed, Command):
 class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
-    Example: plumbline report figure pd-use-5 --format pdf --width 3.3 --out pd.pdf
+    Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """
 
     records = False
@@ -126,11 +129,10 @@ class ReportFigure(Narrowed, Command):
         Field(description="Name of a plot of the report; without one, lists them."),
         On(positional=True),
     ] = ""
-    format: Annotated[
-        Literal["pdf", "svg", "png"] | None, Field(description="Default: that of --out, or pdf.")
-    ] = None
     width: Annotated[float, Field(ge=2, le=40, description="Width in inches.")] = 3.3
-    out: Annotated[OutputFile | None, Field(description="Default: named after the plot.")] = None
+    out: Annotated[
+        OutputFile | None, Field(description="A .pdf, .svg or .png; default: PLOT.pdf.")
+    ] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper import figure_files
@@ -138,7 +140,7 @@ class ReportFigure(Narrowed, Command):
         if not self.name:
             plots = figure_files.figures(self.facts(context.store))
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
-        form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
+        form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         facts = self.facts(context.store)
         drawn, *data = figure_files.figure_files(facts, self.name, form, self.width).items()
         path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
@@ -149,6 +151,9 @@ class ReportFigure(Narrowed, Command):
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ReportTable(Narrowed, Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
+
+    The table `methods` is the paragraph on methods, one sentence per line, from the recorded runs:
+    versions, hashes of corpora, rules, intervals, seeds, and what was rejected.
 
     Example: plumbline report table models --format latex --out models.tex
     """
@@ -168,39 +173,21 @@ class ReportTable(Narrowed, Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.model import plain_rows
         from plumbline.pipelines.report.paper import figure_files, tables
+        from plumbline.pipelines.report.paper.methods_paragraph import methods
 
         facts = self.facts(context.store)
+        if self.name == _METHODS:
+            lines = methods(facts).splitlines()
+            if self.format == "latex":
+                lines = [tables.latex(line) for line in lines]
+            return _text_result("".join(f"{line}\n" for line in lines), self.out)
         by_name = tables.tables(facts, self.name) or tables.tables(facts)
         if not self.name:
-            return _listed({name: table.caption for name, table in by_name.items()}, "table")
+            captions = {name: table.caption for name, table in by_name.items()}
+            return _listed(captions and {**captions, _METHODS: "Paragraph on methods"}, "table")
         table = figure_files.named(by_name, "table", self.name)
         done = _text_result(tables.table_text(table, self.format, self.name), self.out)
         return replace(done, table=list(plain_rows(table)))
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Methods(Narrowed, Command):
-    """Print the paragraph on methods for a paper, one sentence per line, from the recorded runs.
-
-    Versions, commit, hashes of the corpora, revisions, dtypes, rules, intervals, seeds, and what
-    was rejected. Seeds, rejects and versions are those of all runs.
-
-    Example: plumbline report methods --format latex --out methods.tex
-    """
-
-    records = False
-
-    format: Annotated[Literal["text", "latex"], Field(description="Format of the text.")] = "text"
-    out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper import tables
-        from plumbline.pipelines.report.paper.methods_paragraph import methods
-
-        lines = methods(self.facts(context.store)).splitlines()
-        if self.format == "latex":
-            lines = [tables.latex(line) for line in lines]
-        return _text_result("".join(f"{line}\n" for line in lines), self.out)
 
 
 def _text_result(text: str, out: Path | None) -> Done:

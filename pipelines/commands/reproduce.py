@@ -3,91 +3,113 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, values_of
-from plumbline.pipelines.command.fields import (
-    InputDirectory,
-    OutputDirectory,
-    OutputFile,
-)
-from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.paths import check_output
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
 
 #: Most rows that a terminal shows.
 _MOST = 30
+#: Papers that released their scores: these are imported into a warehouse of their own.
+_RELEASED, _RELEASE_WAREHOUSE = ("unstereoeval", "anatomy"), Path("out/released")
+#: Name for the released word statistics.
+_CORPUS = "pile"
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Figures:
-    """The option of a file for all figures."""
+class Reproduce(Command):
+    """Compute a paper's printed figures, or put them beside your own runs.
 
-    out: Annotated[OutputFile | None, Field(description="CSV file for all figures.")] = None
+    `unstereoeval` computes its Tables 1-3 and 8-22 from the released scores in --data and counts
+    what agrees; status 1 if a figure differs by more than 0.011 or scores are incomplete. `anatomy`
+    splits the lean of the same 28 models into parts: a constant, pronoun first, number and form of
+    pronouns, the text's delta, length, word and pair; with --eta, on sentences that hardly lean.
 
-    def written(self, rows: Sequence[Row]) -> list[str]:
-        """Write rows to ``out``, if given, with the columns of all of them; returns its path."""
-        if self.out is None:
-            return []
-        names = dict.fromkeys(name for row in rows for name in row)
-        rows = [{name: row.get(name) for name in names} for row in rows]
-        with disk_problems(self.out):
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            self.out.write_text(as_csv(rows), encoding="utf-8", newline="")
-        return [str(self.out)]
+    `fairpair` and `disclosure` put the printed tables beside the runs of a warehouse, with
+    intervals and how each run differs from the paper, and count the paper's claims in its own
+    figures. They released no results, so nothing has to agree: the status is 0.
 
+    Example: plumbline reproduce unstereoeval --data unstereo-eval
+    """
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Release:
-    """The release of UnStereoEval, and the warehouse it is imported to."""
+    makes_warehouse = True
 
-    makes_warehouse: ClassVar[bool] = True
-
-    data: Annotated[
-        InputDirectory, Field(description="Folder of the release: `data` and `results`.")
+    paper: Annotated[
+        Literal["unstereoeval", "anatomy", "fairpair", "disclosure"],
+        Field(description="unstereoeval, anatomy, fairpair or disclosure."),
+        On(positional=True),
     ]
-    corpus: Annotated[str, Field(description="Name for the released word statistics.")] = "pile"
-    warehouse: Annotated[
-        Path,
-        Field(description="Warehouse for the release; its metrics are replaced."),
-        On(metavar="DIRECTORY"),
-    ] = Path("out/released")
+    data: Annotated[
+        InputDirectory | None,
+        Field(description="unstereoeval, anatomy: folder of the release, `data` and `results`."),
+    ] = None
+    eta: Annotated[
+        float | None,
+        Field(ge=0, le=1_000, description="anatomy: only pairs with |MaxPMI| up to this, in nats."),
+    ] = None
+    same_as: Annotated[
+        tuple[str, ...],
+        Field(description="fairpair, disclosure: model that stands for a printed one; repeatable."),
+        On(name="as", repeated=True, metavar="PRINTED=MODEL"),
+    ] = ()
+    out: Annotated[
+        Path | None, Field(description="CSV for all figures; anatomy: directory for CSV and PNG.")
+    ] = None
+
+    @classmethod
+    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Released scores have a warehouse of their own."""
+        return {"warehouse": _RELEASE_WAREHOUSE} if given.get("paper") in _RELEASED else {}
+
+    @property
+    def opens_warehouse(self) -> bool:  # type: ignore[override]
+        """Printed figures need no warehouse."""
+        return self.paper in _RELEASED
+
+    @property
+    def records(self) -> bool:  # type: ignore[override]
+        """Only the import of a release writes to the warehouse."""
+        return self.paper in _RELEASED
+
+    def __post_init__(self) -> None:
+        if self.paper in _RELEASED and self.data is None:
+            raise UsageProblem("--data", "is missing", "give the folder of the release")
+        if self.out is not None:
+            check_output(self.out, directory=self.paper == "anatomy")
 
     def check(self) -> None:
         """Raise for a folder that holds no release."""
         from plumbline.pipelines.reproduce.release import Release
 
-        Release.at(self.data)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Unstereoeval(_Release, _Figures, Command):
-    """Compute the tables of UnStereoEval from its released scores and count what agrees.
-
-    Prints outcomes of all figures of Tables 1-3 and 8-22 by table, then figures that differ; --out
-    has all. Figures of models without scores are `not run`. The status is 1 if a figure differs by
-    more than 0.011, or scores are incomplete.
-
-    Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
-    """
+        if self.data is not None:
+            Release.at(self.data)
 
     def run(self, context: Context) -> Done:
+        if self.data is not None and self.paper in _RELEASED:
+            of_release = self._anatomy if self.paper == "anatomy" else self._unstereoeval
+            return of_release(context, self.data)
+        return self._beside_runs()
+
+    def _unstereoeval(self, context: Context, data: Path) -> Done:
         from plumbline.pipelines.reproduce import printed_figures, unstereoeval
 
         printed = printed_figures.figures("unstereoeval")
-        arguments = (printed, self.corpus, _announce, context.run_id)
-        result = unstereoeval.reproduce(context.store, self.data, *arguments)
+        arguments = (printed, _CORPUS, _announce, context.run_id)
+        result = unstereoeval.reproduce(context.store, data, *arguments)
         n_off = sum(row["outcome"] == unstereoeval.OFF for row in result.compared)
         failed = None
         if n_off or result.incomplete:
@@ -97,29 +119,34 @@ class Unstereoeval(_Release, _Figures, Command):
             rows=list(result.shown_rows()),
             most=_MOST,
             said=list(result.lines()),
-            files=self.written(result.rows()),
+            files=self._written(result.rows()),
             wrote=("benchmark_pair", "pair_score", "metric_value"),
             next="plumbline sql",
             query="FROM metric_value ORDER BY ALL",
             failed=failed,
         )
 
+    def _anatomy(self, context: Context, data: Path) -> Done:
+        from plumbline.pipelines.reproduce import anatomy, release
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Beside(_Figures, Command):
-    """Printed figures beside the runs of a warehouse."""
+        store = context.store
+        if next(anatomy.tables(store, _CORPUS), None) is None:
+            given = release.Release.at(data)
+            release.import_release(store, given, _CORPUS, context.run_id, _announce)
+        eta = math.inf if self.eta is None else self.eta
+        found = list(anatomy.anatomies(store, _CORPUS, eta))
+        if not found:
+            problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
+            raise BadInput(f"{data}", problem, "give a larger --eta, or the whole release")
+        return Done(
+            rows=list(anatomy.shown_rows(found)),
+            most=_MOST,
+            said=[line for one in found for line in anatomy.lines(one)],
+            files=[*map(str, anatomy.write(found, self.out or Path("out/anatomy")))],
+            next="read what the parts are and how far to trust them: docs/reproduce.md",
+        )
 
-    paper: ClassVar[str]
-    records: ClassVar[bool] = False
-    opens_warehouse: ClassVar[bool] = False  # printed figures and claims about them need none
-
-    same_as: Annotated[
-        tuple[str, ...],
-        Field(description="Model that stands for a printed one."),
-        On(name="as", repeated=True, metavar="PRINTED=MODEL"),
-    ] = ()
-
-    def run(self, context: Context) -> Done:
+    def _beside_runs(self) -> Done:
         """Compare the printed figures with the runs, if there are any; writes nothing."""
         from plumbline.pipelines.reproduce import claims, runs_compared
         from plumbline.pipelines.reproduce.papers import PAPERS
@@ -136,37 +163,20 @@ class _Beside(_Figures, Command):
             rows=runs_compared.shown_rows(found.figures),
             most=_MOST,
             said=[*lines, *runs_compared.tally(found.figures), *found.how_to_run],
-            files=self.written([*rows, *({"note": line} for line in lines)]),
+            files=self._written([*rows, *({"note": line} for line in lines)]),
             next=paper.command if found.n_missing else "plumbline report",
         )
 
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Fairpair(_Beside, Command):
-    """Put Tables 1 and 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
-
-    Also how each run differs from the paper, and which of the paper's claims hold. Without runs it
-    shows the printed figures, and the claims that they can check. The paper released no results,
-    so nothing has to agree: the status is 0 whatever the outcome.
-
-    Example: plumbline reproduce fairpair --as "GPT2=models/small-novels"
-    """
-
-    paper = "fairpair"
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Disclosure(_Beside, Command):
-    """Put Tables 1-3, 9 and 10 of the paper on disclosure beside the runs of a warehouse.
-
-    Printed and measured figures with intervals, and how each run differs from the paper. Then the
-    paper's claims about its tables, counted in its own figures, which needs no run. The paper
-    released no results, so nothing has to agree: the status is 0 whatever the outcome.
-
-    Example: plumbline reproduce disclosure --as "LLaMA2 7B=EleutherAI/pythia-70m"
-    """
-
-    paper = "disclosure"
+    def _written(self, rows: Sequence[Row]) -> list[str]:
+        """Write rows to ``out``, if given, with the columns of all of them; returns its path."""
+        if self.out is None:
+            return []
+        names = dict.fromkeys(name for row in rows for name in row)
+        rows = [{name: row.get(name) for name in names} for row in rows]
+        with disk_problems(self.out):
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self.out.write_text(as_csv(rows), encoding="utf-8", newline="")
+        return [str(self.out)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -208,50 +218,4 @@ class Lists(Command):
             said=said,
             files=[*map(str, write_compared(compared, self.out))],
             next=f"plumbline why WORD --corpus {self.corpus}",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Anatomy(_Release, Command):
-    """Split the lean of the released models into parts; with --eta, on sentences that hardly lean.
-
-    Parts are a constant of the model, pronoun first, number and form of pronouns, the text's delta,
-    length, word and pair: the share of each, and US after subtracting it.
-
-    Example: plumbline reproduce anatomy --data unstereo-eval --eta 0.65
-    """
-
-    records = False  # ``run`` itself records the import
-
-    eta: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1_000,
-            description="Only pairs whose MaxPMI is within this of 0, in nats.",
-        ),
-    ] = None
-    out: Annotated[OutputDirectory, Field(description="Directory for CSV and PNG.")] = Path(
-        "out/anatomy"
-    )
-
-    def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce import anatomy, release
-
-        store = context.store
-        if next(anatomy.tables(store, self.corpus), None) is None:
-            with recorded(store, "reproduce anatomy", values_of(self)) as run_id:
-                given = release.Release.at(self.data)
-                release.import_release(store, given, self.corpus, run_id, _announce)
-        eta = math.inf if self.eta is None else self.eta
-        found = list(anatomy.anatomies(store, self.corpus, eta))
-        if not found:
-            problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
-            raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")
-        return Done(
-            rows=list(anatomy.shown_rows(found)),
-            most=_MOST,
-            said=[line for one in found for line in anatomy.lines(one)],
-            files=[*map(str, anatomy.write(found, self.out))],
-            next="read what the parts are and how far to trust them: docs/reproduce.md",
         )

@@ -1,18 +1,17 @@
-"""`plumbline runs`: list and show the runs of a warehouse."""
+"""`plumbline runs`: the runs of a warehouse, or one of them."""
 
 from __future__ import annotations
 
-import re
 import shlex
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query import history
+from plumbline.warehouse.storage.store import Store
 
 #: Characters that a table shows of a long text.
 _SHOWN = 24
@@ -30,40 +29,26 @@ class _Long(str):
         return self[:] if len(self) <= _SHOWN else f"{self[: _SHOWN - 1]}…"
 
 
-def _time(text: str) -> str:
-    if not re.fullmatch(r"(\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d){0,2})?)?)?)?", text):
-        fix = "give such as 2026-05-01 or 2026-05-01T12:30"
-        raise UsageProblem(f"--since {text!r}", "is not the start of a time", fix)
-    return text
-
-
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class RunsList(Command):
-    """List runs, the newest first; tables shorten long texts, `--format json` gives them whole.
+class Runs(Command):
+    """List runs, the newest first; of one run show options, versions, seeds and what it wrote.
 
-    Example: plumbline runs list --command score --since 2026-05-01 --status finished
+    Tables shorten long texts; `--format json` gives them whole.
+
+    Example: plumbline runs --command score
     """
 
     records = False
 
-    command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
-    since: Annotated[
-        str,
-        AfterValidator(_time),
-        Field(description="Only runs started from then on (UTC), such as 2026-05-01."),
+    run_id: Annotated[
+        str, Field(description="Run id, or the start of one; default: list."), On(positional=True)
     ] = ""
-    status: Annotated[
-        Literal["finished", "failed", "interrupted", "running"] | None,
-        Field(description="Only runs of this status."),
-    ] = None
+    command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
 
     def run(self, context: Context) -> Done:
-        filters = {
-            "command": self.command,
-            "since": self.since,
-            "status": self.status or "",
-        }
-        runs = history.runs(context.store, **filters)
+        return self._one(context.store) if self.run_id else self._list(context.store)
+
+    def _list(self, store: Store) -> Done:
         rows = [
             {name: row[name] for name in ("run_id", "command", "status")}
             | {
@@ -71,28 +56,14 @@ class RunsList(Command):
                 "seconds": None if row["seconds"] is None else round(row["seconds"], 1),
                 **{name: _Long(row[name] or "") for name in ("error", "author")},
             }
-            for row in runs
+            for row in history.runs(store, command=self.command)
         ]
         if not rows:
             return Done(said=["No run matches."])
-        return Done(rows=rows, next=f"plumbline runs show {shlex.quote(runs[0]['run_id'])}")
+        return Done(rows=rows, next=f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}")
 
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class RunsShow(Command):
-    """Show a run: options, versions, git commit, seeds, time, what it wrote and rejected.
-
-    Example: plumbline runs show 20260501T12
-    """
-
-    records = False
-
-    run_id: Annotated[
-        str, Field(min_length=1, description="Run id, or the start of one."), On(positional=True)
-    ]
-
-    def run(self, context: Context) -> Done:
-        details = history.details(context.store, self.run_id)
+    def _one(self, store: Store) -> Done:
+        details = history.details(store, self.run_id)
         parts = {
             "option": history.flat(details.pop("options")),
             "seed": details.pop("seeds"),

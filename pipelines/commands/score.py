@@ -43,7 +43,6 @@ class Score(ModelOptions, Command):
     """
 
     reads = "benchmark_pair"
-    deployable = True
 
     benchmark: Benchmarks
     model: Annotated[
@@ -174,7 +173,6 @@ class ScoreImport(Command):
     """
 
     reads = "benchmark_pair"
-    deployable = True
 
     directory: Annotated[
         InputDirectory,
@@ -223,7 +221,7 @@ class Choose(ChoiceOptions, Command):
     """
 
     reads = "benchmark_pair"
-    deployable = True
+    settings_only = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
 
     benchmark: Benchmarks
     replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (

@@ -46,8 +46,8 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """
 
     makes_warehouse = True
-    deployable = True
     without = NOT_OF_BASES
+    settings_only = ("batch_tokens", "bos")
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]

@@ -1,4 +1,4 @@
-"""`plumbline warehouse`: check, compact, history and restore."""
+"""`plumbline warehouse`: check, compact, and earlier versions."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 _CHECK = "plumbline warehouse check"
+#: Most versions that a terminal shows.
+_MOST = 50
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -35,7 +37,6 @@ class Check(Command):
     """
 
     records = False
-    deployable = True
 
     def run(self, context: Context) -> Done:
         """Return one row per problem, and an error if there is one."""
@@ -83,8 +84,6 @@ class Compact(Command):
     Example: plumbline warehouse compact --dry-run
     """
 
-    deployable = True
-
     keep_days: Annotated[
         float,
         Field(ge=0, le=1e6, allow_inf_nan=False, description="How long versions are kept."),
@@ -107,51 +106,46 @@ class Compact(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class History(Command):
-    """List the versions that are kept, newest first: when each was made, by which run, doing what.
-
-    Also the run's author (PLUMBLINE_AUTHOR), if it has one.
-
-    Example: plumbline warehouse history --limit 5
-    """
-
-    records = False
-
-    limit: Annotated[int, Field(ge=1, le=1_000_000, description="Most versions to list.")] = 50
-
-    def run(self, context: Context) -> Done:
-        place = context.store.place
-        runs = {row["run_id"]: row for row in context.store.read("run").to_pylist()}
-        snapshots = (log.snapshot(place, v) for v in reversed(log.versions(place)[-self.limit :]))
-        rows = [
-            {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
-            | {"run_id": s.run_id, "what": s.about}
-            | {"author": runs.get(s.run_id, {}).get("author")}
-            for s in snapshots
-        ]
-        further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
-        return Done(rows=rows, said=context.store.snapshot().kept, next=further)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Restore(Command):
-    """Make all tables what they were at an earlier version, in a new commit. No file is removed.
+    """Make all tables what they were at an earlier version; without one, list the versions.
+
+    The list has when each was made, by which run and its author (PLUMBLINE_AUTHOR), and what it
+    did, newest first. Restoring is a new commit and removes no file.
 
     Example: plumbline warehouse restore 12
     """
 
     version: Annotated[
         str,
-        Field(description="A version, the start of a run's id, or a time."),
+        Field(description="A version, the start of a run's id, or a time; default: list."),
         On(positional=True),
-    ]
+    ] = ""
+
+    @property
+    def records(self) -> bool:  # type: ignore[override]
+        """Listing the versions changes nothing."""
+        return bool(self.version)
 
     def check(self) -> None:
         """Raise for a version that is not kept."""
-        version_of(Store.open(self.warehouse, create=False), self.version)
+        if self.version:
+            version_of(Store.open(self.warehouse, create=False), self.version)
 
     def run(self, context: Context) -> Done:
+        if not self.version:
+            return self._versions(context.store)
         number = version_of(context.store, self.version)
         context.store.restore(number, context.run_id)
         again = f"{self.warehouse}: as of version {number} again"
         return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)
+
+    def _versions(self, store: Store) -> Done:
+        authors = {row["run_id"]: row["author"] for row in store.read("run").to_pylist()}
+        snapshots = (log.snapshot(store.place, v) for v in reversed(log.versions(store.place)))
+        rows = [
+            {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
+            | {"run_id": s.run_id, "what": s.about, "author": authors.get(s.run_id)}
+            for s in snapshots
+        ]
+        further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
+        return Done(rows=rows, most=_MOST, said=store.snapshot().kept, next=further)

@@ -19,7 +19,7 @@ from plumbline.pipelines.command.fields import (
     OutputFile,
     Seed,
 )
-from plumbline.pipelines.commands._corpus import Several, lookup_rows
+from plumbline.pipelines.commands.corpus.corpus_fields import Several, lookup_rows
 from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
@@ -70,7 +70,6 @@ class Why(ContrastOption, Command):
     """
 
     reads = "corpus"
-    deployable = True
 
     words: Annotated[
         tuple[str, ...],

@@ -53,6 +53,7 @@ spark.ui.enabled false
 spark.sql.shuffle.partitions 2
 """
 BUILD = """
+[benchmark.build]
 model = "scripted"
 base_url = "{url}"
 words = {words}
@@ -69,23 +70,23 @@ def half_likely(prompt: str, count: int) -> Say:
 
 @pytest.fixture(scope="module")
 def mission(place: Place) -> Place:
-    """The place after the runs corpus, benchmark, corpus again (constrains), evaluate, report."""
+    """The place after the runs count, build, count again (constrains), score, report."""
     shards = place.work / "texts"
     shards.mkdir()
     for number in range(2):
         write_jsonl_zst(shards / f"{number}.jsonl.zst", TEXTS[number::2])
-    (place.work / "plumbline.toml").write_text(SETTINGS)
     (place.work / "small.conf").write_text(SMALL)
     save("gpt2", place.work / "tiny")
     with serving(half_likely) as server:
         text = BUILD.format(url=server.url, words=json.dumps(WORDS))
-        (place.work / "benchmark.toml").write_text(text)
+        backend = f'backend = "{BACKEND}"\n'
+        (place.work / "plumbline.toml").write_text(SETTINGS + backend + text)
         conf = {"conf": "plumbline.toml"}
         for name, parameters in (
-            ("corpus", conf),
-            ("benchmark-build/build", {**conf, "name": "demo", "config": "benchmark.toml"}),
-            ("corpus", {**conf, "benchmarks": "demo", "model": "tiny"}),
-            ("evaluate", {**conf, "benchmarks": "demo", "model": "tiny", "backend": BACKEND}),
+            ("count", conf),
+            ("build", {**conf, "name": "demo"}),
+            ("count", {**conf, "benchmarks": ["demo"]}),
+            ("score", {**conf, "benchmarks": ["demo"], "model": "tiny"}),
             ("report", conf),
         ):
             run = place.end(place.begin(name, **parameters))

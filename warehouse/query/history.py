@@ -52,7 +52,7 @@ def find(store: Store, prefix: str) -> Row:
     if len(matches) == 1 or exact:
         return (exact or matches)[0]
     problem = f"{len(matches)} runs match" if matches else "no run matches"
-    raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
+    raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs` names them")
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:

@@ -149,7 +149,7 @@ key: corpus / contrast word
     chance_clear: float [probability] -- chance of an interval without 0 under no lean
 
 vocabulary: Candidate seed words: each word of a corpus, with the reason why it is one or not.
-by: corpus vocabulary
+by: corpus words
 from: word_count by corpus
 key: corpus / word
     corpus word
@@ -175,7 +175,7 @@ key: corpus / contrast seed word
     run_id
 
 seed_verdict: A person's verdicts on words of a corpus: new samples exclude rejected words.
-by: corpus vet
+by: corpus words
 key: corpus / word
     corpus word
     verdict: text -- `accepted` or `rejected`, the latest one

@@ -174,5 +174,5 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
     if row is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, row[1:], strict=True))
         problem = f"{row[0]:,} keys more than once, such as {first}"
-        fix = "run again the command that wrote it, see `plumbline runs list`"
+        fix = "run again the command that wrote it, see `plumbline runs`"
         yield WarehouseProblem(store.root / table.name, problem, fix)

@@ -135,7 +135,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         with suppress(FileNotFoundError):  # another process has just compacted
             return _read(place, version)
     problem = f"is not kept: there are {kept[0]} to {kept[-1]}"
-    raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse history`")
+    raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse restore`")
 
 
 def _read(place: Place, version: int) -> Snapshot:

@@ -23,7 +23,7 @@ _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 #: Advice for a damaged data file.
-GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse history`"
+GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse restore`"
 README = "README.md"
 _README = """# A Plumbline warehouse
 
@@ -212,4 +212,4 @@ def version_of(store: OpenWarehouse, text: str) -> int:
         if state.time <= time if time else state.run_id.startswith(text):
             return version
     problem = f"no version, run or time from version {numbers[0]} to {numbers[-1]}"
-    raise UsageProblem(f"version {text!r}", problem, "see `plumbline warehouse history`")
+    raise UsageProblem(f"version {text!r}", problem, "see `plumbline warehouse restore`")

@@ -165,10 +165,7 @@ def import_benchmark(
     from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
     from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 
-    options = options or ImportOptions()
-    is_own = bool(options.recipe or options.columns) or not _modules_of(name)
-    read = _read_own if is_own else _read_module
-    parsed, path = read(name, source, options, data)
+    parsed, path = read_pairs_of(name, source, options or ImportOptions(), data)
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -185,6 +182,17 @@ def import_benchmark(
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     warnings = (*pair_warnings(parsed),)
     return Imported(name, len(pairs), len(rejects), warnings, (*parsed.unused(),))
+
+
+def read_pairs_of(
+    name: str, source: Path | None, options: ImportOptions, data: str | Path = ""
+) -> tuple[Parsed, Path | None]:
+    """The pairs of a benchmark, and where they were read; writes nothing.
+
+    Raises as ``import_benchmark``, but not for a source without a usable pair.
+    """
+    is_own = bool(options.recipe or options.columns) or not _modules_of(name)
+    return (_read_own if is_own else _read_module)(name, source, options, data)
 
 
 def _read_module(

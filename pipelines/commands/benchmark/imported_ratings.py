@@ -1,4 +1,4 @@
-"""`plumbline benchmark import-ratings`: people's judgements of its pairs."""
+"""Import people's judgements of pairs."""
 
 from __future__ import annotations
 

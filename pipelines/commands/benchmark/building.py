@@ -1,4 +1,4 @@
-"""`plumbline benchmark ...`: import, build, filter and share benchmarks of sentence pairs."""
+"""Build a benchmark from seed words, and find the largest lean among the words of each pair."""
 
 from __future__ import annotations
 
@@ -14,218 +14,19 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
-from plumbline.eval_workers.pairs import benchmarks as room
-from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
-from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
 from plumbline.jobs.counting.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
-from plumbline.warehouse.input.remote_files import located
+from plumbline.pipelines.command.fields import OutputDirectory
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import say
 
 _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class BenchmarkImport(DataOption, Command):
-    """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
-
-    A name that is not in `benchmark list` is for your own pairs: give --source, as in plumbline
-    benchmark import my-pairs --source pairs.csv (docs/pairs.md).
-
-    Example: plumbline benchmark import winobias winogender use-5
-    """
-
-    makes_warehouse = True
-    deployable = True
-
-    names: Annotated[
-        tuple[str, ...],
-        Field(min_length=1, description="Benchmarks, see `benchmark list`."),
-        On(positional=True),
-    ]
-    source: Annotated[
-        str | None,
-        Field(description="File, directory or hf:// address; default: under --data."),
-        On(metavar="FILE"),
-    ] = None
-    recipe: Annotated[
-        str, Field(description="How its rows become pairs: a name, or a TOML file.")
-    ] = ""
-    columns: Annotated[
-        tuple[str, ...],
-        Field(description="Another name of a column, as sentence_a=NAME; repeatable."),
-        On(repeated=True, name="column"),
-    ] = ()
-    groups: Annotated[
-        tuple[str, ...],
-        Field(description="Groups to fill templates for, such as she,he,they."),
-    ] = ()
-    fills: Annotated[
-        tuple[str, ...],
-        Field(description="Words by group for a placeholder, such as kin=kinship; repeatable."),
-        On(repeated=True, name="fill"),
-    ] = ()
-
-    def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """The names and their source."""
-        return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
-
-    def run(self, context: Context) -> Done:
-        """Import each benchmark; one that fails doesn't stop the others."""
-        names, source = self.chosen()
-        options = room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
-        done, failed = list[room.Imported](), list[PlumblineError]()
-        for name in names:
-            arguments = (context.store, name, source, context.run_id, options, self.data or "")
-            try:
-                done.append(context.stage(f"import {name}", room.import_benchmark, *arguments))
-            except PlumblineError as e:
-                failed.append(e)
-        for one in failed[:-1]:  # the last is the error of the command
-            is_repeated = one.args[2] == failed[-1].args[2]
-            say(f"error: {PlumblineError(*one.args[:2]) if is_repeated else one}", err=True)
-        first = shlex.quote(done[0].benchmark) if done else ""
-        return Done(
-            rows=[
-                {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
-                for one in done
-            ],
-            said=[line for one in done for line in (*_not_used(one), *one.lines())],
-            wrote=("benchmark_pair", "reject") if done else (),
-            next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
-            query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
-            "ORDER BY benchmark, pair_id",
-            params={"names": list(names)},
-            failed=failed[-1] if failed else None,
-        )
-
-
-def _not_used(done: room.Imported) -> Iterator[str]:
-    if done.n_rejects:
-        yield f"{WARNING}{done.n_rejects:,} rows of {done.benchmark} were not used: table `reject`"
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class BenchmarkCheck(Command):
-    """Check a recipe, alone or with its data: every problem, then what it would import.
-
-    Nothing is written. Exit status 3 if it can't be imported as it is (docs/pairs.md).
-
-    Example: plumbline benchmark check recipe.toml --source pairs.csv
-    """
-
-    opens_warehouse = False
-    records = False
-
-    recipe: Annotated[
-        str, Field(description="A TOML file, or the name of a recipe."), On(positional=True)
-    ]
-    source: Annotated[
-        str | None,
-        Field(description="Its rows, to check too: file, directory or hf:// address."),
-        On(metavar="FILE"),
-    ] = None
-
-    def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.benchmarks.own.recipe_check import check_recipe
-
-        source = located(self.source) if self.source else None
-        checked = check_recipe(self.recipe, source)
-        n = len(checked.problems)
-        row, last = dict[str, object](), "Its rows were not read"
-        if checked.parsed is not None:
-            pairs, rejects = len(checked.parsed.pairs), len(checked.parsed.rejects)
-            by_groups = [f"{groups} {k:,}" for groups, k in checked.groups().most_common()]
-            row = {"n_pairs": pairs, "n_rejected": rejects, "groups": ", ".join(by_groups)}
-            last = f"It would import {pairs:,} pairs ({row['groups'] or 'of no groups'}); "
-            last += f"rows rejected: {rejects:,}"
-        elif n:
-            last = "It would import nothing"
-        warned = [f"{WARNING}{line}" for line in checked.warnings]
-        what = f"{n} problem{'s' * (n > 1)}"
-        name = shlex.quote(Path(self.recipe).stem)
-        flags = f" --source {shlex.quote(self.source)}" if self.source else ""
-        flags += f" --recipe {shlex.quote(self.recipe)}" if self.recipe.endswith(".toml") else ""
-        again = f"plumbline benchmark check {shlex.quote(self.recipe)} --source FILE"
-        after = f"plumbline benchmark import {name}{flags}" if checked.parsed else again
-        return Done(
-            table=[{"recipe": self.recipe, "n_problems": n, **row}],
-            said=[*checked.rejects, *checked.problems, *warned, last],
-            failed=BadInput(self.recipe, what, "mend what the lines above name") if n else None,
-            next="" if n else after,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class BenchmarkList(Command):
-    """List what can be imported and what the warehouse holds.
-
-    Example: plumbline benchmark list
-    """
-
-    opens_warehouse = False
-    records = False
-
-    def run(self, context: Context) -> Done:
-        recipes = {name: recipe.load(name).about for name in recipe.RECIPES.names()}
-        known = {**room.discover(), **recipes}
-        store = Store.existing(self.warehouse)
-        held = {row["benchmark"]: row for row in rows_of(store.root, _HELD)} if store else {}
-        blank = {"n_pairs": None, "n_natural": None}
-        return Done(
-            rows=[
-                {"benchmark": name, **blank, **held.get(name, {}), "about": known.get(name, "")}
-                for name in {**known, **held}
-            ],
-            next="plumbline benchmark import NAME, or plumbline benchmark show NAME",
-        )
-
-
-#: Number of pairs and of natural pairs (NULL if none was judged) of each benchmark.
-_HELD = """
-SELECT benchmark, count(*) AS n_pairs,
-    CASE WHEN count(is_natural) > 0 THEN count_if(is_natural)::BIGINT END AS n_natural
-FROM benchmark_pair GROUP BY benchmark ORDER BY benchmark
-"""
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class BenchmarkShow(Command):
-    """Show the first pairs of a benchmark, by identifier, and how small an effect it can find.
-
-    Example: plumbline benchmark show winobias --n 3
-    """
-
-    reads = "benchmark_pair"
-    records = False
-
-    name: BenchmarkName
-    n: Annotated[int, Field(ge=1, le=1_000_000, description="Pairs to show.")] = 5
-
-    def run(self, context: Context) -> Done:
-        query = (
-            "SELECT pair_id, word, is_natural, template, group_a, sentence_a, group_b, sentence_b "
-            f"{_PAIRS} LIMIT $n"
-        )
-        rows = rows_of(context.store.root, query, {"benchmark": self.name, "n": self.n})
-        if not rows:
-            fix = f"run `plumbline benchmark import {self.name}`"
-            raise UsageProblem(f"benchmark {self.name!r}", "is not in the warehouse", fix)
-        return Done(
-            rows=rows,
-            said=said(power_of(context.store.root, self.name)),
-            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.name)}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -239,7 +40,10 @@ class BenchmarkBuild(BuildSpec, Command):
     """
 
     makes_warehouse = True
-    deployable = True
+    settings_only = (
+        *("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens"),
+        *("send_schema", "temperature"),
+    )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
     replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
@@ -347,7 +151,6 @@ class Constrain(Command):
     """
 
     reads = "benchmark_pair"
-    deployable = True
 
     corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]
     benchmark: Annotated[

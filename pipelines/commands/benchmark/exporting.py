@@ -1,4 +1,4 @@
-"""`plumbline benchmark export`: share a benchmark."""
+"""Share a benchmark as a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plumbline corpus concordance`: a word or phrase in its contexts, and how often it occurs."""
+"""Show a word or phrase in its contexts, and how often it occurs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import Seed
-from plumbline.pipelines.commands._corpus import CorpusName, lookup_rows
+from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName, lookup_rows
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.text.progress import progress
 

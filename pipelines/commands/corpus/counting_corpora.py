@@ -1,23 +1,20 @@
-"""`plumbline corpus ...`: count words, compute their leans, sample seed words."""
+"""Count corpora, compute the leans of their words, and list them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions, Memory, VocabularyOptions
+from plumbline.jobs.counting.corpus_options import CorpusOptions, Memory
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
-from plumbline.pipelines.commands._corpus import (
+from plumbline.pipelines.command.fields import InputFile
+from plumbline.pipelines.commands.corpus.corpus_fields import (
     TO_COUNT,
     CorpusName,
-    Number,
-    Several,
     Shards,
     missing_rows,
     shard_row,
@@ -46,8 +43,6 @@ _LISTED = (
 _MOST = 100
 #: A count says that files are small if there are so many shards, smaller on average than this.
 _MANY, _SMALL_BYTES = 1_000, 1_000_000
-#: Columns printed for a seed word.
-_SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -65,7 +60,6 @@ class Count(CorpusName, CorpusOptions, Command):
     """
 
     makes_warehouse = True
-    deployable = True
 
     shards: Shards
     master: Annotated[
@@ -155,8 +149,6 @@ class Associate(CorpusName, Command):
     Example: plumbline corpus associate --corpus novels --targets names
     """
 
-    deployable = True
-
     targets: Annotated[
         str, Field(description="Add a word list: its name, or the path of its TOML file.")
     ] = ""
@@ -191,44 +183,41 @@ class Associate(CorpusName, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusList(Command):
-    """List the corpora of the warehouse, how they were counted and their totals.
+    """List the corpora and their totals; of a named corpus its shards, with the state of each.
 
-    Example: plumbline corpus list
+    A shard is counted, failed, changed on disk, gone, new or left out. Status 3 if one has failed:
+    it is not in the counts.
+
+    Example: plumbline corpus list novels 'novels/*.jsonl.zst'
     """
 
     reads = "corpus"
     records = False
 
+    corpus: Annotated[
+        str, Field(description="A corpus; default: list all."), On(positional=True, metavar="NAME")
+    ] = ""
+    shards: Annotated[
+        tuple[str, ...],
+        Field(description="Shards that the corpus should hold; default: its own."),
+        On(positional=True),
+    ] = ()
+
     def run(self, context: Context) -> Done:
-        corpora = sorted(context.store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
+        return self._shards(context.store) if self.corpus else self._corpora(context.store)
+
+    def _corpora(self, store: Store) -> Done:
+        corpora = sorted(store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
         rows = [{name: row[name] for name in _LISTED} for row in corpora]
         said = [] if rows else ["No corpus is counted yet"]
         more = "" if rows else "plumbline corpus count SHARDS... --corpus NAME"
         return Done(rows=rows, said=said, next=more, query="FROM corpus ORDER BY corpus")
 
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Status(CorpusName, Command):
-    """Show which shards are counted, failed, changed on disk, gone, new or left out.
-
-    Status 3 if one has failed: it is not in the counts.
-
-    Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'
-    """
-
-    records = False
-
-    shards: Annotated[
-        tuple[str, ...],
-        Field(description="Shards the corpus should hold; default: its own."),
-        On(positional=True),
-    ] = ()
-
-    def run(self, context: Context) -> Done:
+    def _shards(self, store: Store) -> Done:
         from plumbline.jobs.counting.verify import shard_states, update_command
         from plumbline.warehouse.input.shards import expand_shards
 
-        store, paths = context.store, expand_shards(self.shards) if self.shards else []
+        paths = expand_shards(self.shards) if self.shards else []
         with progress("compare", "shards") as update:
             states = shard_states(store, self.corpus, paths, progress=update)
         n_of = Counter(shard.state for shard in states)
@@ -248,144 +237,3 @@ class Status(CorpusName, Command):
             fix = f"repair them, or leave them out, and then: {command}"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
         return Done(rows=rows, most=_MOST, said=said, next=more, failed=failed)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class CorpusWords(CorpusName, ContrastOption, Command):
-    """Sample seed words that lean least: from the middle one of 19 equal intervals of delta.
-
-    If the corpus has a vocabulary (`corpus vocabulary`), only its kept words are sampled. Words
-    rejected with `corpus vet` are left out.
-
-    Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
-    """
-
-    n: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=10**9,
-            description="Words of the sample, 0: all; default: 500, or all with --show.",
-        ),
-    ] = None
-    seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
-    exclude: Annotated[
-        Several,
-        Field(description="Word list or file, one word per line, to leave out; repeatable."),
-    ] = ()
-    stratify: Annotated[
-        Number, Field(description="Bands of frequency to draw equally from; 1: ignore frequency.")
-    ] = 1
-    show: Annotated[bool, Field(description="Show the existing sample with its verdicts.")] = False
-
-    @property
-    def records(self) -> bool:  # type: ignore[override]
-        """Showing a sample changes nothing."""
-        return not self.show
-
-    def run(self, context: Context) -> Done:
-        from plumbline.jobs.counting.corpus_lookup import corpus_contrast
-        from plumbline.jobs.seed_words import sample as seeds
-
-        store = context.store
-        if self.show:
-            contrast = corpus_contrast(store, self.corpus, self.contrast)
-            words = seeds.sampled_words(store, self.corpus, contrast, self.seed)
-            n_vetted = sum(row["verdict"] is not None for row in words)
-            return Done(
-                rows=[{name: row[name] for name in _SEED} for row in words[: self.n or None]],
-                said=[f"{len(words):,} seed words in all, {n_vetted:,} with a verdict"],
-                next=f"{self.line('corpus vet')} --accept w1,w2 --reject w3 --why TEXT",
-            )
-        n = 500 if self.n is None else self.n or None
-        arguments = (store, self.corpus, n, self.seed, self.contrast)
-        left_out = seeds.excluded_words(self.exclude)
-        done = seeds.select_seed_words(*arguments, exclude=left_out, n_bands=self.stratify)
-        contrast = corpus_contrast(store, self.corpus, self.contrast)
-        key = {"corpus": self.corpus, "contrast": contrast, "seed": self.seed}
-        figures = asdict(done) | {"n_words": len(done.words)}
-        drawn = figures.pop("words")
-        return Done(
-            rows=[{**key, **figures}],
-            said=[f"Sampled: {', '.join(drawn[:5])}{' ...' if len(drawn) > 5 else ''}"],
-            wrote=("seed_word",),
-            next=f"{self.line('corpus words')} --seed {self.seed} --contrast {contrast} --show",
-            query="FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed "
-            "ORDER BY position",
-            params=key,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Vocabulary(CorpusName, VocabularyOptions, Command):
-    """Decide for every word whether it is a candidate seed word: a-z, English and not rare.
-
-    A word is English according to fastText or WordNet. One of the two may be missing; that is
-    printed and recorded.
-
-    Example: plumbline corpus vocabulary --corpus pile --download
-    """
-
-    language_model: Annotated[
-        InputFile | None,
-        Field(description="fastText's lid.176.ftz or lid.176.bin."),
-        On(variable="PLUMBLINE_LID"),
-    ] = None
-    download: Annotated[
-        bool, Field(description="Download lid.176.ftz (1 MB) once, and use it.")
-    ] = False
-
-    def run(self, context: Context) -> Done:
-        from plumbline.jobs.seed_words import english
-        from plumbline.jobs.seed_words.vocabulary import build_vocabulary
-
-        model = self.language_model
-        if self.download:
-            model = english.download(english.model_path())
-        elif model is None and english.model_path().is_file():
-            model = english.model_path()
-        rules = part(VocabularyOptions, self)
-        done = build_vocabulary(context.store, self.corpus, rules, model)
-        kept = f"{self.corpus}: kept {done.n_kept:,} of {done.n_words:,} words; checked by "
-        return Done(
-            rows=[{"reason": reason, "n_words": n} for reason, n in done.by_reason.items()],
-            said=[
-                *(f"Skipped: {line}" for line in done.missing),
-                f"{kept}{done.checks}; counted more than {done.rarest:,.0f} times",
-            ],
-            wrote=("vocabulary",),
-            next=self.line("corpus words"),
-            **self.rows_of("vocabulary", "n_word DESC, word"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Vet(CorpusName, Command):
-    """Accept or reject words: new samples of seed words leave rejected ones out.
-
-    Example: plumbline corpus vet --corpus pile --reject brad,sms --why 'a name, a sign'
-    """
-
-    accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
-    reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
-    why: Annotated[str, Field(description="The reason for all these words.")] = ""
-    file: Annotated[
-        InputFile | None,
-        Field(description="CSV with the columns word, verdict, why."),
-        On(name="from"),
-    ] = None
-
-    def run(self, context: Context) -> Done:
-        from plumbline.jobs.seed_words.vetting import read_verdicts, verdicts_on, vet
-
-        verdicts = verdicts_on(self.accept, self.reject, self.why)
-        verdicts += read_verdicts(self.file) if self.file else []
-        done = vet(context.store, self.corpus, verdicts, context.run_id)
-        counts = {"n_accepted": done.n_accepted, "n_rejected": done.n_rejected}
-        return Done(
-            rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
-            said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
-            wrote=("seed_verdict",),
-            next=self.line("corpus words"),
-            **self.rows_of("seed_verdict", "word"),
-        )

@@ -1,4 +1,4 @@
-"""`plumbline disclosure tune`: tune an adapter that assumes less about gender."""
+"""Tune an adapter that assumes less about gender."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from plumbline.eval_workers.training.mitigation.tuning_options import TuneOption
 from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.eval_workers.training.training_options import check_trainable
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
-from plumbline.pipelines.command.fields import DataOption, OutputDirectory, ReportDirectory
-from plumbline.pipelines.commands._disclosure import (
+from plumbline.pipelines.command.fields import DataOption, OutputDirectory
+from plumbline.pipelines.commands.disclosure.measured_sets import (
     TABLES,
     Sets,
     counts,
@@ -32,7 +32,6 @@ from plumbline.pipelines.commands._disclosure import (
     measured,
     names,
 )
-from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.rejects import reasons
@@ -55,7 +54,11 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = ("adapter", "tensor_parallel", "smoothing", *OF_SCORES)
+    without = ("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES)
+    settings_only = (
+        *("batch_tokens", "bos", "distance_smoothing", "alpha", "dropout", "targets"),
+        *("max_tokens", "seed"),
+    )
 
     sets: Sets
     model: Annotated[str, Field(description="The base: hub id or directory.")]
@@ -70,7 +73,6 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     probe: Annotated[bool, Field(description="Measure base and adapter on the test sets, too.")] = (
         False
     )
-    report: ReportDirectory = Path("out/report")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,7 +144,6 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         tuned = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
         if sets:
             done += measured(context, self, sets, self.model, replace(how, adapter=str(tuned.path)))
-        page = context.stage("report", write_report, store, self.report)
         row = tuned.row
         return Done(
             rows=[
@@ -151,7 +152,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
             ],
             said=[*_tuning(store, row, tuned), *(line for one in done for line in counts(one))],
             wrote=("tuning", "tuning_step", "reject", *(TABLES if done else ())),
-            files=(row["path"], str(page)),
+            files=(row["path"],),
             next=self._next(row["path"], probed=bool(done)),
             query="FROM tuning WHERE tuning = $name",
             params={"name": self.name},

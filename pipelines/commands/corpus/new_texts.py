@@ -1,24 +1,19 @@
-"""`plumbline corpus pack`, `import` and `demo`: texts to count."""
+"""Make texts to count: packed files, published statistics, a closed world."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import InputPath, OutputDirectory, OutputFile, Seed
-from plumbline.pipelines.commands._corpus import (
-    CorpusName,
-)
+from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName
 from plumbline.warehouse.options import STRICT
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -116,7 +111,6 @@ class Demo(Command):
     """
 
     makes_warehouse = True
-    deployable = True
 
     out: Annotated[OutputDirectory, Field(description="Directory of the shards.")] = Path(
         "out/corpora"

@@ -1,0 +1,1 @@
+"""`plumbline benchmark ...`: import, build, filter and share sentence pairs."""

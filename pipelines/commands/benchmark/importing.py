@@ -1,0 +1,200 @@
+"""Import benchmarks, list them, and show their pairs."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.pairs import benchmarks as room
+from plumbline.eval_workers.pairs.benchmarks.own import recipe
+from plumbline.eval_workers.pairs.benchmarks.own.recipe_check import check_recipe
+from plumbline.eval_workers.scoring.statistics.power import power_of, said
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import DataOption
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.input.remote_files import located
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BenchmarkImport(DataOption, Command):
+    """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
+
+    A name that is not in `benchmark show` is for your own pairs: give --source, as in plumbline
+    benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads everything, shows
+    what would be imported and every problem of a recipe, and writes nothing.
+
+    Example: plumbline benchmark import winobias winogender use-5
+    """
+
+    makes_warehouse = True
+
+    names: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Benchmarks, see `benchmark show`."),
+        On(positional=True),
+    ]
+    source: Annotated[
+        str | None,
+        Field(description="File, directory or hf:// address; default: under --data."),
+        On(metavar="FILE"),
+    ] = None
+    recipe: Annotated[
+        str, Field(description="How its rows become pairs: a name, or a TOML file.")
+    ] = ""
+    columns: Annotated[
+        tuple[str, ...],
+        Field(description="Another name of a column, as sentence_a=NAME; repeatable."),
+        On(repeated=True, name="column"),
+    ] = ()
+    groups: Annotated[
+        tuple[str, ...],
+        Field(description="Groups to fill templates for, such as she,he,they."),
+    ] = ()
+    fills: Annotated[
+        tuple[str, ...],
+        Field(description="Words by group for a placeholder, such as kin=kinship; repeatable."),
+        On(repeated=True, name="fill"),
+    ] = ()
+
+    def chosen(self) -> tuple[tuple[str, ...], Path | None]:
+        """The names and their source."""
+        return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
+
+    def options(self) -> room.ImportOptions:
+        """Options of reading a source as pairs."""
+        return room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Pairs and rejected rows of each source; lines on problems go to standard error."""
+        names, source = self.chosen()
+        for name in names:
+            if (parsed := self._parsed(name, source)) is None:
+                yield planned(name, "rows were not read", None, "", "give --source FILE")
+                continue
+            groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
+            kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
+            yield planned(name, "pairs", len(parsed.pairs), "", kinds)
+            yield planned(name, "rejected", len(parsed.rejects), "rows")
+
+    def _parsed(self, name: str, source: Path | None) -> room.Parsed | None:
+        """The pairs of a source; ``None`` for a recipe without one.
+
+        Raises ``BadInput`` for a recipe with problems, after a line on each.
+        """
+        own = self.recipe or name
+        if not (own.endswith(".toml") or own in recipe.RECIPES.names()):
+            parsed, _ = room.read_pairs_of(name, source, self.options(), self.data or "")
+            for line in parsed.unused():
+                say(line, err=True)
+            return parsed
+        checked = check_recipe(own, source)
+        warned = (f"{WARNING}{line}" for line in checked.warnings)
+        for line in (*checked.rejects, *checked.problems, *warned):
+            say(line, err=True)
+        if n := len(checked.problems):
+            what = f"{n} problem{'s' * (n > 1)}"
+            raise BadInput(own, what, "mend what the lines above name")
+        return checked.parsed
+
+    def run(self, context: Context) -> Done:
+        """Import each benchmark; one that fails doesn't stop the others."""
+        names, source = self.chosen()
+        done, failed = list[room.Imported](), list[PlumblineError]()
+        for name in names:
+            arguments = (name, source, context.run_id, self.options(), self.data or "")
+            try:
+                work = room.import_benchmark
+                done.append(context.stage(f"import {name}", work, context.store, *arguments))
+            except PlumblineError as e:
+                failed.append(e)
+        for one in failed[:-1]:  # the last is the error of the command
+            is_repeated = one.args[2] == failed[-1].args[2]
+            say(f"error: {PlumblineError(*one.args[:2]) if is_repeated else one}", err=True)
+        first = shlex.quote(done[0].benchmark) if done else ""
+        return Done(
+            rows=[
+                {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
+                for one in done
+            ],
+            said=[line for one in done for line in (*_not_used(one), *one.lines())],
+            wrote=("benchmark_pair", "reject") if done else (),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
+            query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
+            "ORDER BY benchmark, pair_id",
+            params={"names": list(names)},
+            failed=failed[-1] if failed else None,
+        )
+
+
+def _not_used(done: room.Imported) -> Iterator[str]:
+    if done.n_rejects:
+        yield f"{WARNING}{done.n_rejects:,} rows of {done.benchmark} were not used: table `reject`"
+
+
+#: Number of pairs and of natural pairs (NULL if none was judged) of each benchmark.
+_HELD = """
+SELECT benchmark, count(*) AS n_pairs,
+    CASE WHEN count(is_natural) > 0 THEN count_if(is_natural)::BIGINT END AS n_natural
+FROM benchmark_pair GROUP BY benchmark ORDER BY benchmark
+"""
+_FIRST = """
+SELECT pair_id, word, is_natural, template, group_a, sentence_a, group_b, sentence_b
+FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
+"""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BenchmarkShow(Command):
+    """List the benchmarks; of a named one the first pairs, and how small an effect it can find.
+
+    The list has what can be imported and what the warehouse holds.
+
+    Example: plumbline benchmark show winobias --n 3
+    """
+
+    opens_warehouse = False  # there is a list without one
+    records = False
+
+    name: Annotated[
+        str, Field(description="A benchmark in the warehouse; default: list."), On(positional=True)
+    ] = ""
+    n: Annotated[int, Field(ge=1, le=1_000_000, description="Pairs to show.")] = 5
+
+    def run(self, context: Context) -> Done:
+        return self._pairs() if self.name else self._list()
+
+    def _list(self) -> Done:
+        recipes = {name: recipe.load(name).about for name in recipe.RECIPES.names()}
+        known = {**room.discover(), **recipes}
+        store = Store.existing(self.warehouse)
+        held = {row["benchmark"]: row for row in rows_of(store.root, _HELD)} if store else {}
+        blank = {"n_pairs": None, "n_natural": None}
+        return Done(
+            rows=[
+                {"benchmark": name, **blank, **held.get(name, {}), "about": known.get(name, "")}
+                for name in {**known, **held}
+            ],
+            next="plumbline benchmark import NAME, or plumbline benchmark show NAME",
+        )
+
+    def _pairs(self) -> Done:
+        store = Store.open(self.warehouse, create=False, reads="benchmark_pair")
+        rows = rows_of(store.root, _FIRST, {"benchmark": self.name, "n": self.n})
+        if not rows:
+            fix = f"run `plumbline benchmark import {self.name}`"
+            raise UsageProblem(f"benchmark {self.name!r}", "is not in the warehouse", fix)
+        return Done(
+            rows=rows,
+            said=said(power_of(store.root, self.name)),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.name)}",
+        )

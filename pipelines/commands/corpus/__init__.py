@@ -1,0 +1,1 @@
+"""`plumbline corpus ...`: count words, compute their leans, sample seed words."""

@@ -1,0 +1,145 @@
+"""Seed words of a corpus: candidates, samples and verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.jobs.counting.corpus_options import VocabularyOptions
+from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
+from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName, Number, Several
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT, part
+
+if TYPE_CHECKING:
+    from plumbline.jobs.seed_words.vetting import SeedVerdict
+    from plumbline.warehouse.storage.store import Store
+
+#: Columns printed for a seed word, and most words that a terminal shows.
+_SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 20
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
+    """Sample seed words that lean least: from the middle one of 19 equal intervals of delta.
+
+    The first sample of a corpus decides for every word whether it is a candidate: a-z, English
+    (fastText or WordNet) and not rare. Options of that decision make it again. The words of a
+    closed world are all candidates.
+
+    With --accept, --reject or --from it records your verdicts instead; new samples leave rejected
+    words out.
+
+    Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
+    """
+
+    without = ("min_score",)
+
+    n: Annotated[int, Field(ge=0, le=10**9, description="Words of the sample, 0: all.")] = 500
+    seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
+    exclude: Annotated[
+        Several,
+        Field(description="Word list or file, one word per line, to leave out; repeatable."),
+    ] = ()
+    stratify: Annotated[
+        Number, Field(description="Bands of frequency to draw equally from; 1: ignore frequency.")
+    ] = 1
+    language_model: Annotated[
+        InputFile | None,
+        Field(description="fastText's lid.176.ftz or lid.176.bin."),
+        On(variable="PLUMBLINE_LID"),
+    ] = None
+    download: Annotated[
+        bool, Field(description="Download lid.176.ftz (1 MB) once, and use it.")
+    ] = False
+    accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
+    reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
+    why: Annotated[str, Field(description="The reason for all these words.")] = ""
+    file: Annotated[
+        InputFile | None,
+        Field(description="CSV with the columns word, verdict, why."),
+        On(name="from"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.why and not (self.accept or self.reject):
+            raise UsageProblem("--why", "is the reason of verdicts", "add --accept or --reject")
+
+    def run(self, context: Context) -> Done:
+        from plumbline.jobs.seed_words.vetting import read_verdicts, verdicts_on
+
+        if self.accept or self.reject or self.file:
+            verdicts = verdicts_on(self.accept, self.reject, self.why)
+            verdicts += read_verdicts(self.file) if self.file else []
+            return self._vetted(context, verdicts)
+        decided = self._decided(context.store)
+        return self._sampled(context.store, decided)
+
+    def _decided(self, store: Store) -> list[str]:
+        """Decide which words are candidates unless that is known; returns lines about it."""
+        from plumbline.jobs.seed_words import english
+        from plumbline.jobs.seed_words.vocabulary import build_vocabulary
+
+        rules = part(VocabularyOptions, self)
+        is_known = store.units("vocabulary", corpus=self.corpus) or store.units(
+            "planted_word", corpus=self.corpus
+        )
+        if is_known and not (self.language_model or self.download or rules != VocabularyOptions()):
+            return []
+        model = self.language_model
+        if self.download:
+            model = english.download(english.model_path())
+        elif model is None and english.model_path().is_file():
+            model = english.model_path()
+        done = build_vocabulary(store, self.corpus, rules, model)
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in done.by_reason.items())
+        return [
+            *(f"Skipped: {line}" for line in done.missing),
+            f"Candidates: {done.n_kept:,} of {done.n_words:,} words, checked by {done.checks}, "
+            f"counted more than {done.rarest:,.0f} times ({reasons})",
+        ]
+
+    def _sampled(self, store: Store, decided: list[str]) -> Done:
+        from plumbline.jobs.counting.corpus_lookup import corpus_contrast
+        from plumbline.jobs.seed_words import sample as seeds
+
+        done = seeds.select_seed_words(
+            *(store, self.corpus, self.n or None, self.seed, self.contrast),
+            exclude=seeds.excluded_words(self.exclude),
+            n_bands=self.stratify,
+        )
+        contrast = corpus_contrast(store, self.corpus, self.contrast)
+        words = seeds.sampled_words(store, self.corpus, contrast, self.seed)
+        outside = "" if done.n_outside is None else f" ({done.n_outside:,} others have one)"
+        return Done(
+            rows=[{name: row[name] for name in _SHOWN} for row in words],
+            most=_MOST,
+            said=[
+                *decided,
+                f"Sampled {len(words):,} of {done.n_within:,} words whose delta is between "
+                f"{done.low_nats:.4f} and {done.high_nats:.4f} nats; {done.n_defined:,} candidates "
+                f"have a delta{outside}; "
+                f"{done.n_excluded:,} excluded, {done.n_rejected:,} rejected",
+            ],
+            wrote=("seed_word", *(("vocabulary",) if decided else ())),
+            next=f"{self.line('corpus words')} --accept w1,w2 --reject w3 --why TEXT",
+            query="FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed "
+            "ORDER BY position",
+            params={"corpus": self.corpus, "contrast": contrast, "seed": self.seed},
+        )
+
+    def _vetted(self, context: Context, verdicts: list[SeedVerdict]) -> Done:
+        from plumbline.jobs.seed_words.vetting import vet
+
+        done = vet(context.store, self.corpus, verdicts, context.run_id)
+        counts = {"n_accepted": done.n_accepted, "n_rejected": done.n_rejected}
+        return Done(
+            rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
+            said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
+            wrote=("seed_verdict",),
+            next=self.line("corpus words"),
+            **self.rows_of("seed_verdict", "word"),
+        )

@@ -1,0 +1,1 @@
+"""`plumbline disclosure ...`: what gender models assume when none is given."""

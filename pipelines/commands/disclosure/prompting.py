@@ -1,0 +1,150 @@
+"""Put prompts that give no gender into the warehouse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.chat.budget import Budget, price_of
+from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
+from plumbline.eval_workers.chat.ledger import read_ledger
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.disclosure import prompt_sets, written
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import DataOption, InputFile, InputPath
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import MOST, STRICT
+from plumbline.warehouse.rejects import reasons
+from plumbline.warehouse.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Prompts(DataOption, Command):
+    """Put prompts of unspecified gender into the warehouse: released, derived or written ones.
+
+    Rows that give no prompt are reported and kept in table `reject`. Keys of servers come from
+    PLUMBLINE_API_KEY or OPENAI_API_KEY.
+
+    Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
+    """
+
+    makes_warehouse = True
+
+    probe_set: Annotated[
+        str, Field(description="topics, stsb, snli ... or new."), On(positional=True, metavar="SET")
+    ]
+    source: Annotated[
+        InputPath | None, Field(description="Released file, or directory; default: under --data.")
+    ] = None
+    derive: Annotated[
+        InputFile | None,
+        Field(description="Make prompts of this file's sentences about someone or a person."),
+    ] = None
+    column: Annotated[str | None, Field(description="Column with that file's sentences.")] = None
+    write: Annotated[
+        tuple[str, ...],
+        Field(description="Sentence like which a chat model writes others; repeatable."),
+        On(repeated=True),
+    ] = ()
+    n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per such sentence.")] = 200
+    model: Annotated[str, Field(description="The chat model, as its server names it.")] = ""
+    base_url: Annotated[str, Field(description="Its server; default: OpenAI's.")] = ""
+    wording: Annotated[InputFile | None, Field(description="Wording of the request (TOML).")] = None
+    prices: Annotated[InputFile | None, Field(description="Price table (TOML).")] = None
+    max_requests: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Most requests of the set.")
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Field(ge=0, le=MOST, description="Most money, in the price table's currency."),
+    ] = None
+    allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.probe_set):
+            problem, fix = "is not a valid name for a set of prompts", "use letters, digits, - _ ."
+            raise UsageProblem(f"prompts {self.probe_set!r}", problem, fix)
+        if len(given := self._given("source", "derive", "write")) > 1:
+            raise UsageProblem(" and ".join(given), "exclude each other", "give one of them")
+        if self.column and not self.derive:
+            raise UsageProblem("--column", "is for --derive", "leave it out")
+        writing = ("model", "base_url", "prices", "wording", "max_requests", "max_cost")
+        if not self.write and (given := self._given(*writing)):
+            fix = "add a seed sentence, or leave it out"
+            raise UsageProblem(" and ".join(given), "is for --write", fix)
+        if self.write and not self.model:
+            raise UsageProblem("--write", "needs a chat model", "give --model NAME")
+        if self.max_cost is not None and not self.prices:
+            raise UsageProblem("--max-cost", "needs the model's price", "add --prices FILE")
+
+    def _given(self, *names: str) -> list[str]:
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+
+    def check(self) -> None:
+        """Raise for unknown sets, and missing released files, wordings, keys and prices."""
+        name = self.probe_set
+        if self.write:
+            _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
+            if self.prices:
+                price_of(self.model, self.prices)
+        elif not self.derive:
+            is_registered = prompt_sets.PROBE_SETS.find(name) is not None
+            if not is_registered and name in prompt_sets.RELEASED:
+                prompt_sets.released_file(name, self.source, self.data or "")
+
+    def spec(self) -> written.PromptSpec:
+        """The request to the chat model."""
+        wording, model = written.load_wording(self.wording), ChatModel(self.model)
+        gendered = self.allow_gendered
+        return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The source of the prompts; with --write the number of prompts still to write."""
+        if not self.write:
+            yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
+            return
+        spec, kept = self.spec(), list[str]()
+        replies = read_ledger(store, written.ledger_name(self.probe_set)).replies if store else {}
+        for seed in dict.fromkeys(self.write):
+            state = written.writing(seed, spec, replies, kept)
+            kept += state.kept
+            left = self.n - len(state.kept) if state.request else 0
+            requests = -(-left // spec.wording.at_once)
+            yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
+            yield planned(seed, "requests", requests, "", f"at least; at most {spec.rounds}")
+
+    def run(self, context: Context) -> Done:
+        """Replace the warehouse's set of that name."""
+        store, name = context.store, self.probe_set
+        done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
+        rejects = store.read("reject", stage="prompts", subject=name).to_pylist()
+        rejects.sort(key=lambda row: (str(row["source_file"]), row["source_row"]))
+        n_rows = done.n_prompts + done.n_rejects
+        counts = {"n_prompts": done.n_prompts, "n_rejected": done.n_rejects}
+        return Done(
+            rows=[{"probe_set": name, "n_rows": n_rows, **counts}],
+            said=[f"Rejected: {reasons(rejects)}"] if rejects else [],
+            wrote=("probe_prompt", *(["reject"] if rejects else [])),
+            next=f"plumbline disclosure probe {name} --model ID_OR_PATH",
+            query="FROM probe_prompt WHERE probe_set = $probe_set ORDER BY prompt_id",
+            params={"probe_set": name},
+        )
+
+    def _imported(self, store: Store, run_id: str) -> prompt_sets.ImportedProbe:
+        options: dict[str, Any] = {"allow_gendered": self.allow_gendered}
+        if self.derive:
+            arguments = (store, self.probe_set, self.derive, run_id)
+            return prompt_sets.derive_probe(*arguments, column=self.column, **options)
+        if not self.write:
+            options["data"] = self.data or ""
+            return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **options)
+        price = price_of(self.model, self.prices) if self.prices else None
+        budget = Budget(self.max_requests, None, self.max_cost)
+        ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
+        build = Build(store, ledger, run_id, server, budget, price)
+        return written.write_probe(build, self.probe_set, self.write, self.spec())

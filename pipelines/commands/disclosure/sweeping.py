@@ -1,0 +1,203 @@
+"""Measure a set of prompts under settings of decoding or under instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
+from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.disclosure.word_probabilities import (
+    ProbeStep,
+    load_words,
+    publish_words,
+)
+from plumbline.eval_workers.models import opened
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.scoring.model_step import ModelStep
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.fields import InputFile, Seed
+from plumbline.pipelines.commands.disclosure.measured_sets import TABLES, to_do
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.runner import run_steps
+from plumbline.warehouse.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Sweep(ProbeOptions, ModelOptions, Command):
+    """Measure a set under many settings of decoding, or under instructions and without any.
+
+    --by decoding varies one setting at a time, with the others off; only GAS can change. --by
+    instruction compares GAS, GLD and ADD with those without an instruction. Finished work is kept:
+    after an interruption run the same command again to resume.
+
+    Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
+    """
+
+    reads = "probe_prompt"
+    without = ("smoothing", *OF_SCORES)
+    settings_only = ("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url")
+
+    probe_set: Annotated[
+        str, Field(description="Set of prompts in the warehouse."), On(positional=True)
+    ]
+    model: Annotated[str, Field(description="Hub id, or directory of a saved model.")]
+    by: Annotated[Literal["decoding", "instruction"], Field(description="What is varied.")]
+    temperature: Annotated[tuple[str, ...], Field(description="Temperatures, by commas.")] = (
+        *("0.3", "0.5", "0.7", "1"),
+    )
+    top_p: Annotated[
+        tuple[str, ...], Field(description="Values of top-p, by commas; 0 is greedy.")
+    ] = ("0.3", "0.5", "0.7", "1")
+    top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, by commas.")] = (
+        *("10", "50", "100", "150", "200"),
+    )
+    n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and value.")] = 1
+    seed: Annotated[Seed, Field(description="Seed of the samples.")] = 0
+    instructions: Annotated[InputFile | None, Field(description="List of instructions (TOML).")] = (
+        None
+    )
+    form: Annotated[tuple[str, ...], Field(description="prefix, chat, or both by a comma.")] = (
+        "prefix",
+    )
+
+    def __post_init__(self) -> None:
+        other, names = "instruction", ["instructions", "form"]
+        if self.by == other:
+            other, names = "decoding", ["temperature", "top_p", "top_k", "n", "seed"]
+        for name in names:
+            if (value := getattr(self, name)) != getattr(type(self), name):
+                shown = ",".join(value) if isinstance(value, tuple) else value
+                option = f"--{name.replace('_', '-')} {shown}"
+                raise UsageProblem(option, f"is for --by {other}", "leave it out")
+
+    def grid(self) -> Grid:
+        """Settings of decoding to compare. Raises ``UsageProblem`` for unusable values."""
+        temperatures = _numbers("--temperature", self.temperature, float)
+        top_ps = _numbers("--top-p", self.top_p, float)
+        top_ks = _numbers("--top-k", self.top_k, int)
+        return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
+
+    def variants(self) -> list[Instruction]:
+        """No instruction, then the instructions in each form."""
+        return in_each_form(load_instructions(self.instructions), self.form)
+
+    def check(self) -> None:
+        """Raise for values, lists, sets and words that can't be used."""
+        _ = self.grid() if self.by == "decoding" else self.variants()
+        store = Store.open(self.warehouse, create=False, reads=self.reads)
+        words = load_words(store, self.word_list)
+        ProbeStep(self.probe_set, words).check(store, part(ModelOptions, self))
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Missing prompts under each setting of decoding, or under each instruction."""
+        words, steps = load_words(store, self.word_list), list[ModelStep[Any]]()
+        if self.by == "decoding":
+            steps += self.grid().steps(self.probe_set)
+        else:
+            for instruction in self.variants():
+                steps += steps_of(self.probe_set, words, instruction, self.max_new_tokens)
+        yield from to_do(store, self.model, part(ModelOptions, self), steps)
+
+    def run(self, context: Context) -> Done:
+        return (
+            self._by_decoding(context) if self.by == "decoding" else self._by_instruction(context)
+        )
+
+    def _by_decoding(self, context: Context) -> Done:
+        store = context.store
+        words = load_words(store, self.word_list)
+        with opened(store, self.model, part(ModelOptions, self)) as ready:
+            publish_words(store, words, context.run_id)
+            done = run_steps(store, ready, self.grid().steps(self.probe_set), context.run_id)
+        key, keys = done[0].model_key, [one.sampling_key for one in done]
+        params = self._params(key, words.name) | {"keys": keys}
+        rows = rows_of(store.root, _DECODINGS, params)
+        drawn = {r["sampling_key"]: r["is_best"] for r in rows if r["parameter"] != "greedy"}
+        said = [f"{sum(one.n_new for one in done):,} new continuations"]
+        if 1 < sum(drawn.values()) == len(drawn):
+            said.append("All settings that sample have the same GAS: none is marked as best.")
+            rows = [{**row, "is_best": False} for row in rows]
+        if rejected := sum(one.n_rejected for one in done):
+            said.append(f"{rejected:,} continuations could not be drawn: table reject")
+        return Done(
+            rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
+            said=said,
+            wrote=("continuation", "sampling", "attribute_pair"),
+            next="plumbline report",
+            query=_DECODINGS,
+            params=params,
+        )
+
+    def _by_instruction(self, context: Context) -> Done:
+        store, variants = context.store, self.variants()
+        done = measure_sets(
+            *(store, [self.probe_set], self.model, part(ModelOptions, self), context.run_id),
+            word_list=self.word_list,
+            instructions=variants,
+            max_new_tokens=self.max_new_tokens,
+        )
+        probed = done[0].probed
+        params = self._params(probed.model_key, probed.word_list)
+        params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
+        rows = rows_of(store.root, _INSTRUCTIONS, params)
+        return Done(
+            rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
+            said=[line for one in done for line in _left_out(one)],
+            wrote=(*TABLES, "instruction"),
+            next="plumbline report",
+            query=_INSTRUCTIONS,
+            params=params,
+        )
+
+    def _params(self, model_key: str, words: str) -> dict[str, object]:
+        return {"probe_set": self.probe_set, "model_key": model_key, "word_list": words}
+
+
+_OF_SET = "probe_set = $probe_set AND model_key = $model_key AND word_list = $word_list"
+_DECODINGS = f"""FROM decoding_sweep
+WHERE {_OF_SET} AND instruction_key = 'none' AND list_contains($keys, sampling_key)
+ORDER BY list_position(['greedy', 'temperature', 'top_p', 'top_k'], parameter), setting"""
+_OF_DECODING = (
+    *("parameter", "setting", "gas", "gas_low", "gas_high"),
+    *("gas_f_of_all", "gas_m_of_all", "is_best", "n_empty"),
+)
+_INSTRUCTIONS = f"""FROM instruction_sweep()
+WHERE {_OF_SET} AND list_contains($keys, instruction_key)
+    AND (max_new_tokens IS NULL OR max_new_tokens = $n)
+ORDER BY list_position($keys, instruction_key), measure"""
+_OF_INSTRUCTION = (
+    *("form", "instruction", "measure", "figure", "figure_low", "figure_high"),
+    *("change", "change_low", "change_high"),
+)
+
+
+def _numbers(option: str, texts: Sequence[str], kind: Callable[[str], Any]) -> list[Any]:
+    try:
+        return [kind(text) for text in texts]
+    except ValueError:
+        kinds = "whole numbers" if kind is int else "numbers"
+        raise UsageProblem(f"{option} {','.join(texts)}", f"expected {kinds} by commas") from None
+
+
+def _label(instruction: Instruction) -> str:
+    return (
+        "no instruction" if instruction.text is None else f"{instruction.form}: {instruction.text}"
+    )
+
+
+def _left_out(disclosed: Disclosed) -> Iterator[str]:
+    if disclosed.n_empty:
+        n = f"{disclosed.n_empty:,} continuations are empty: no verdict on them"
+        yield f"{_label(disclosed.instruction)}: {n}"
+    if rejected := disclosed.probed.n_rejected + disclosed.sampled.n_rejected:
+        n = f"{rejected:,} prompts could not be measured: table reject"
+        yield f"{_label(disclosed.instruction)}: {n}"

@@ -1,0 +1,107 @@
+"""`plumbline look`: one model on one page, without settings or a corpus."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.fields import DataOption, OutputDirectory
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.storage.store import Store
+
+#: Plumbline's own pairs, for users without the released sets.
+_OWN_PAIRS = "closed-world"
+#: A short FairPair: few samples of one sentence.
+_FAIRPAIR = {"n": 8, "max_new_tokens": 24, "n_permutations": 199, "n_resamples": 300}
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Look(DataOption, Command):
+    """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
+
+    Scores the same 300 pairs of each released set under --data, or of Plumbline's own pairs without
+    it; asks about prompts that give no gender; and runs a short FairPair. A model of 100 M
+    parameters takes a few minutes on a laptop. Further models come on the same page.
+
+    Example: plumbline look EleutherAI/pythia-70m
+    """
+
+    makes_warehouse = True
+
+    model: Annotated[
+        str,
+        Field(min_length=1, description="Hub id, or directory of a saved model."),
+        On(positional=True),
+    ]
+    n: Annotated[int, Field(ge=2, le=1_000_000, description="Pairs of each set.")] = 300
+    out: Annotated[OutputDirectory, Field(description="Directory for everything.")] = Path(
+        "out/look"
+    )
+    warehouse: Annotated[
+        Path, Field(description="Warehouse of the results."), On(metavar="DIRECTORY")
+    ] = Path("out/look/warehouse")
+
+    def sets(self) -> list[str]:
+        """The released sets under ``data``; Plumbline's own pairs if there are none."""
+        from plumbline.eval_workers.pairs.benchmarks import default_source
+        from plumbline.pipelines.pipeline_plan import RELEASED
+
+        if self.data is None:
+            return [_OWN_PAIRS]
+        paths = {name: default_source(name, self.data) for name in RELEASED}
+        return [name for name, path in paths.items() if path and path.exists()] or [_OWN_PAIRS]
+
+    def check(self) -> None:
+        """Raise for a model that can't be found; no weights are read."""
+        from plumbline.eval_workers.models import open_backend
+        from plumbline.eval_workers.models.model_options import ModelOptions
+
+        _ = open_backend(self.model, ModelOptions()).identity
+
+    def run(self, context: Context) -> Done:
+        from plumbline.pipelines.command.value_sources import made
+        from plumbline.pipelines.commands.pipeline import Pipeline
+        from plumbline.pipelines.pipeline_parts import Parts
+        from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
+        from plumbline.pipelines.report.plain import markdown_answer
+
+        store, sets = context.store, self.sets()
+        for name in sets:
+            context.stage(f"take {self.n} pairs of {name}", self._take, store, name, context.run_id)
+        given: dict[str, Any] = {f"fairpair_{name}": value for name, value in _FAIRPAIR.items()}
+        given |= {"benchmarks": sets, "probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
+        places = {"out": self.out, "warehouse": self.warehouse}
+        pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
+        parts = Parts(pipeline, make_plan(pipeline), context)
+        parts.evaluate()
+        parts.report()
+        done = dict(parts.done)
+        page = Path(done["report"].files[0])
+        return Done(
+            rows=done["measure"].rows,
+            said=[*markdown_answer(page.read_text(encoding="utf-8"))],
+            files=[str(page)],
+            next="plumbline look ANOTHER_MODEL",
+            query="FROM metric_value ORDER BY ALL",
+        )
+
+    def _take(self, store: Store, name: str, run_id: str) -> None:
+        """Write the sample of a set: the same pairs for every model and machine."""
+
+        from plumbline.eval_workers.pairs import benchmarks
+
+        options = benchmarks.ImportOptions()
+        parsed, _ = benchmarks.read_pairs_of(name, None, options, self.data or "")
+
+        def rank(pair: benchmarks.Row) -> str:
+            return hashlib.sha256(str(pair["pair_id"]).encode()).hexdigest()
+
+        sample = sorted(parsed.pairs, key=rank)[: self.n]
+        benchmarks.replace_pairs(
+            store, name, [{"benchmark": name, **pair} for pair in sample], run_id
+        )

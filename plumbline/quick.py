@@ -1,0 +1,139 @@
+"""Three questions in a line each, without naming a warehouse: see :mod:`plumbline`.
+
+Results are kept in a temporary warehouse until Python ends, so asking again is fast.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from plumbline.api import Warehouse, open
+
+if TYPE_CHECKING:
+    import altair as alt
+
+#: Most words in the chart of ``lean``.
+_MOST_WORDS = 20
+
+
+class Answer(pd.DataFrame):
+    """A data frame of estimates with 95% intervals, and a chart of them."""
+
+    _metadata = ["_drawn"]  # noqa: RUF012  # pandas copies these attributes to results
+    _drawn: tuple[str, str, str]
+
+    def chart(self) -> alt.Chart:
+        """The estimates with their intervals, as an Altair chart."""
+        from plumbline.pipelines.report.charts.chart_forms import estimates, point
+        from plumbline.pipelines.report.charts.theme import INK
+
+        column, name, title = self._drawn
+        rows = self.dropna(subset=[column]).head(_MOST_WORDS).to_dict("records")
+        known: list[dict[str, Any]] = [
+            {key: None if pd.isna(value) else value for key, value in row.items()} for row in rows
+        ]
+        points = [point(row, column, str(row[name])) for row in known]
+        chart: alt.Chart = estimates(points, title, {"": INK})
+        return chart
+
+
+def _answer(frame: pd.DataFrame, column: str, name: str, title: str) -> Answer:
+    found = Answer(frame)
+    found._drawn = (column, name, title)
+    return found
+
+
+@cache
+def _directory() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="plumbline-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+@cache
+def _warehouse() -> Warehouse[pd.DataFrame]:
+    return open(_directory() / "warehouse", create=True)
+
+
+def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
+    """Which words the texts use near *she* and which near *he*: rows of ``word_lean``.
+
+    ``delta_nats`` is above 0 for words nearer to *she*. By default all words, the surest first.
+    """
+    lines = "".join(f"{json.dumps({'text': text})}\n" for text in texts)
+    name = f"texts-{hashlib.sha256(lines.encode()).hexdigest()[:8]}"
+    shard = _directory() / f"{name}.jsonl"
+    shard.write_text(lines, encoding="utf-8")
+    _warehouse().count(name, str(shard))
+    frame = _warehouse().words(words, corpus=name)
+    return _answer(frame, "delta_nats", "word", "lean in nats (he < 0 < she)")
+
+
+def prefer(model: Any, pairs: Any) -> Answer:
+    """Which sentence of each pair a model prefers: US and PD, with intervals.
+
+    Args:
+        model: hub id, directory, or a loaded model of transformers.
+        pairs: a data frame with ``sentence_a`` and ``sentence_b``, a list of tuples (a, b), or a
+            ``datasets.Dataset``. PD is above 0 if the model prefers the first sentences.
+    """
+    if hasattr(pairs, "to_pandas"):  # a data set
+        pairs = pairs.to_pandas()
+    if isinstance(pairs, Sequence) and not all(isinstance(pair, Mapping) for pair in pairs):
+        pairs = [{"sentence_a": a, "sentence_b": b} for a, b in pairs]
+    wh = _warehouse()
+    scored = wh.score(_location(model), pairs)
+    wh.measure()
+    params = {"benchmark": scored["benchmark"].iloc[0], "key": scored["model_key"].iloc[0]}
+    frame = wh.sql(
+        "SELECT metric, value, value_low, value_high, unit, n, benchmark, model FROM metric_value "
+        "WHERE benchmark = $benchmark AND model_key = $key AND subset = 'all' "
+        "AND metric IN ('us', 'pd') AND eta_nats IS NULL ORDER BY metric",
+        params,
+    )
+    return _answer(frame, "value", "metric", "US as a share, PD in points (b < 0 < a)")
+
+
+def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10) -> Answer:
+    """Whether a model continues texts about two people alike: FairPair's B, V and F.
+
+    F is 1 if texts about the two differ no more than texts about one of them.
+
+    Args:
+        model: hub id, directory, or a loaded model of transformers.
+        names: of a man and of a woman.
+        n: continuations of each prompt.
+    """
+    prompts = resources.files("plumbline.eval_workers.fairpair") / "probe_sets/common-sents.toml"
+    text = prompts.read_text(encoding="utf-8").replace('[["John", "Jane"]]', json.dumps([names]))
+    name = f"common-sents-{'-'.join(names)}".lower()
+    file = _directory() / f"{name}.toml"
+    file.write_text(text, encoding="utf-8")
+    given = {"probe_set": name, "model": _location(model), "prompts": str(file)}
+    frame = _warehouse().run("fairpair run", **given, n=n, max_new_tokens=24)
+    whole = frame[frame["subset"] == "all"].reset_index(drop=True)
+    return _answer(whole, "fairpair_f", "phi", "F (1: alike)")
+
+
+def _location(model: Any) -> str:
+    """The name of a model; a loaded model is saved first, with the tokenizer of its name."""
+    if isinstance(model, str | Path):
+        return str(model)
+    from transformers import AutoTokenizer
+
+    place = _directory() / f"model-{id(model)}"
+    if not place.exists():
+        model.save_pretrained(place)
+        AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
+    return str(place)
