@@ -55,21 +55,23 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_readme_from_texts_and_pairs_to_a_preference(
+def test_readme_from_texts_to_a_preference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) < 90
     write_texts(Path("novels"))
-    install, why, prefers, released = blocks("sh", readme)
+    install, why, train = blocks("sh", readme)
     assert install.startswith("pip install .")
-    Path("pairs.csv").write_text(blocks("csv", readme)[0], encoding="utf-8")
     run(why)
     assert "“wept”" in capsys.readouterr().out
-    run(prefers)
-    shown = capsys.readouterr().out
-    assert "She was the captain of the ship. │" in shown and "She wept.  " in shown
-    assert released.startswith("git clone https://github.com/ucinlp/unstereo-eval\n")
+    run(train)
+    (python,) = blocks("python", readme)
+    capsys.readouterr()
+    exec(python, {})
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert f"\n{heading}\n" in readme and [row.split()[1] for row in rows] == ["pd", "us"]
 
 
 @pytest.mark.slow
