@@ -90,7 +90,7 @@ def test_a_template_without_a_placeholder_is_a_defect() -> None:
 @pytest.mark.slow
 @pytest.mark.reference
 def test_how_many_released_templates_are_refused(data: Path) -> None:
-    """Those of which the words do not tell what agrees; the table of docs/pairs.md."""
+    """Those of which the words do not tell what agrees; docs/pairs.md has their share."""
     refused = {}
     for name in ("use-5", "use-10", "use-20", "winobias", "winogender"):
         parsed = find(name).read(name, data / "unstereo-eval/data/datasets/raw")

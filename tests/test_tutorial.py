@@ -56,7 +56,7 @@ def test_the_page_leads_to_a_report(
     for command in commands():
         assert main(command) == 0, (command, capfd.readouterr().err)
         said[command[0]] = capfd.readouterr().out
-    assert len(commands()) == 6
+    assert len(commands()) == 5
     store = Store.open("out/warehouse")
     (corpus,) = store.read("corpus").to_pylist()
     assert corpus["n_documents"] == n_files and corpus["targets"] == "family"

@@ -1,6 +1,6 @@
 """Do the 95% intervals over clusters of pairs hold what they say? Planted effects, known answers.
 
-``python -m tools.simulations`` prints the table of docs/methods.md, with mean widths. A world draws
+``python -m tools.simulations`` prints these figures, which docs/methods.md sums up. A world draws
 the log ratios of pairs from effects of their words, of their frames or second occupations, and of
 the pairs. The figures that it would have over all words (frames, occupations) like these are known.
 Each draw goes through the SQL that `plumbline measure` uses.
