@@ -17,7 +17,13 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import Parameter, class_of, has_plan, parameters
+from plumbline.pipelines.command.base import (
+    Parameter,
+    class_of,
+    has_plan,
+    parameters,
+    typed_parameters,
+)
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.run_records import recorded
@@ -150,9 +156,9 @@ def test_the_help_has_every_option_and_an_example(
     assert main([*name.split(), "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert f"Example: plumbline {name}" in shown
-    for one in parameters(kind):
+    for one in typed_parameters(kind):
         assert one.about and (one.on.positional or f"{one.option} " in shown), one.name
-    own = [one.option for one in parameters(kind)]
+    own = [one.option for one in typed_parameters(kind)]
     assert ("--dry-run" in shown) == (has_plan(kind) or "--dry-run" in own)
 
 
@@ -170,7 +176,7 @@ def test_a_wrong_value_is_one_line(
     name: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words, before = words_of(name, here), content(here)
-    for one in parameters(class_of(name)):
+    for one in typed_parameters(class_of(name)):
         if (value := wrong(one)) is not None and not one.on.positional:
             assert main([*words, one.option, value]) == 2, one.option
             (line,) = capsys.readouterr().err.strip().splitlines()

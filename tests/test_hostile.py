@@ -23,13 +23,14 @@ from plumbline.warehouse.errors import PlumblineError, UsageProblem
 UNCHECKED = {
     "warehouse": "opening it refuses what can't be a directory",
     "data": "may be missing: readers name the file they miss, and doctor says so",
-    "doctor out": "what can't be written to is what doctor reports",
+    "reproduce out": "a file, or for anatomy a directory: the run checks which",
 }
 #: Values of commands that need one of several.
 NEEDED: dict[str, dict[str, object]] = {
     "score": {"model": ("a",)},
     "score choose": {"model": "a"},
     "disclosure probe": {"model": ("a",)},
+    "reproduce": {"paper": "fairpair"},
 }
 #: Checked types of fields, by what they check.
 CHECKED = {

@@ -19,7 +19,7 @@ from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
-from plumbline.pipelines.stages import CONSOLE, Stages
+from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.locks import temporary_directory
@@ -169,7 +169,6 @@ def test_errors_and_warnings_and_stages(capsys: pytest.CaptureFixture[str]) -> N
     assert is_harmless(told) and "\n" not in told and told.count("\\x1b[2J") == 3
     stages = Stages()
     stages.run(HOSTILE, lambda: None)
-    CONSOLE.print(stages.table())
     out, _ = capsys.readouterr()
     assert is_harmless(out) and "[bold red]x[/]" in out
 

@@ -113,7 +113,7 @@ def test_page_and_report(store: Store, tmp_path: Path) -> None:
     assert f"Wrote {index}" in printed
     connection = Facts(store.root).connection
     captions = check_page(index, connection)
-    assert len(captions) == 4 * len(WORDS)
+    assert len(captions) == 5 * len(WORDS)
     page = index.read_text()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page

@@ -116,23 +116,23 @@ class Restore(Command):
     """
 
     version: Annotated[
-        str,
+        str | None,
         Field(description="A version, the start of a run's id, or a time; default: list."),
         On(positional=True),
-    ] = ""
+    ] = None
 
     @property
     def records(self) -> bool:  # type: ignore[override]
         """Listing the versions changes nothing."""
-        return bool(self.version)
+        return self.version is not None
 
     def check(self) -> None:
         """Raise for a version that is not kept."""
-        if self.version:
+        if self.version is not None:
             version_of(Store.open(self.warehouse, create=False), self.version)
 
     def run(self, context: Context) -> Done:
-        if not self.version:
+        if self.version is None:
             return self._versions(context.store)
         number = version_of(context.store, self.version)
         context.store.restore(number, context.run_id)

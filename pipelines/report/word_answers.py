@@ -79,9 +79,13 @@ def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
 
     The prior may put a rare word on a side near which it was never seen. It is left out there.
     """
-    first = rows.only(lambda r: r["log_odds_nats"] > 0 and r["n_f"] > 0)
-    second = rows.only(lambda r: r["log_odds_nats"] < 0 and r["n_m"] > 0)
-    return first.first(_COLLOCATES), second.first(_COLLOCATES)
+    first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
+    second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
+    # By `where`, so that the query shown with each table gives exactly its rows.
+    return (
+        rows.where(collocate=tuple(first[:_COLLOCATES])),
+        rows.where(collocate=tuple(second[:_COLLOCATES])),
+    )
 
 
 def clear_words(facts: Facts, row: Row, text: str = "") -> str:

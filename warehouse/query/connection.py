@@ -131,6 +131,12 @@ def own_views() -> list[str]:
     return [sql(name).strip() for name in sql_names("views")]
 
 
+def relation_names() -> list[str]:
+    """Names of all tables, views and table functions, also those of packages."""
+    ours = _CREATED.findall("\n".join(own_views()))
+    return [*TABLES, *ours, *package_views().added]
+
+
 def tables_of(text: str) -> list[Table]:
     """The tables that a query reads, also through views."""
     return _needed(text, _READ)[1]

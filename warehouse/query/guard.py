@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, relation_names
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.escape import is_unicode
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
+
+#: DuckDB's error for an unknown table, up to its suggestion: it knows only the views of the query.
+_UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 
 
 @contextmanager
@@ -36,6 +41,9 @@ def one_line() -> Iterator[None]:
         raise UsageProblem("SQL", problem, "cast that column to VARCHAR") from e
     except duckdb.Error as e:
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
+        if unknown := _UNKNOWN.match(message):
+            similar = " or ".join(get_close_matches(unknown[2], relation_names(), 3))
+            message = unknown[1] + (f", did you mean {similar}?" if similar else "")
         fix = "names and columns: docs/tables.md, docs/sql.md"
         if isinstance(e, duckdb.PermissionException):
             fix = "a query uses no file but the warehouse's: see `plumbline sql --init`"
