@@ -239,7 +239,7 @@ def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
     if not options.groups and not options.fills:
         return parsed
     fills = filler(options.groups, options.fills)
-    filled = Parsed(parsed.name, rejects=parsed.rejects, reasons=parsed.reasons)
+    filled = replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         columns = {k: v for k, v in pair.items() if k not in _FILLED}
         template = str(pair["template"])
