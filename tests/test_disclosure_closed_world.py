@@ -25,7 +25,6 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import World
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
-    perfect_log_ratio_nats,
     planted_deltas,
     planted_words,
 )
@@ -49,7 +48,7 @@ def frame_of(text: str) -> str:
 
 def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> tuple[float, float]:
     """p_f and p_m of a perfect learner: p_f / p_m = exp(sum of the leans of the prompt's words)."""
-    ratio = perfect_log_ratio_nats(prompt.words, deltas)
+    ratio = math.fsum(deltas.get(word, 0.0) for word in prompt.words)
     return 1 / (1 + math.exp(-ratio)), 1 / (1 + math.exp(ratio))
 
 
