@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
-from plumbline.pipelines.pipeline_parts import Parts, check_plan
+from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
 from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
 from plumbline.pipelines.report.plain import markdown_answer
 from plumbline.pipelines.stages import RETRY, Stages, with_retries
@@ -34,10 +35,11 @@ from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 
-#: Name of the state of a run that did everything except unreadable shards.
-SHARDS_FAILED = "Shards failed"
+#: Names of the states of runs that did all but unreadable shards, and all but unusable benchmarks.
+SHARDS_FAILED, SCORES_FAILED = "Shards failed", "Scores failed"
 _POLL_S = 2.0
 _Result = TypeVar("_Result")
+Names = list[str] | None
 
 
 @task(task_run_name="{name}", cache_policy=NO_CACHE)
@@ -62,20 +64,23 @@ class TaskStages(Stages):
 
 @flow(name="count")
 def count(
-    corpus: str = "", benchmarks: list[str] | None = None, out: str = "", conf: str = ""
+    corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", conf: str = ""
 ) -> State[None]:
     """Count a corpus, compute its leans, import benchmarks and constrain them by the corpus.
 
     Args:
         corpus: shards, as paths or globs with spaces between.
         benchmarks: names of benchmarks; empty: those of the settings.
+        model: the models that `score` takes; empty: those of the settings.
         out: directory of everything that is written.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
-    parts = _parts(conf, corpus=corpus, benchmarks=benchmarks, out=out)
-    parts.corpus()
-    _show_rows(parts.done)
-    failed = _show_failed_shards(parts.store, parts.plan.corpora)
+    with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
+        try:
+            parts.corpus()
+        finally:
+            failed = _show_failed_shards(parts.store, parts.plan.corpora)
+        _show_rows(parts.done)
     if failed:
         return Failed(name=SHARDS_FAILED, message="; ".join(failed))
     return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
@@ -97,23 +102,24 @@ def build(name: str, corpus: str = "", warehouse: str = "", conf: str = "") -> S
 
 @flow(name="score")
 def score(
-    model: str = "", benchmarks: list[str] | None = None, out: str = "", conf: str = ""
+    corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", conf: str = ""
 ) -> State[None]:
     """Score models on the benchmarks, and run FairPair and disclosure as the settings say.
 
     Its deployment runs in the work pool of machines with GPUs.
 
     Args:
-        model: hub ids, paths or train:small, by commas; empty: those of the settings.
+        corpus: the counted shards, for models that are trained on them.
         benchmarks: names of benchmarks; empty: those of the settings.
+        model: hub ids, paths or train:small, by commas; empty: those of the settings.
         out: directory of everything that is written.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
-    parts = _parts(conf, model=model, benchmarks=benchmarks, out=out)
-    parts.evaluate()
-    _show_rows(parts.done)
+    with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
+        parts.evaluate()
+        _show_rows(parts.done)
     if parts.failed:
-        return Failed(message="; ".join(parts.failed))
+        return Failed(name=SCORES_FAILED, message="; ".join(parts.failed))
     return Completed(message=f"scored {', '.join(m.name for m in parts.plan.models)}")
 
 
@@ -125,10 +131,10 @@ def report(out: str = "", conf: str = "") -> State[None]:
         out: directory of everything that is written.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
-    parts = _parts(conf, out=out)
-    before = _preferences(parts.store)
-    parts.report()
-    _show_rows(parts.done)
+    with _parts(_pipeline(conf, out=out)) as parts:
+        before = _preferences(parts.store)
+        parts.report()
+        _show_rows(parts.done)
     page = Path(next(file for _, done in parts.done for file in done.files))
     _show_report(parts.store, page)
     _show_changes(before, _preferences(parts.store))
@@ -146,13 +152,15 @@ def compact(warehouse: str = "", keep_days: float = 7.0, conf: str = "") -> Stat
 @flow(name="audit")
 def audit(
     corpus: str = "",
-    benchmarks: list[str] | None = None,
+    benchmarks: Names = None,
     model: str = "",
     out: str = "",
     conf: str = "",
     score_here: bool = True,
 ) -> State[None]:
-    """Count, score and report: the whole audit. Unreadable shards don't stop the rest.
+    """Count, score and report: the whole audit.
+
+    Unreadable shards and unusable benchmarks don't stop the rest; the run fails at the end.
 
     Args:
         corpus: shards, as paths or globs with spaces between.
@@ -163,39 +171,50 @@ def audit(
         score_here: false to run the deployment `score` on a worker of its own pool; both machines
             see ``out`` and ``conf`` under the same paths.
     """
-    given: dict[str, Any] = {"benchmarks": benchmarks, "out": out, "conf": conf}
-    _parts(corpus=corpus, model=model, **given)  # raises for wrong options
-    counted: Any = count(corpus=corpus, **given, return_state=True)
-    if counted.name != SHARDS_FAILED:
-        counted.result()
+    given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
+    given |= {"out": out, "conf": conf}
+    _pipeline(**given)  # raises for wrong options
+    failed = [*_failed(count(**given, return_state=True))]
     if score_here:
-        score(model=model, **given)
+        scored = score(**given, return_state=True)
     else:
         # In an event loop the call returns an awaitable.
-        run: Any = run_deployment(
-            "score/score", parameters={"model": model, **given}, poll_interval=_POLL_S
-        )
-        if not run.state.is_completed():
-            problem = f"{run.state.name}: {run.state.message or ''}"
-            raise BadInput(f"score, run {run.name!r}", problem)
+        run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
+        scored = run.state
+    failed += _failed(scored)
     report(out=out, conf=conf)
-    return (
-        Completed(message="audited")
-        if counted.is_completed()
-        else Failed(name=SHARDS_FAILED, message=counted.message)
-    )
+    return failed[0] if failed else Completed(message="audited")
+
+
+def _failed(state: Any) -> list[State[None]]:
+    """The state of a run in which only some input failed. Raises for every other failure."""
+    if state.is_completed():
+        return []
+    if state.name not in (SHARDS_FAILED, SCORES_FAILED):
+        raise BadInput(state.name, state.message or "")
+    return [Failed(name=state.name, message=state.message)]
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
-def _parts(conf: str, **options: Any) -> Parts:
-    """The parts of the pipeline with a flow's parameters and this worker's settings."""
-    pipeline = made(Pipeline, _given(options), None, here(Pipeline, conf or None))
+def _pipeline(
+    conf: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
+) -> Pipeline:
+    """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
+    given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
+    pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
     with_retries(lambda: check_plan(pipeline))
-    store = Store.open(pipeline.warehouse)
-    return Parts(pipeline, make_plan(pipeline), Context(store, "", TaskStages()))
+    return pipeline
+
+
+@contextmanager
+def _parts(pipeline: Pipeline) -> Iterator[Parts]:
+    """The parts of a pipeline, while no other pipeline writes to the same places."""
+    with sole_pipeline(pipeline.warehouse, pipeline.out):
+        context = Context(Store.open(pipeline.warehouse), "", TaskStages())
+        yield Parts(pipeline, make_plan(pipeline), context)
 
 
 def _run(kind: type[Command], conf: str, **options: Any) -> Done:
@@ -225,7 +244,8 @@ def _show_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str
         failed = [row for row in ledger if row["status"] == "failed"]
         if not failed:
             continue
-        states = shard_states(store, corpus.name, expand_shards(corpus.patterns))
+        shards = expand_shards(corpus.patterns) if corpus.patterns else []
+        states = shard_states(store, corpus.name, shards)
         again = update_command(store, corpus.name, states, corpus.patterns)
         again = f"{again} --warehouse {store.root}"
         rows += [

@@ -174,7 +174,7 @@ class BackendContract:
         # the configuration names a token, but the tokenizer does not hold it for special
         config["bos_token_id"] = 5
         (silent / "config.json").write_text(json.dumps(config))
-        with pytest.raises(UsageProblem, match="--bos TOKEN"):
+        with pytest.raises(UsageProblem, match="with bos "):
             identity(silent)
         assert identity(silent, "[BOS]") == ("option: [BOS]", 1)
         # a model with none in its configuration starts with its kind's convention

@@ -126,7 +126,7 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
 def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None:
     paths = shards_of(tmp_path, 1)
     count_corpus(store, "c", paths, OPTIONS)
-    with pytest.raises(UsageProblem, match="--replace"):
+    with pytest.raises(UsageProblem, match="replace"):
         count_corpus(store, "c", paths, CorpusOptions(rule="windows"))
     with pytest.raises(UsageProblem, match="targets gendered"):
         count_corpus(store, "c", paths, CorpusOptions(targets="she-he"))

@@ -15,6 +15,7 @@ import pytest
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prefect_server import Place
@@ -64,11 +65,12 @@ def runs(place: Place) -> dict[str, dict[str, Any]]:
 
 def import_few(store: Store) -> None:
     """A benchmark `few` of two pairs."""
-    benchmarks.import_benchmark(store, "closed-world", None, "r")
-    rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2).to_pylist()
-    store.drop("benchmark_pair", {"benchmark": "closed-world"}, "r")
-    few = [{**row, "benchmark": "few"} for row in rows]
-    store.replace("benchmark_pair", few, {"benchmark": "few"}, "r")
+    with recorded(store, "benchmark import", {}) as run_id:
+        benchmarks.import_benchmark(store, "closed-world", None, run_id)
+        rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2).to_pylist()
+        store.drop("benchmark_pair", {"benchmark": "closed-world"}, run_id)
+        few = [{**row, "benchmark": "few"} for row in rows]
+        store.replace("benchmark_pair", few, {"benchmark": "few"}, run_id)
 
 
 def test_wrong_input_fails_a_run_before_anything_starts(

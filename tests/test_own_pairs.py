@@ -414,6 +414,25 @@ def test_a_recipe_that_is_fine_says_what_it_would_import(
     assert missing == ["licence", "language", "groups", "citation"]
 
 
+def test_a_dry_run_reads_what_the_import_reads(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same columns and words to fill, from the same file under the directory of the data."""
+    recipe = tmp_path / "ages.toml"
+    recipe.write_text('about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "t"\n')
+    as_csv(tmp_path / "t.csv", [{"text": "The cook said {pronoun} was late."}])
+    given = ["benchmark", "import", "mine", "--recipe", str(recipe), "--data", str(tmp_path)]
+    given += ["--column", "template=text", "--groups", "she,they", "--format", "json"]
+    given += ["--warehouse", str(store.root)]
+    assert main([*given, "--dry-run"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    rows = planned["rows"] if isinstance(planned, dict) else planned
+    assert [row["amount"] for row in rows] == [1, 0] and "she/they" in rows[0]["note"]
+    assert main(given) == 0
+    (pair,) = store.read("benchmark_pair", benchmark="mine").to_pylist()
+    assert (pair["group_a"], pair["group_b"]) == ("she", "they")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [

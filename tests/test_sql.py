@@ -162,7 +162,7 @@ def test_text_on_standard_output(
         ["--format", "table", "--out", "r.csv"],
         ["--out", "w/r.csv"],
         ["--out", "../it's/r.xls"],
-        *(["--init", f"w/{name}"] for name in ("README.md", "plumbline.json")),
+        *(["--init", name] for name in ("w/views.sql", "x.duckdb", "views")),
     ],
 )
 def test_wrong_formats_and_files_of_the_warehouse_are_refused(

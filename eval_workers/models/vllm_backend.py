@@ -71,7 +71,7 @@ class VllmBackend(CausalModel):
             raise UsageProblem(f"--device {self.options.device}", problem, fix)
         if device == "cuda" and (n_devices := platform["n_devices"]) < n_wanted:
             problem = f"{n_devices} GPUs are visible"
-            raise MissingComponent(f"--tensor-parallel {n_wanted}", problem, "ask for fewer")
+            raise MissingComponent(f"tensor_parallel {n_wanted}", problem, "ask for fewer")
         loaded = self._ask(
             "load",
             n_tokens=devices.batch_tokens(self.options, device),

@@ -66,7 +66,7 @@ def train(
     """
     shutil.rmtree(work, ignore_errors=True)
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
-    with memory_problems(name, "try a smaller --batch-tokens, or --lora RANK"):
+    with memory_problems(name, "try a smaller batch_tokens (option or setting), or --lora RANK"):
         learner = continued(backend, lora, options) if backend else new(texts, options)
         rows = _rows(texts, learner)
         del texts

@@ -165,7 +165,7 @@ def build_vocabulary(
         problem = f"is in language {row['language']}, and the checks are of English"
         raise UsageProblem(f"corpus {corpus!r}", problem, "keep all words with --any-language")
     checks = available_checks(rules, model)
-    with recorded(store, "corpus vocabulary", _config(corpus, rules, checks)) as run_id:
+    with recorded(store, "corpus words", _config(corpus, rules, checks)) as run_id:
         score = checks.model.english if checks.model else None
         has_synset = checks.wordnet.has_synset if checks.wordnet else None
         is_lettered = str.isalpha if row["language"] else _LETTERS.fullmatch

@@ -49,14 +49,11 @@ def listen() -> None:
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
-def sigterm_interrupts(
-    handler: Callable[[int, FrameType | None], object] = signal.default_int_handler,
-) -> None:
+def sigterm_interrupts(handler: Callable[[int, FrameType | None], object]) -> None:
     """Make SIGTERM raise SIGINT, which ``handler`` handles if SIGINT was ignored so far.
 
     Does nothing outside the main thread. By default SIGTERM ends this process at once and leaves
-    its child processes running. Flows call this again, because Prefect sets its own handler, which
-    raises an exception inside the event loop. SIGINT lets the loop cancel its tasks in order.
+    its child processes running.
     """
 
     def interrupt(*_: object) -> None:

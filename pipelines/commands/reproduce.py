@@ -88,6 +88,10 @@ class Reproduce(Command):
     def __post_init__(self) -> None:
         if self.paper in _RELEASED and self.data is None:
             raise UsageProblem("--data", "is missing", "give the folder of the release")
+        if self.eta is not None and self.paper != "anatomy":
+            raise UsageProblem("--eta", "is for anatomy", "leave it out")
+        if self.same_as and self.paper in _RELEASED:
+            raise UsageProblem("--as", "is for fairpair and disclosure", "leave it out")
         if self.out is not None:
             check_output(self.out, directory=self.paper == "anatomy")
 

@@ -74,6 +74,8 @@ class Sql(Command):
             if file is not None and self.warehouse.resolve() in file.resolve().parents:
                 fix = f"choose another {option}"
                 raise UsageProblem(f"file {file}", "lies in the warehouse", fix)
+        if self.init is not None and self.init.suffix.lower() != ".sql":
+            raise UsageProblem(f"--init {self.init}", "isn't named *.sql", "give a file of SQL")
         if name != "table" and not self.query:
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 

@@ -99,7 +99,8 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
             is_struct = pa.types.is_struct(data_type)
             index = data_type.get_field_index(member) if is_struct else -1
             if index < 0:
-                fix = f"it has {', '.join(schema.names)}: name one with --text-field"
+                names = ", ".join(schema.names)
+                fix = f"it has {names}: name one with text_field (option or setting)"
                 raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
             data_type = data_type.field(index).type
         for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):

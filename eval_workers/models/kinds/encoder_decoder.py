@@ -51,7 +51,7 @@ class EncoderDecoderModel(CausalModel):
             if isinstance(start, int):
                 return "decoder_start_token_id", start
         problem = "neither its configuration nor its generation settings name a decoder start token"
-        fix = "choose one of its tokens with --bos TOKEN"
+        fix = "choose one of its tokens with bos (option or setting)"
         raise UsageProblem(f"model {self.source.name}", problem, fix)
 
     @cached_property

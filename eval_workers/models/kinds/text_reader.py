@@ -272,5 +272,6 @@ class TextReader:
         """
         if self._bos >= n_embedded:
             problem = f"BOS is token {self._bos}, the vocabulary ends before it"
-            raise BadInput(f"model {self.source.name}", problem, "choose another with --bos TOKEN")
+            fix = "choose another with bos (option or setting)"
+            raise BadInput(f"model {self.source.name}", problem, fix)
         return n_embedded

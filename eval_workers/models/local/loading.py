@@ -210,7 +210,9 @@ def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) ->
     if convention in vocabulary:
         return f"convention: {convention}", vocabulary[convention]
     problem = "neither its tokenizer nor its configuration names a BOS token to start from"
-    raise UsageProblem(f"model {name}", problem, "choose one of its tokens with --bos TOKEN")
+    raise UsageProblem(
+        f"model {name}", problem, "choose one of its tokens with bos (option or setting)"
+    )
 
 
 def special_around(tokenizer: Any, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

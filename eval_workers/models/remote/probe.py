@@ -127,7 +127,7 @@ def _choose_context(server: EchoServer, plain: Echo, bos: str | None) -> str:
         _refuse(server, f"{problem} what comes before it")
     if bos is None:
         problem = f"puts no BOS before a text, so {first!r}, its first token, has no"
-        fix = "give the model's BOS by --bos TOKEN"
+        fix = "give the model's BOS with bos (option or setting)"
         raise UsageProblem(_name(server), f"{problem} log-probability", fix)
     fix = "give the token that begins the model's texts"
     try:

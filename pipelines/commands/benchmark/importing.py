@@ -97,7 +97,7 @@ class BenchmarkImport(DataOption, Command):
             for line in parsed.unused():
                 say(line, err=True)
             return parsed
-        checked = check_recipe(own, source)
+        checked = check_recipe(name, source, self.options(), self.data or "")
         warned = (f"{WARNING}{line}" for line in checked.warnings)
         for line in (*checked.rejects, *checked.problems, *warned):
             say(line, err=True)

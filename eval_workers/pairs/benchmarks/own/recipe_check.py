@@ -6,11 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, read_pairs_of
 from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
-from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
-from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import Recipe, content
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.text import toml_file
@@ -44,9 +43,15 @@ class Checked:
         return Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in pairs)
 
 
-def check_recipe(name: str, source: Path | None) -> Checked:
-    """Check a recipe, and its rows if ``source`` (a file, directory or address) is given."""
-    checked = Checked()
+def check_recipe(
+    benchmark: str, source: Path | None, options: ImportOptions, data: str | Path = ""
+) -> Checked:
+    """Check the recipe of an import, and the rows that the import would read.
+
+    Without ``source`` (a file, directory or address), the rows are those at the recipe's location
+    under ``data``; a recipe without a location is checked alone.
+    """
+    checked, name = Checked(), options.recipe or benchmark
     try:
         tables = content(name)
         checked.problems += map(str, toml_file.problems(Recipe, tables, name))
@@ -56,16 +61,15 @@ def check_recipe(name: str, source: Path | None) -> Checked:
             for key, (what, example) in _TO_SHARE.items()
             if key not in tables and not (key == "groups" and names_groups)
         ]
-        if not checked.problems and source is not None:
-            _check_rows(name, toml_file.checked(Recipe, tables, name), source, checked)
+        if not checked.problems and (source or toml_file.checked(Recipe, tables, name).location):
+            _check_rows(*read_pairs_of(benchmark, source, options, data), checked)
     except PlumblineError as e:
         checked.problems.append(str(e))
     return checked
 
 
-def _check_rows(name: str, recipe: Recipe, source: Path, checked: Checked) -> None:
-    checked.parsed = parsed = read_pairs(name, source, recipe, filler(recipe.filled_groups()))
-    parsed.facts = recipe.facts()
+def _check_rows(parsed: Parsed, source: Path | None, checked: Checked) -> None:
+    checked.parsed = parsed
     add_baselines(parsed)
     checked.rejects += parsed.unused()
     checked.warnings += (line.removeprefix("Warning: ") for line in pair_warnings(parsed))
