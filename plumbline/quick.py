@@ -16,12 +16,16 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from plumbline.api import Warehouse, open
+from plumbline.warehouse.errors import MissingComponent
 
 if TYPE_CHECKING:
     import altair as alt
+
+try:
+    import pandas as pd
+except ModuleNotFoundError as e:
+    raise MissingComponent("pandas", "is not installed", "pip install pandas") from e
 
 #: Most words in the chart of ``lean``.
 _MOST_WORDS = 20
@@ -32,6 +36,10 @@ class Answer(pd.DataFrame):
 
     _metadata = ["_drawn"]  # noqa: RUF012  # pandas copies these attributes to results
     _drawn: tuple[str, str, str]
+
+    @property
+    def _constructor(self) -> type[Answer]:
+        return Answer
 
     def chart(self) -> alt.Chart:
         """The estimates with their intervals, as an Altair chart."""
@@ -132,8 +140,7 @@ def _location(model: Any) -> str:
         return str(model)
     from transformers import AutoTokenizer
 
-    place = _directory() / f"model-{id(model)}"
-    if not place.exists():
-        model.save_pretrained(place)
-        AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
-    return str(place)
+    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # it may have changed since
+    model.save_pretrained(place)
+    AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
+    return place

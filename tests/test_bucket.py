@@ -207,6 +207,15 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> N
     assert not locks._is_alive({"renewed": renewed.isoformat(), "holder": ended})
 
 
+@pytest.mark.parametrize("minutes", [-3, 3])
+def test_a_lease_holds_where_clocks_differ_by_three_minutes(minutes: float) -> None:
+    """From one renewal to the next; docs/warehouse.md says so."""
+    for ago in (timedelta(), locks.LEASE / 3):
+        renewed = datetime.now(timezone.utc) - ago + timedelta(minutes=minutes)
+        found = {"renewed": renewed.isoformat(), "holder": locks.this_process()}
+        assert locks._is_alive(found), ago
+
+
 @pytest.mark.slow
 def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.warehouse.errors import UsageProblem
@@ -147,6 +148,21 @@ def test_a_full_disk_does_not_keep_a_lock_from_being_taken(
     monkeypatch.setattr(Path, "write_text", refused)
     with claimed(path) as mine, claimed(path) as second:
         assert mine and not second
+
+
+def test_a_file_removed_by_another_machine_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire, errors = FileLock.acquire, [OSError(errno.ESTALE, "Stale file handle")]
+
+    def stale_once(self: FileLock, **options: bool) -> object:
+        if errors:
+            raise errors.pop()
+        return acquire(self, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", stale_once)
+    with claimed(tmp_path / "a.claim") as mine:
+        assert mine and not errors
 
 
 def test_chunks_that_were_published_are_not_computed_again(

@@ -25,6 +25,7 @@ from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.counter import BATCH_BYTES, ShardCounts
 from plumbline.jobs.kernel.counter import Counter as Kernel
+from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
@@ -150,6 +151,18 @@ def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyP
     path.write_bytes(b"x" * 3_000_000)
     with pytest.raises(UsageProblem, match="TMPDIR"):
         list(line_blocks(path, 1 << 20))
+
+
+def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "she"}\n{"text": ' + b"x" * LONGEST_JUDGED + b"}\n{}\n")
+    counts = count_shard(path, Targets(TARGETS), bare())
+    rejects = counts.rejects.to_pylist()
+    assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
+        (2, "not strict JSON with a `text`"),
+        (3, "record has no `text`"),
+    ]
+    assert (counts.n_documents_in, counts.n_documents) == (3, 1)
 
 
 def test_many_rejects_are_handed_over(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import socket
 import sys
 from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,6 +119,22 @@ def test_little_memory_and_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 2**29))
     status, seen, _ = probed("Disk", tmp_path)
     assert (status, seen.split(" in ")[0]) == ("missing", "0.5 GiB free")
+
+
+def test_the_disk_of_a_warehouse_in_an_object_store_is_that_of_its_scratch_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch, looked = tmp_path / "scratch", list[Path]()
+    scratch.mkdir()
+    monkeypatch.setenv("PLUMBLINE_WORK", str(scratch))
+
+    def full(path: Path) -> SimpleNamespace:
+        looked.append(path)
+        return SimpleNamespace(free=0)
+
+    monkeypatch.setattr(shutil, "disk_usage", full)
+    row = next(p for p in PROBES if p.what == "Disk").row(Doctor(warehouse=Path("s3://b/w")))
+    assert row["status"] == "missing" and looked == [scratch] and not list(scratch.iterdir())
 
 
 def test_a_key_is_named_and_never_shown(

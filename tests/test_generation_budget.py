@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, price_of
+from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
+from plumbline.eval_workers.chat.client import ChatClient
 from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
 from plumbline.eval_workers.writing.forecast import forecast
 from plumbline.eval_workers.writing.written_sentences import write
-from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import SPEC, WORDS, _build, _requests
@@ -194,6 +195,34 @@ def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(sto
     for row in rows:
         wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
         assert row["cost"] == pytest.approx(wanted)
+
+
+def test_requests_that_wait_for_the_budget_end_when_asking_stops(store: Store) -> None:
+    refused = Say("no such model", 404, delay_s=0.2)
+    budget = Budget(max_tokens=most(_request(), None).n_tokens + 100)
+    with serving(lambda *_: refused) as server, pytest.raises(BadInput, match="no such model"):
+        write_sentences(_build(store, server, budget=budget), WORDS, SPEC)
+    assert server.n_asked == 1
+
+
+def test_an_attempt_that_raises_an_unexpected_error_counts_at_the_most(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[tuple[Spent, Spent]] = []
+    settle = BudgetMeter.settle
+
+    async def noted(meter: BudgetMeter, at_most: Spent, actual: Spent) -> None:
+        settled.append((at_most, actual))
+        await settle(meter, at_most, actual)
+
+    async def broken(*_: object) -> Reply:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(BudgetMeter, "settle", noted)
+    monkeypatch.setattr(ChatClient, "attempt", broken)
+    with serving(good_script) as server, pytest.raises(ZeroDivisionError):
+        write_sentences(_build(store, server), ["clock"], SPEC)
+    assert settled and all(at_most == actual for at_most, actual in settled)
 
 
 def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:

@@ -175,12 +175,21 @@ def test_other_arguments_of_a_model_are_another_key(store: Store, tmp_path: Path
     assert len(rows_of(store.root, "FROM pair_score SELECT DISTINCT model_key")) == 2
 
 
+def _spoil_results(logs: Path, **values: object) -> None:
+    path = next(logs.glob("results*"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
 @pytest.mark.parametrize(
     ("spoil", "named"),
     [
         (lambda logs: _log(logs, [_sample("0")], "again"), "plumbline_b of org/model"),
         (lambda logs: next(logs.glob("results*")).unlink(), "results_"),
         (lambda logs: next(logs.glob("results*")).write_text("{}"), "benchmark of plumbline_b"),
+        (lambda logs: _spoil_results(logs, config="text"), "config is not"),
+        (lambda logs: _spoil_results(logs, config=[1]), "config is not"),
+        (lambda logs: _spoil_results(logs, configs=[1]), "configs is not"),
+        (lambda logs: _spoil_results(logs, configs={"plumbline_b": 1}), "benchmark of plumbl"),
         (lambda logs: next(logs.glob("samples*")).unlink(), "no sample logs"),
         (lambda logs: None, "plumbline benchmark import b"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage import store as stores
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan
-from plumbline.warehouse.storage.listing import Unit
+from plumbline.warehouse.storage.listing import File, Unit
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import score
 
@@ -119,6 +120,23 @@ def test_every_problem_is_named_with_what_mends_it(
     assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
     out, err = capsys.readouterr()
     assert "12 problems" in err and "12 rows" in out and "\x1b" not in out + err
+
+
+def test_a_column_that_a_file_lacks_is_named(kept: Store) -> None:
+    """Also one that may be NULL, unless it was added after the file was written."""
+    (file,) = kept.snapshot().files("pair_score")
+    path = kept.root / "lacks.parquet"
+    lacking = pq.read_table(kept.root / file.path).drop_columns(["baseline_logprob_a_nats"])
+    pq.write_table(lacking, path)
+    partition = dict(zip(TABLES["pair_score"].partitions, file.partition, strict=True))
+    new = kept.adopt("pair_score", partition, path, file.units)
+
+    def problems(entry: File) -> list[str]:
+        log.commit(kept.place, lambda draft: draft.swap("pair_score", [], [entry]), "r")
+        return [p.problem for p in check(kept) if p.path == kept.root / entry.path]
+
+    assert problems(new) == ["has no column baseline_logprob_a_nats"]
+    assert problems(replace(new, columns="those of an earlier Plumbline")) == []
 
 
 def test_a_run_that_begins_while_files_are_read_is_known(

@@ -15,7 +15,7 @@ import torch
 
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local.lanes import in_lanes
+from plumbline.eval_workers.models.local.lanes import in_lanes, raise_if_stopped
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.cores import quotas
@@ -121,14 +121,18 @@ def test_an_error_ends_all_lanes() -> None:
     assert threading.active_count() < 5
 
 
-def test_ctrl_c_ends_the_lanes_after_their_pass() -> None:
+@pytest.mark.parametrize("n_steps", [1, 1000])
+def test_ctrl_c_ends_the_lanes_after_their_step(n_steps: int) -> None:
     """It comes to the calling thread, while each lane is in the middle of a pass."""
     begun: list[int] = []
+    started = time.monotonic()
     main = threading.get_ident()
 
     def work(item: int) -> None:
         begun.append(item)
-        time.sleep(0.2)
+        for _ in range(n_steps):
+            time.sleep(0.2)
+            raise_if_stopped()
 
     def press() -> None:
         while len(begun) < 2:
@@ -145,7 +149,8 @@ def test_ctrl_c_ends_the_lanes_after_their_pass() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     presser.join()
-    assert sorted(begun) == [0, 1]
+    assert sorted(begun) == [0, 1] and time.monotonic() - started < 10
+    raise_if_stopped()  # the calling thread is no lane
 
 
 def _write(path: Path, text: str) -> None:

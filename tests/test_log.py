@@ -59,6 +59,16 @@ while True:
 print(json.dumps(seen), flush=True)
 """
 
+_WRITER = """
+import sys
+from plumbline.warehouse.storage.store import Store
+root, unit, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+store = Store.open(root)
+for k in range(1, n + 1):
+    rows = [{"corpus": "c", "word": f"{unit}-{i}", "n_word": k} for i in range(40)]
+    store.publish("word_count", rows, unit=unit, run_id="r")
+"""
+
 
 def rows(unit: object, n_word: int = 1, n_rows: int = N_ROWS) -> list[dict[str, object]]:
     words = (f"{unit}-{i}" for i in range(n_rows))
@@ -95,6 +105,21 @@ def test_readers_see_every_row_once_while_others_replace_and_compact(store: Stor
     for reader in readers:
         out, _ = reader.communicate("\n", timeout=60)
         assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
+
+
+@pytest.mark.slow
+def test_units_of_one_merged_file_are_published_by_four_processes(store: Store) -> None:
+    """Each reads, changes and writes the file that holds the units of all."""
+    for unit in "abcd":
+        store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    compact(store, "r")
+    writers = [started(_WRITER, str(store.root), unit, "8") for unit in "abcd"]
+    while any(writer.poll() is None for writer in writers):
+        compact(store, "r")
+    assert [writer.wait() for writer in writers] == [0] * 4
+    expected = {row["word"]: row["n_word"] for unit in "abcd" for row in rows(unit, 8)}
+    assert words(store) == expected
+    assert store.units("word_count", corpus="c") == set("abcd")
 
 
 # Every interleaving of two, at the operations of a commit
@@ -460,7 +485,12 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
     assert main(["warehouse", "restore", str(version), *where]) == 0
     assert len(words(store)) == N_ROWS and store.read("run").num_rows == 3
     compact(store, "r", 0)
-    assert main(["sql", query, "--at", str(version), *where]) == 2
+    capsys.readouterr()
+    kept = f"there are {store.snapshot().oldest} to {store.snapshot().version}"
+    for number in (str(version), "2", "20"):  # not the start of a run's id either
+        assert main(["sql", query, "--at", number, *where]) == 2
+        assert f"version {number}: {kept}" in capsys.readouterr().err
+    assert main(["warehouse", "restore", "2", *where]) == 2
 
 
 @pytest.mark.parametrize(
@@ -489,9 +519,13 @@ def test_lost_files_and_pipes_are_named(store: Store) -> None:
     os.mkfifo(store.root / log.commit_name(9))
     with pytest.raises(BadInput, match=log.commit_name(9)):
         Store.open(store.root)
+
+
+def test_a_lost_log_is_not_taken_for_an_empty_warehouse(store: Store) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
     for path in (store.root / log.COMMITS).iterdir():
         path.unlink()
-    with pytest.raises(BadInput, match="commit log"):
+    with pytest.raises(BadInput, match="its commit log is gone"):
         Store.open(store.root)
 
 

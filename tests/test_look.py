@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 import plumbline
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.commands.look import Look
+from plumbline.pipelines.pipeline_parts import Parts
+from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 
@@ -29,16 +37,48 @@ def test_a_look_needs_a_model_and_nothing_else(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     samples = []
-    for _ in range(2):
-        assert main(["look", str(model), "--n", "4", "--format", "json"]) == 0
-        done = json.loads(capsys.readouterr().out)
-        store = Store.open("out/look/warehouse", create=False)
+    for out in ("out/look", "elsewhere"):
+        # status 3: the model's 64 tokens are too few to sample answers to the disclosure's prompts
+        assert main(["look", str(model), "--n", "4", "--out", out, "--format", "json"]) == 3
+        shown = capsys.readouterr()
+        assert "could sample nothing of topics" in shown.err
+        done = json.loads(shown.out)
+        store = Store.open(f"{out}/warehouse", create=False)
         samples.append(sorted(store.read("benchmark_pair")["pair_id"].to_pylist()))
     assert samples[0] == samples[1] and len(samples[0]) == 4
     assert {row["model"] for row in done["rows"]} == {"tiny"}
     assert Path(done["files"][0]).is_file()
     for table in ("pair_score", "pronoun_probability", "continuation", "fairpair_set"):
         assert store.read(table).num_rows, table
+
+
+def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Samples are benchmarks of their own; a model that can use nothing is an error at the end."""
+
+    def audit(*_: object) -> None:
+        raise NothingUsed("model tiny", "could use nothing")
+
+    monkeypatch.setattr(Parts, "_audit", audit)
+    released = tmp_path / "unstereo-eval/data/datasets/raw"
+    released.mkdir(parents=True)
+    rows = [f"{k},tea,{{pronoun}} drank tea {k}.,True" for k in range(9)]
+    text = "\n".join([",word,template,is_natural", *rows, "9,tea,No pronoun.,True"])
+    (released / "USE-5.csv").write_text(f"{text}\n")
+    monkeypatch.setattr(Look, "sets", lambda self: ["use-5"])
+    given = ["--data", str(tmp_path), "--warehouse", str(tmp_path / "w")]
+    assert main(["benchmark", "import", "use-5", *given]) == 0
+    for n in (4, 5):
+        out = ["--out", str(tmp_path / "out"), "--n", str(n)]
+        capsys.readouterr()
+        assert main(["look", str(model), *given, *out]) == 3
+        shown = capsys.readouterr()
+        assert f"{n} of 9 pairs of use-5; 1 rows" in shown.out and "could use nothing" in shown.err
+    store = Store.open(tmp_path / "w", create=False)
+    sizes = Counter(store.read("benchmark_pair")["benchmark"].to_pylist())
+    assert sizes == {"use-5": 9, "look-use-5-4": 4, "look-use-5-5": 5}
+    assert set(store.read("reject")["subject"].to_pylist()) == set(sizes)
 
 
 def test_words_lean_to_the_side_they_are_near() -> None:
@@ -55,6 +95,31 @@ def test_pairs_come_as_tuples_or_as_a_frame(model: Path) -> None:
     assert list(found["metric"]) == ["pd", "us"] and set(found["n"]) == {2}
     frame = pd.DataFrame(pairs, columns=["sentence_a", "sentence_b"])
     pd.testing.assert_frame_equal(plumbline.prefer(str(model), frame), found)
+
+
+def test_a_loaded_model_is_scored_as_it_is_now(model: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    pairs = [("She ran.", "He ran."), ("She sat.", "He sat.")]
+    loaded = AutoModelForCausalLM.from_pretrained(model)
+    before = plumbline.prefer(loaded, pairs)
+    with torch.no_grad():
+        for weight in loaded.parameters():
+            weight.mul_(-2)
+    after = plumbline.prefer(loaded, pairs)
+    assert before["model"][0] != after["model"][0]
+
+
+def test_parts_of_an_answer_have_a_chart_and_pandas_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = plumbline.lean(["She met the nurse.", "He met the baker."] * 9)
+    part = found[found["word"] == "met"]
+    assert part.chart().to_dict(validate=False)["layer"]
+    monkeypatch.delitem(sys.modules, "plumbline.quick")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingComponent, match="pandas"):
+        import_module("plumbline.quick")
 
 
 @pytest.mark.slow

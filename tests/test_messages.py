@@ -379,6 +379,7 @@ CALLS = [
     Called("shards of a world", lambda: WorldOptions(n_shards=0), "n_shards = 0: ..."),
     Called("seed of a world", lambda: WorldOptions(seed=-1), "seed = -1: ..."),
     Called("another world", lambda: WorldOptions(world="x"), "world 'x': ..."),
+    Called("no address", lambda: BuildSpec(model="m", base_url=""), "--base-url: ..."),
     Called("password of a server", lambda: client("https://user:secret99@host/v1"),
         "--base-url: ..."),
     Called("key in an address", lambda: client("https://host/v1?key=secret99"), "--base-url: ..."),

@@ -16,9 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks import Imported, ImportOptions, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import (
+    Imported,
+    ImportOptions,
+    for_groups,
+    import_benchmark,
+)
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import DIFFERS, shared_template
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
+    DIFFERS,
+    Parsed,
+    shared_template,
+)
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -103,6 +112,7 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"sentence_a": " "}, "empty"),
         ({"sentence_a": 3}, "sentence_a is 3"),
+        ({"template": 3}, "template is 3"),
         ({"sentence_b": "Tea."}, "same"),
         ({"sentence_a": "Gin.", "id": "1"}, "identifier 1"),
         ({"weight": "much"}, "'much'"),
@@ -208,6 +218,22 @@ def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path)
     assert set(Counter(r["item_id"] for r in pairs).values()) == {3}
     with pytest.raises(BadInput, match=r"\{kin\}"):
         taken(store, path, groups=("they", "xe"))
+
+
+def test_templates_filled_for_groups_keep_what_is_said_of_their_benchmark() -> None:
+    parsed = Parsed("b", facts={"source": "a paper"}, expected={"kin": 3})
+    parsed.add(pair_id="1", template="{pronoun} ran.", source_file="f", source_row=1)
+    filled = for_groups(parsed, ImportOptions(groups=("she", "they")))
+    assert [pair["sentence_b"] for pair in filled.pairs] == ["They ran."]
+    assert (filled.facts, filled.expected) == (parsed.facts, parsed.expected)
+
+
+def test_a_number_in_a_column_that_the_recipe_does_not_read_rejects_no_row(
+    store: Store, tmp_path: Path
+) -> None:
+    row = stereoset()[0] | {"sentence_a": 3, "sentence_b": [4]}
+    done, _ = taken(store, as_jsonl(tmp_path / "s.jsonl", [row]), recipe="stereoset")
+    assert (done.n_pairs, done.n_rejects) == (1, 0)
 
 
 def test_articles_agree_and_names_have_capitals() -> None:

@@ -343,3 +343,12 @@ def test_texts_and_keys_are_not_sent_on() -> None:
             assert isinstance(outcome, Failure) and outcome.permanent and not outcome.retry
             assert there in outcome.error and server.n_asked == 1
         assert not other.bodies and not other.keys
+
+
+@pytest.mark.parametrize(("status", "shown"), [(302, "http://host/v1 "), (404, "no such model")])
+def test_a_location_hides_no_message_and_shows_no_password(status: int, shown: str) -> None:
+    there = "http://user:p@ssw0rd@host/v1?key=secret"
+    with serving(lambda *_: Say("no such model", status, headers={"Location": there})) as server:
+        outcome = asked(server.url)
+    assert isinstance(outcome, Failure) and shown in outcome.error
+    assert "ssw0rd" not in outcome.error and "secret" not in outcome.error

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,6 +174,13 @@ def test_wrong_formats_and_files_of_the_warehouse_are_refused(
     assert files(kept.root.parent) == before
 
 
+def test_parquet_is_written_in_batches(kept: Store, tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    assert ask(kept, "--out", str(path), query="SELECT range AS n FROM range(30000)") == 0
+    file = pq.ParquetFile(path)
+    assert file.read()["n"].to_pylist() == list(range(30000)) and file.num_row_groups > 1
+
+
 def test_an_error_of_the_query_is_not_the_disk_s(
     kept: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +229,19 @@ def test_the_shell_is_duckdb_s_own_where_it_is_installed(
         plain.execute(f"COPY (SELECT 1) TO '{tmp_path}/x.csv'")
     program.unlink()
     assert not sql.duckdb_shell(kept)
+
+
+def test_ctrl_c_is_for_duckdb_s_own_shell_alone(
+    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, file = tmp_path / "duckdb", tmp_path / "interrupted"
+    lines = ["#!/bin/sh", f"trap 'echo > {file}' INT", "/bin/sleep 1"]
+    program.write_text("\n".join([*lines, "kill -INT $PPID", "kill -INT $$"]))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    handler = signal.getsignal(signal.SIGINT)
+    assert sql.duckdb_shell(kept)
+    assert file.exists() and signal.getsignal(signal.SIGINT) == handler
 
 
 def captured(width: int | None = None) -> tuple[Console, io.StringIO]:

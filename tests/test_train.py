@@ -79,8 +79,16 @@ def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     ids = tokenizer("She was calm. Ünïcode ☃")["input_ids"]
     assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
     card = (trained.path / "README.md").read_text(encoding="utf-8")
-    assert shards[0].name in card and f"| n_tokens | {trained.n_tokens} |" in card
+    assert f"| shards | 2: {shards[0].name}, {shards[1].name} |" in card
+    assert f"| n_tokens | {trained.n_tokens} |" in card
     assert f"{trained.loss_end_nats:.6g}" in card
+
+
+def test_the_readme_names_the_first_shards_of_many(shards: list[Path], tmp_path: Path) -> None:
+    trained = train_model(shards * 4, "many", "c", replace(TINY, max_tokens=2_000), tmp_path)
+    card = (trained.path / "README.md").read_text(encoding="utf-8")
+    names = ", ".join(shard.name for shard in shards * 2)
+    assert f"| shards | 8: {names}, ... |" in card
 
 
 def test_a_stopped_run_starts_again_and_gets_the_same_weights(

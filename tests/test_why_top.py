@@ -109,10 +109,28 @@ def test_what_is_answered_is_not_asked_again(store: Store) -> None:
     assert {r["word"] for r in rows(store, "word_evidence").values()} == {*ranked[:8], "tea"}
     quoted = {r["word"] for r in rows(store, "word_snippet").values()}
     assert quoted == {*ranked[:3], "tea"}
-    assert explain_top(store, "c", 8, n_with_sentences=3) == TopAnswers(0, 3, 8)
+    version = store.snapshot().version
+    assert explain_top(store, "c", 8, n_with_sentences=3) == TopAnswers(0, 0, 8)
+    assert explain_top(store, "c", 8, sampling=Sampling(0)) == TopAnswers(0, 0, 8)
+    assert explain_top(store, "c", 3, sampling=Sampling(4)) == TopAnswers(0, 0, 3)
+    assert store.snapshot().version == version
     assert explain_top(store, "c", 10, n_with_sentences=4).n_words == 2
     assert explain_top(store, "c", 2, sampling=Sampling(9)) == TopAnswers(0, 2, 2)
+    assert explain_top(store, "c", 2, sampling=Sampling(5, 1)) == TopAnswers(0, 2, 2)
     assert rows(store, "word_collocate") == before
+
+
+def test_the_command_that_ran_already_reads_nothing(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = ["why", "--top", "1000", "--warehouse", str(store.root)]
+    assert main(why) == 0
+    snippets = rows_of(store.root, "FROM word_snippet ORDER BY ALL")
+    capsys.readouterr()
+    for more in ([], ["--n", "0"], ["--n", "2"]):
+        assert main([*why, *more]) == 0
+        assert "leans of 0 words and sentences with 0;" in capsys.readouterr().out
+    assert rows_of(store.root, "FROM word_snippet ORDER BY ALL") == snippets
 
 
 def test_a_report_asks_before_it_ranks(

@@ -69,6 +69,10 @@ class AskingOptions(ServerOptions):
     model: Annotated[str, Field(description="Model, as the server names it.")] = ""
     send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
 
+    def __post_init__(self) -> None:
+        checked_url(self.base_url)  # also an empty one
+        super().__post_init__()
+
     def chat_model(self) -> ChatModel:
         """The model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)

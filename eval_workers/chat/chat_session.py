@@ -177,6 +177,7 @@ class _Asker:
             has_price = price is not None
             row = self._ledger.begin(request, at_most, self._build.run_id, has_price=has_price)
             start = time.monotonic()
+            actual = at_most  # what an attempt that raises an error counts as
             outcome = await self._client.attempt(request)
             actual = _cost(outcome, at_most, price)
             self._ledger.end(row, outcome, actual, round(time.monotonic() - start, 3))

@@ -11,8 +11,11 @@ import asyncio
 import json
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -237,9 +240,11 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 def _message(error: openai.APIStatusError) -> str:
     """The server's error message; without one the body, or the reason phrase of the status."""
-    if place := error.response.headers.get("Location"):
+    place = error.response.headers.get("Location")
+    if place and 300 <= error.status_code < 400:
         fix = "if you trust that, give it as --base-url"
-        return f"it sends requests on to {place.partition('?')[0]} ({fix})"
+        without_user = re.sub(r"//[^/]*@", "//", place.partition("?")[0])
+        return f"it sends requests on to {without_user} ({fix})"
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -249,14 +254,19 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as an answer's headers say; ``None`` without a number of them.
+    """Seconds to wait, from a number or date in an answer's headers; ``None`` without one.
 
     >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after-ms": "40"})
     (2.5, 0.04)
+    >>> _retry_after({"retry-after": "Mon, 01 Jan 2001 00:00:00 GMT"}), _retry_after({})
+    (0.0, None)
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             return max(0.0, float(headers[name]) * unit)
+    with suppress(KeyError, ValueError, TypeError):  # TypeError: a date without a zone
+        moment = parsedate_to_datetime(headers["retry-after"])
+        return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
     return None
 
 

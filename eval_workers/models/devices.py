@@ -99,7 +99,7 @@ def free_bytes(device: str) -> int:
 @contextmanager
 def memory_problems(
     model: str,
-    fix: str = "see `--dry-run`; try a smaller batch_tokens (option or setting), or another --dtype",
+    fix: str = "see `--dry-run`; try a smaller batch_tokens (option or setting) or another --dtype",
 ) -> Iterator[None]:
     """Raise ``BadInput`` with the advice ``fix`` if memory runs out inside the block."""
     try:

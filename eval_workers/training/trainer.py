@@ -46,6 +46,8 @@ _BFLOAT16 = ("amx_bf16", "avx512_bf16")
 _NO_TARGET = -100
 #: Number of steps whose mean loss is reported as the first and the last loss.
 _LOSS_STEPS = 20
+#: Number of shards that a model's README names.
+_SHARDS_NAMED = 4
 
 
 def train(
@@ -79,7 +81,9 @@ def train(
             figures["base_revision"] = backend.identity.revision
         figures |= _run(rows, learner, options, name, progress)
         learner.save(work)
-        facts = {**figures, "shards": ", ".join(shard.name for shard in shards)}
+        names = ", ".join(shard.name for shard in shards[:_SHARDS_NAMED])
+        more = ", ..." if len(shards) > _SHARDS_NAMED else ""
+        facts = {**figures, "shards": f"{len(shards)}: {names}{more}"}
         facts["matrix products"] = _products(learner.model)
         used = asdict(replace(options, context=learner.context))
         facts |= {option: value for option, value in used.items() if value}

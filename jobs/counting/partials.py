@@ -91,7 +91,7 @@ def is_counted(directory: Path, shard: Path) -> bool:
 
 
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
-    """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``digest``.
+    """Files of some kinds (``jobs.kernel.counter.Spill``) of the shard with fingerprint ``digest``.
 
     A count that met its memory limit has several files of a kind, in order: sum a word's counts
     over them. Raises ``BadInput`` for a damaged file or missing ledger.

@@ -43,7 +43,7 @@ def count_shard(
     """Count one shard to its end.
 
     Args:
-        targets, options, limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
+        targets, options, limits, spill: see :class:`plumbline.jobs.kernel.counter.Counter`.
         read_ahead: decompress JSON lines in another thread, which takes a core.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -119,8 +120,8 @@ def explain_top(
     """Write the leans of a corpus's most frequent words, and sentences with them.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of ``explain``;
-    ``word_copies`` and ``word_collocate`` get none. A word that has a lean over these clusters
-    keeps it; sentences are sampled again.
+    ``word_copies`` and ``word_collocate`` get none. A word keeps its lean over these clusters and
+    its sentences of this sampling, if it has them.
 
     Args:
         top: number of words; equally frequent words are taken in alphabetical order.
@@ -156,20 +157,40 @@ def _explain_leans(
     same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
     answered = set(store.read("word_evidence", same, corpus=inquiry.corpus)["word"].to_pylist())
     new = [word for word in words if word not in answered]
-    asked = {"word_evidence": new, "word_source": new, "word_snippet": chosen}
-    if not new and not chosen:
+    quoted = _quoted(store, inquiry) if inquiry.sampling.n else set(chosen)
+    to_quote = [word for word in chosen if word not in quoted]
+    asked = {"word_evidence": new, "word_source": new, "word_snippet": to_quote}
+    if not new and not to_quote:
         return TopAnswers(0, 0, len(words))
     config = inquiry.config(n_words=len(words), n_with_sentences=len(chosen))
     with recorded(store, "why", config) as run_id:
         rows: dict[str, list[Row]] = {table: [] for table in asked}
-        some = {*new, *chosen}
+        some = {*new, *to_quote}
         for in_pass in _passes(inquiry, [word for word in words if word in some]):
             query = replace(inquiry.query, words=in_pass)
-            part = _rows_by_table(inquiry, query, progress, set(chosen), with_context=False)
+            part = _rows_by_table(inquiry, query, progress, set(to_quote), with_context=False)
             for table in asked:
                 rows[table] += part[table]
         _write(store, inquiry, rows, asked, run_id)
-    return TopAnswers(len(new), len(chosen), len(words) - len(new))
+    return TopAnswers(len(new), len(to_quote), len(words) - len(new))
+
+
+def _quoted(store: Store, inquiry: _Inquiry) -> set[str]:
+    """Words that have sentences of this sampling, and words without an occurrence to sample.
+
+    A sample begins with every smaller one of the same seed and targets.
+    """
+    same = pc.field("contrast") == inquiry.contrast
+    evidence = store.read("word_evidence", same, corpus=inquiry.corpus).to_pylist()
+    never = {row["word"] for row in evidence if not (row["n_pair_f"] or row["n_pair_m"])}
+    sampling, run_ids = inquiry.sampling, set()
+    for run in store.read("run", pc.field("command") == "why").to_pylist():
+        config = json.loads(run["config"])
+        used = Sampling(config["n"], config["seed"], tuple(config["targets"]))
+        if used.n >= sampling.n and replace(used, n=sampling.n) == sampling:
+            run_ids.add(run["run_id"])
+    stored = store.read("word_snippet", same, corpus=inquiry.corpus).to_pylist()
+    return never | {row["word"] for row in stored if row["run_id"] in run_ids}
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ Run: TypeAlias = tuple[Ints, Ints]
 
 #: Rows of the runs that are summed at a time, on average, and how many of these are a sample.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
+#: Least rows of a table, except for the last: each table holds the whole vocabulary.
+_TABLE_ROWS = 1 << 21
 #: Least room for rows that are not in a run yet.
 _ALL_ROWS = 1 << 20
 
@@ -173,9 +175,23 @@ class AllPairs:
         Either word of a pair may be its target.
         """
         self._take_rows()
-        for rows, n_pair in self._runs.take():
-            yield pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)
+        parts: list[Run] = []
+        n_rows = 0
+        for run in self._runs.take():
+            parts.append(run)
+            n_rows += run[0].size
+            if n_rows >= _TABLE_ROWS:
+                yield _table(parts, vocabulary)
+                parts, n_rows = [], 0
+        if parts:
+            yield _table(parts, vocabulary)
 
     def _take_rows(self) -> None:
         self._runs.add(self._rows[: int(self.state.n_rows)])
         self.state.n_rows = 0
+
+
+def _table(parts: list[Run], vocabulary: pa.Array) -> pa.Table:
+    """The table of consecutive runs."""
+    rows, n_pair = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)

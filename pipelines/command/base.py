@@ -325,8 +325,8 @@ def bounds(marks: Sequence[object]) -> str:
     return f"({', '.join(ends)})" if ends else ""
 
 
-def line_of(command: Command) -> str:
-    """The command line of a command, without defaults.
+def line_of(command: Command, more: Sequence[str] = ()) -> str:
+    """The command line of a command, without defaults, with ``more`` general options.
 
     >>> from plumbline.pipelines.commands.score import Score
     >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
@@ -335,7 +335,7 @@ def line_of(command: Command) -> str:
     kind, params = type(command), typed_parameters(type(command))
     values = {p.name: reduce(getattr, p.path, command) for p in params}
     usual = kind.usual({p.name: values[p.name] for p in params if values[p.name] != p.default})
-    words: list[str] = []
+    words = [*more]
     arguments: list[str] = []
     for p in params:
         whole, *inner = p.path

@@ -79,7 +79,9 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         form = general["format"] or "table"
         if general["dry_run"]:
             command.check()
-            _show_plan(command, form)
+            names = [n for n in ("config", "conf") if general[n] is not None]
+            files = [word for n in names for word in (f"--{n}", str(general[n]))]
+            _show_plan(command, form, files)
             return
         from plumbline.pipelines.stages import CONSOLE, Stages
 
@@ -108,7 +110,8 @@ def context_settings(kind: type[Command]) -> dict[str, Any]:
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
 
 
-def _show_plan(command: Command, form: str) -> None:
+def _show_plan(command: Command, form: str, files: Sequence[str]) -> None:
+    """Print a plan and the line that carries it out; ``files`` are the options that name files."""
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
@@ -118,7 +121,7 @@ def _show_plan(command: Command, form: str) -> None:
         raise
     _print_rows(rows, form)
     if form == "table":
-        after = f"Nothing was done or written. Next: {line_of(command)}"
+        after = f"Nothing was done or written. Next: {line_of(command, files)}"
         say(after if rows else "Nothing is left to do.")
 
 

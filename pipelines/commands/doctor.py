@@ -27,6 +27,8 @@ from plumbline.pipelines.extras import EXTRA_OF, missing
 from plumbline.warehouse.distribution import distribution, install_line
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import address
+from plumbline.warehouse.storage.opening import place_of
 from plumbline.warehouse.text.escape import terminal
 
 _GIB = 2**30
@@ -168,11 +170,15 @@ def _memory(_: Doctor) -> str:
 
 
 def _disk(options: Doctor) -> str:
-    place = options.warehouse.absolute()
+    place = options.warehouse
+    if address(place):
+        place = place_of(place).scratch()
+    place = place.absolute()
     there = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(there).free / _GIB
     if not os.access(there, os.W_OK):
-        raise Missing(f"{there} can't be written", "give another --warehouse")
+        fix = "give another --warehouse, or with an object store set PLUMBLINE_WORK"
+        raise Missing(f"{there} can't be written", fix)
     if free < _NEEDED_DISK_GIB:
         raise Missing(f"{free:.1f} GiB free in {there}, the pipeline wants {_NEEDED_DISK_GIB}")
     return f"{free:.1f} GiB free for {options.warehouse}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.store import Store
 
@@ -46,6 +49,13 @@ class Look(DataOption, Command):
         Path, Field(description="Warehouse of the results."), On(metavar="DIRECTORY")
     ] = Path("out/look/warehouse")
 
+    @classmethod
+    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
+        """The warehouse is in a given ``out``."""
+        if "out" not in given:
+            return {}
+        return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
+
     def sets(self) -> list[str]:
         """The released sets under ``data``; Plumbline's own pairs if there are none."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
@@ -70,9 +80,12 @@ class Look(DataOption, Command):
         from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
         from plumbline.pipelines.report.plain import markdown_answer
 
-        store, sets = context.store, self.sets()
-        for name in sets:
-            context.stage(f"take {self.n} pairs of {name}", self._take, store, name, context.run_id)
+        sets, said = list[str](), list[str]()
+        for name in self.sets():
+            stage = f"take {self.n} pairs of {name}"
+            sample, line = context.stage(stage, self._take, context.store, name, context.run_id)
+            sets.append(sample)
+            said.append(line)
         given: dict[str, Any] = {f"fairpair_{name}": value for name, value in _FAIRPAIR.items()}
         given |= {"benchmarks": sets, "probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
         places = {"out": self.out, "warehouse": self.warehouse}
@@ -84,24 +97,30 @@ class Look(DataOption, Command):
         page = Path(done["report"].files[0])
         return Done(
             rows=done["measure"].rows,
-            said=[*markdown_answer(page.read_text(encoding="utf-8"))],
+            said=[*said, *markdown_answer(page.read_text(encoding="utf-8"))],
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
+            failed=next(map(BadInput, parts.failed), None),
         )
 
-    def _take(self, store: Store, name: str, run_id: str) -> None:
-        """Write the sample of a set: the same pairs for every model and machine."""
+    def _take(self, store: Store, name: str, run_id: str) -> tuple[str, str]:
+        """Write the sample of a set: the same pairs for every model and machine.
 
+        The sample is a benchmark of its own, so that the set and samples of other sizes keep their
+        pairs and results. Returns its name and a line on its size.
+        """
         from plumbline.eval_workers.pairs import benchmarks
 
         options = benchmarks.ImportOptions()
-        parsed, _ = benchmarks.read_pairs_of(name, None, options, self.data or "")
+        parsed, path = benchmarks.read_pairs_of(name, None, options, self.data or "")
 
         def rank(pair: benchmarks.Row) -> str:
             return hashlib.sha256(str(pair["pair_id"]).encode()).hexdigest()
 
-        sample = sorted(parsed.pairs, key=rank)[: self.n]
-        benchmarks.replace_pairs(
-            store, name, [{"benchmark": name, **pair} for pair in sample], run_id
-        )
+        sample = replace(parsed, pairs=sorted(parsed.pairs, key=rank)[: self.n])
+        done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
+        line = f"{done.benchmark}: {done.n_pairs:,} of {len(parsed.pairs):,} pairs of {name}"
+        if done.n_rejects:
+            line += f"; {done.n_rejects:,} rows can't be used (table `reject`)"
+        return done.benchmark, line

@@ -64,7 +64,8 @@ class Why(ContrastOption, Command):
     counts where it is less than a window away from one of them.
 
     `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
-    the report's word explorer, and prints no answers; words answered before are left alone.
+    the report's word explorer, and prints no answers. Words keep the leans that they have, and
+    sentences too if those are as many or more by the same `--seed` and `--target`.
 
     Example: plumbline why nurse captain wept --corpus novels
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -121,12 +121,28 @@ def _write_parquet(result: duckdb.DuckDBPyRelation | None, path: Path) -> int:
 
     if result is None:
         raise UsageProblem("SQL", "the statement gives no rows to write")
-    rows = result.to_arrow_table().rename_columns(_distinct(result.columns))
+    names = _distinct(result.columns)
+    reader, n_rows = result.to_arrow_reader(_BATCH_ROWS), 0
+    schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
     try:
-        pq.write_table(rows, path, compression="zstd")
+        file = pq.ParquetWriter(path, schema, compression="zstd")
     except pa.ArrowNotImplementedError as e:
         raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
-    return int(rows.num_rows)
+    with file as writer:
+        for batch in _batches(reader):
+            writer.write_batch(batch.rename_columns(names))
+            n_rows += batch.num_rows
+    return n_rows
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """Yield the batches of a result; raise the query's errors as ``UsageProblem``."""
+    try:
+        yield from reader
+    except OSError as e:  # Arrow raises DuckDB's errors as OSError without errno
+        if e.errno is not None:
+            raise
+        raise UsageProblem("SQL", " ".join(str(e).split("\n\nLINE ")[0].split())) from e
 
 
 def _write_csv(cursor: duckdb.DuckDBPyConnection, file: IO[str], for_terminal: bool) -> int:

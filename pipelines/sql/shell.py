@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,14 +43,22 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
 
 
 def duckdb_shell(store: OpenWarehouse) -> bool:
-    """Run DuckDB's own shell on a warehouse; false if the program ``duckdb`` isn't installed."""
+    """Run DuckDB's own shell on a warehouse; false if the program ``duckdb`` isn't installed.
+
+    While the shell runs, only the shell handles Ctrl-C: it drops the typed query or stops a query.
+    """
     program = shutil.which("duckdb")
     if program is None:
         return False
     with TemporaryDirectory() as directory:
         file = Path(directory) / "views.sql"
         file.write_text(f"{init_sql(store)}\n{READ_ONLY}\n", encoding="utf-8")
-        subprocess.run([program, "-init", str(file)], check=False)
+        with subprocess.Popen([program, "-init", str(file)]) as running:
+            handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                running.wait()
+            finally:
+                signal.signal(signal.SIGINT, handler)
     return True
 
 

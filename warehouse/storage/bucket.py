@@ -85,9 +85,7 @@ class Bucket:
 
     def scratch(self) -> Path:
         top = Path(os.environ.get("PLUMBLINE_WORK") or _cache() / "work")
-        path = top / hashlib.sha256(str(self).encode()).hexdigest()[:16]
-        path.mkdir(parents=True, exist_ok=True)
-        return path
+        return top / hashlib.sha256(str(self).encode()).hexdigest()[:16]
 
 
 def _cache() -> Path:

@@ -18,7 +18,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
-from plumbline.warehouse.storage.listing import MARKER, Damaged, File
+from plumbline.warehouse.storage.listing import MARKER, Damaged, File, columns_id
 from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import GO_BACK, README, reading
 from plumbline.warehouse.storage.place import command
@@ -149,6 +149,9 @@ def _row_problems(table: Table, file: File, path: Path) -> Iterator[str]:
     for field in found.schema:
         if field.type != types[field.name]:
             yield f"{field.name} is {field.type}, not {types[field.name]}"
+    if file.columns == columns_id(table):  # else columns were added after the file was written
+        for name in sorted(types.keys() - set(found.schema.names)):
+            yield f"has no column {name}"
     if rows.num_rows != file.n_rows:
         yield f"holds {rows.num_rows:,} rows instead of {file.n_rows:,}"
     for name, expected in zip(table.partitions, file.partition, strict=True):

@@ -12,6 +12,7 @@ lease another command took, can't publish anything.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.paths import content, segment
@@ -69,7 +70,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """
     lock = FileLock(path, poll_interval=_POLL_S, thread_local=False, fallback_to_soft=False)
     try:
-        lock.acquire(blocking=wait)
+        _acquire(lock, wait)
     except Timeout:
         yield False
         return
@@ -81,6 +82,16 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         # Removed before the release: a process that waits for the lock then locks a new file.
         path.unlink(missing_ok=True)
         lock.release()
+
+
+def _acquire(lock: BaseFileLock, wait: bool) -> None:
+    while True:
+        try:
+            lock.acquire(blocking=wait)
+            return
+        except OSError as e:
+            if e.errno != errno.ESTALE:  # NFS: another machine has just removed the file
+                raise
 
 
 @contextmanager

@@ -201,8 +201,11 @@ def version_of(store: OpenWarehouse, text: str) -> int:
     made. Raises ``UsageProblem`` if there is no such version.
     """
     numbers, time = log.versions(store.place), None
-    if text.isdecimal() and len(text) < 20 and int(text) in numbers:
-        return int(text)
+    if text.isdecimal() and len(text) < 8:  # a run's id may start with a date of 8
+        if int(text) in numbers:
+            return int(text)
+        fix = "see `plumbline warehouse restore`"
+        raise UsageProblem(f"version {text}", f"there are {numbers[0]} to {numbers[-1]}", fix)
     if text[4:5] == "-":
         with suppress(ValueError):
             time = datetime.fromisoformat(text)

@@ -21,6 +21,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from plumbline.eval_workers.models.local.lanes import raise_if_stopped
 from plumbline.eval_workers.models.local.tree import longest_short
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
@@ -55,6 +56,7 @@ def draw(
     steps: list[tuple[list[int], list[int]]] = []
     faulty: set[int] = set()
     for step in range(options.max_new_tokens):
+        raise_if_stopped()
         tokens = chosen(state.logits, None if chance is None else chance[alive, step], options)
         steps.append((alive.tolist(), tokens.tolist()))
         sound = state.logits.amax(dim=-1).isfinite()  # the maximum is NaN if any logit is

@@ -7,6 +7,7 @@ after another. Lanes don't wait for each other; one lane per core suits a busy m
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
@@ -17,26 +18,45 @@ Item = TypeVar("Item", bound=Hashable)
 Part = TypeVar("Part")
 #: Maps items, a pass's start index and its token limit to the pass's end index (exclusive).
 EndOfPass = Callable[[Sequence[Item], int, int], int]
+#: In the thread of a lane, ``stop`` is the event that ends its lanes.
+_lane = threading.local()
+
+
+class Stopped(Exception):
+    """Another lane failed, or Ctrl-C was pressed: the results of this pass aren't needed."""
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
     """Call ``work`` on each item in lanes that share ``n_threads``; items are started in order.
 
     A single lane runs in the calling thread. The first error, or Ctrl-C, is raised once the passes
-    that run already have ended; no other is started.
+    that run already have ended, or stopped at ``raise_if_stopped``; no other is started.
     """
     n_lanes, n_each = shares(n_threads, len(items))
     if n_lanes == 1:
         for item in items:
             work(item)
         return
-    pool = ThreadPoolExecutor(n_lanes, initializer=devices.limit_threads, initargs=(n_each,))
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(n_lanes, initializer=_start_lane, initargs=(n_each, stop))
     try:
         for done in as_completed([pool.submit(work, item) for item in items]):
             done.result()
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
         devices.limit_threads(n_threads)  # later threads would inherit a lane's number
+
+
+def raise_if_stopped() -> None:
+    """Raise ``Stopped`` if this thread is a lane that has to end."""
+    if hasattr(_lane, "stop") and _lane.stop.is_set():
+        raise Stopped
+
+
+def _start_lane(n_threads: int, stop: threading.Event) -> None:
+    devices.limit_threads(n_threads)
+    _lane.stop = stop
 
 
 def shares(n_threads: int, n_items: int) -> tuple[int, int]:

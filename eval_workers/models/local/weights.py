@@ -26,6 +26,7 @@ from plumbline.eval_workers.models.local.lanes import (
     equal_lengths,
     in_lanes,
     passes,
+    raise_if_stopped,
 )
 from plumbline.eval_workers.models.local.loading import saved_quantisation
 from plumbline.eval_workers.models.local.tree import (
@@ -169,6 +170,7 @@ class Weights:
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
         for logits in _parts(output, hidden, _LOGITS[hidden.device.type]):
+            raise_if_stopped()
             in_part = (tokens >= start) & (tokens < start + logits.shape[1])
             values[in_part] = logits[nodes[in_part], tokens[in_part] - start]
             totals.append(torch.logsumexp(logits, dim=1))

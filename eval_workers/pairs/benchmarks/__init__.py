@@ -162,10 +162,20 @@ def import_benchmark(
     unknown name without a source; ``BadInput`` for a source that can't be read or has no usable
     pair. After an error nothing is written.
     """
+    parsed, path = read_pairs_of(name, source, options or ImportOptions(), data)
+    return replace_benchmark(store, name, parsed, path, run_id)
+
+
+def replace_benchmark(
+    store: Store, name: str, parsed: Parsed, path: Path | None, run_id: str
+) -> Imported:
+    """Write the pairs, facts and rejects of a benchmark, replacing earlier rows of its name.
+
+    Raises ``BadInput``, which names ``path``, if there is no pair; then nothing is written.
+    """
     from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
     from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 
-    parsed, path = read_pairs_of(name, source, options or ImportOptions(), data)
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -174,7 +184,7 @@ def import_benchmark(
         raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
     add_baselines(parsed)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
-    rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
+    rejects = [{**row, "subject": name, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, pairs, run_id)
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
@@ -239,7 +249,7 @@ def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
     if not options.groups and not options.fills:
         return parsed
     fills = filler(options.groups, options.fills)
-    filled = Parsed(parsed.name, rejects=parsed.rejects, reasons=parsed.reasons)
+    filled = replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         columns = {k: v for k, v in pair.items() if k not in _FILLED}
         template = str(pair["template"])

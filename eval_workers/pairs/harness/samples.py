@@ -83,8 +83,11 @@ def _results(path: Path, task: str) -> tuple[str, Row]:
         results = json_object(path)
     except (OSError, ValueError) as e:
         raise BadInput(f"{path}", f"can't be read as JSON: {e}", fix) from e
-    config = (results.get("configs") or {}).get(task) or {}
-    benchmark, model = value_at(config, "metadata.benchmark"), results.get("model_name")
+    for name in ("config", "configs"):
+        if not isinstance(results.get(name) or {}, dict):
+            raise BadInput(f"{path}", f"{name} is not a JSON object", fix)
+    of_task = {"config": (results.get("configs") or {}).get(task)}
+    benchmark, model = value_at(of_task, "config.metadata.benchmark"), results.get("model_name")
     for what, value in ((f"benchmark of {task}", benchmark), ("model", model)):
         if not (isinstance(value, str) and value):
             raise BadInput(f"{path}", f"doesn't name the {what}", fix)

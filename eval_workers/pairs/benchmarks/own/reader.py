@@ -33,8 +33,6 @@ _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a
 _SIDES |= {"antistereo": "b"}
 #: A placeholder in the ``sentence`` of a recipe's choices.
 SLOT = re.compile(r"\{([^{}]*)\}")
-#: Columns whose values have to be texts in the file, not numbers or lists.
-_TEXTS = ("sentence_a", "sentence_b", "template")
 
 
 def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
@@ -115,6 +113,13 @@ class _Values:
         value = value_at(self.fields, self.recipe.columns.get(name, name))
         return self.recipe.fixed.get(name, "") if value is None else _text(value)
 
+    def _sentence(self, name: str) -> str:
+        """As ``text``, but ``ValueError`` for a value that is no text."""
+        value = value_at(self.fields, self.recipe.columns.get(name, name))
+        if not (value is None or isinstance(value, str)):
+            raise ValueError(f"{name} is {value!r}, expected a text")
+        return self.text(name)
+
     def pairs(self, default_id: str, filler: Filler, source: Row) -> list[Row]:
         """Rows of ``benchmark_pair``, without ``benchmark``; ``ValueError`` with the reason."""
         recipe = self.recipe
@@ -122,11 +127,7 @@ class _Values:
             value = _text(value_at(self.fields, column))
             if not any(_matches(value, one) for one in taken):
                 raise ValueError(f"{column} is {value!r}, the recipe takes {', '.join(taken)}")
-        for name in _TEXTS:
-            given = value_at(self.fields, recipe.columns.get(name, name))
-            if not (given is None or isinstance(given, str)):
-                raise ValueError(f"{name} is {given!r}, expected a text")
-        identifier, template = self.text("id") or default_id, self.text("template")
+        identifier, template = self.text("id") or default_id, self._sentence("template")
         common: Row = {
             "category": self.text("category") or None,
             "weight": _weight(self.text("weight")),
@@ -135,13 +136,13 @@ class _Values:
             "extra": self._extra(),
             **source,
         }
-        if template and not self.text("sentence_a"):
+        if template and not self._sentence("sentence_a"):
             return filler.pairs(template, identifier, **common)
         common |= {"item_id": self.text("item") or identifier, "direction": self._direction()}
         if recipe.choices:
             a, b = _chosen(self.fields, recipe.choices)
         else:
-            a, b = self.text("sentence_a"), self.text("sentence_b")
+            a, b = self._sentence("sentence_a"), self._sentence("sentence_b")
         return [
             pair_row(
                 identifier, template or shared_template(a, b), (a, b), self._groups(), **common
