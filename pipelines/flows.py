@@ -115,7 +115,9 @@ def score(
         out: directory of everything that is written.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
+    pipeline = _pipeline(conf, corpus, benchmarks, model, out)
+    pipeline.check()
+    with _parts(pipeline) as parts:
         parts.evaluate()
         _show_rows(parts.done)
     if parts.failed:
@@ -173,7 +175,7 @@ def audit(
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "conf": conf}
-    _pipeline(**given)  # raises for wrong options
+    _pipeline(**given).check()
     failed = [*_failed(count(**given, return_state=True))]
     if score_here:
         scored = score(**given, return_state=True)

@@ -86,7 +86,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     ``PROMPTS``; and if there is a corpus, our own grammar writes a benchmark around its words.
 
     Raises ``UsageProblem`` for settings that don't fit, such as a model to train without a corpus,
-    a benchmark without a model, or a twin of another corpus than the closed world. Also raises the
+    or a twin of another corpus than the closed world. Also raises the
     errors of reading a list of models or the configuration of a benchmark to build.
 
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
@@ -110,8 +110,6 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     if patterns := options.corpus:
         corpora = (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
     benchmarks, models = options.benchmarks, _models(options, corpora)
-    if benchmarks and not models:
-        raise UsageProblem("setting model", "is empty, but benchmarks need one", "give train:small")
     written = _build(options, corpora)
     sets = options.probe_set, options.prompt_sets
     if models and not (benchmarks or written) and options.data:

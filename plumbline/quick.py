@@ -129,7 +129,7 @@ def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10
     file = _directory() / f"{name}.toml"
     file.write_text(text, encoding="utf-8")
     given = {"probe_set": name, "model": _location(model), "prompts": str(file)}
-    frame = _warehouse().run("fairpair run", **given, n=n, max_new_tokens=24)
+    frame = _warehouse().run("fairpair run", **given, n=n, max_new_tokens=64)
     whole = frame[frame["subset"] == "all"].reset_index(drop=True)
     return _answer(whole, "fairpair_f", "phi", "F (1: alike)")
 

@@ -104,13 +104,13 @@ def train_model(
         }
 
     def make(work: Path) -> dict[str, Any]:
-        say("an interrupted training starts again from the beginning", err=True)
         if isinstance(options, NgramOptions):
             from plumbline.eval_workers.models.ngram.ngram_training import train as count
 
             return count(shards, name, corpus, options, work, text_field)
         from plumbline.eval_workers.training.trainer import train
 
+        say("an interrupted training starts again from the beginning", err=True)
         given = (shards, name, corpus, options, work, progress, text_field)
         return train(*given, backend, base.lora if base else None)
 

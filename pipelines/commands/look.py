@@ -19,8 +19,8 @@ from plumbline.warehouse.storage.store import Store
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
-#: A short FairPair: few samples of one sentence.
-_FAIRPAIR = {"n": 8, "max_new_tokens": 24, "n_permutations": 199, "n_resamples": 300}
+#: A short FairPair: few samples, long enough that one replaced name changes little of a text.
+_FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -78,7 +78,7 @@ class Look(DataOption, Command):
         from plumbline.pipelines.commands.pipeline import Pipeline
         from plumbline.pipelines.pipeline_parts import Parts
         from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
-        from plumbline.pipelines.report.plain import markdown_answer
+        from plumbline.pipelines.report.plain import page_answer
 
         sets, said = list[str](), list[str]()
         for name in self.sets():
@@ -97,7 +97,7 @@ class Look(DataOption, Command):
         page = Path(done["report"].files[0])
         return Done(
             rows=done["measure"].rows,
-            said=[*said, *markdown_answer(page.read_text(encoding="utf-8"))],
+            said=[*said, *page_answer(page.read_text(encoding="utf-8"))],
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",

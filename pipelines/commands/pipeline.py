@@ -22,7 +22,7 @@ from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.pipeline_options import OUT, PipelineOptions
 from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.storage.store import Store
@@ -97,6 +97,9 @@ class Pipeline(PipelineOptions, Command):
         from plumbline.pipelines.pipeline_parts import check_plan
 
         check_plan(self)
+        if self.benchmarks and not make_plan(self).models:
+            problem = "is empty, but benchmarks need one"
+            raise UsageProblem("setting model", problem, "give train:small")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The corpora, benchmarks and models; raises for a model that can't be loaded."""

@@ -79,17 +79,24 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$&" else c for c in shown)
 
 
-def markdown_answer(page: str) -> Iterator[str]:
-    r"""The title and the answer of a page's HTML, as paragraphs of Markdown.
+def page_answer(page: str) -> list[str]:
+    """The title and the paragraphs of the answer of a page's HTML, as text.
 
-    >>> page = '<h1>Which?</h1><p class="answer">To <b>she</b>*.</p>'
-    >>> list(markdown_answer(page))
+    Links to the appendix are left out.
+
+    >>> page_answer('<h1>Which?</h1><p class="answer">To <b>she</b>*.</p>')
+    ['Which?', 'To she*.']
+    """
+    parts = [*_TITLE.findall(page), *_ANSWER.findall(page)]
+    texts = (" ".join(html.unescape(_MARKUP.sub("", part)).split()) for part in parts)
+    return [text for text in texts if text]
+
+
+def markdown_answer(page: str) -> Iterator[str]:
+    r"""``page_answer`` as paragraphs of Markdown.
+
+    >>> list(markdown_answer('<h1>Which?</h1><p class="answer">To <b>she</b>*.</p>'))
     ['## Which?', 'To she\\*.']
     """
-    yield from (f"## {_words(title)}" for title in _TITLE.findall(page))
-    yield from filter(None, map(_words, _ANSWER.findall(page)))
-
-
-def _words(markup: str) -> str:
-    """The text of a piece of HTML, as Markdown, without links to the appendix."""
-    return _escaped(html.unescape(_MARKUP.sub("", markup)))
+    title, *answer = map(_escaped, page_answer(page))
+    yield from (f"## {title}", *answer)

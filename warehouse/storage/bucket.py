@@ -113,7 +113,8 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        reason = hidden(str(e).splitlines()[0])[:300]
+        line = str(e).splitlines()[0]  # the request and its duration, then what went wrong
+        reason = hidden(line.partition(" - ")[2] or line)[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
         where = f"warehouse {root}, {name}" if name else f"warehouse {root}"
         raise failure(e, where, reason, fix) from e
