@@ -666,7 +666,6 @@ CALLS = [
     of_file(settings, "wrong.toml", '[measure]\neta = [-1.0]', "wrong.toml: ...", UsageProblem),
     of_file(settings, "wrong.toml", 'window = ',
         "settings file wrong.toml: is not valid TOML: ..."),
-    Called("benchmark without a model", lambda: plan(benchmarks="winobias"), "setting model: ..."),
     Called("trained on no corpus", lambda: plan(benchmarks="winobias", model="train:small"),
         "model train:small: ..."),
     Called("unknown preset", lambda: plan(corpus="a/x.jsonl", model="train:huge"),

@@ -96,10 +96,10 @@ class Pipeline(PipelineOptions, Command):
         """Raise the errors of the input that can be detected before the first part runs."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
-        check_plan(self)
         if self.benchmarks and not make_plan(self).models:
             problem = "is empty, but benchmarks need one"
             raise UsageProblem("setting model", problem, "give train:small")
+        check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The corpora, benchmarks and models; raises for a model that can't be loaded."""
