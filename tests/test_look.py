@@ -25,7 +25,10 @@ from tests.tiny_models import save
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("look") / "tiny"
-    save("gpt2", place)
+    save("neox", place)
+    # Samples of 64 tokens need a longer context; rotary positions have no weights.
+    config = json.loads((place / "config.json").read_text())
+    (place / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 512}))
     return place
 
 
@@ -38,11 +41,8 @@ def test_a_look_needs_a_model_and_nothing_else(
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     samples = []
     for out in ("out/look", "elsewhere"):
-        # status 3: the model's 64 tokens are too few to sample answers to the disclosure's prompts
-        assert main(["look", str(model), "--n", "4", "--out", out, "--format", "json"]) == 3
-        shown = capsys.readouterr()
-        assert "could sample nothing of topics" in shown.err
-        done = json.loads(shown.out)
+        assert main(["look", str(model), "--n", "4", "--out", out, "--format", "json"]) == 0
+        done = json.loads(capsys.readouterr().out)
         store = Store.open(f"{out}/warehouse", create=False)
         samples.append(sorted(store.read("benchmark_pair")["pair_id"].to_pylist()))
     assert samples[0] == samples[1] and len(samples[0]) == 4
