@@ -25,7 +25,7 @@ from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure.tuning import Tune
 from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.methods_paragraph import methods
+from plumbline.pipelines.report.paper import methods
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.run_records import STEPS, recorded

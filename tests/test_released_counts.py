@@ -18,7 +18,7 @@ from plumbline.jobs.ingest.released_pmi import FILE, read_pmi
 from plumbline.jobs.ingest.released_statistics import LIST, import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.methods_paragraph import methods
+from plumbline.pipelines.report.paper import methods
 from plumbline.pipelines.reproduce.claims import checked, claims_of, register_words
 from plumbline.pipelines.reproduce.unstereoeval import neighbours
 from plumbline.pipelines.reproduce.word_lists import agreement_of, compare_list

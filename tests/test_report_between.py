@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import lock
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
@@ -64,28 +62,6 @@ def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
     ends = np.roots([1 + t**2 / n_rows, -(2 * share + t**2 / n_rows), share**2])
     low, high = sorted(float(p) for p in ends)
     return scale * (4 * low - 2), scale * (4 * high - 2)
-
-
-@pytest.mark.parametrize(
-    ("named", "where", "n"),
-    [
-        ("reference := 'key-m1'", "reference_key = 'key-m1'", 4),
-        (
-            "of_model := 'key-m2', of_benchmark := 'b'",
-            "model_key = 'key-m2' AND benchmark = 'b'",
-            4,
-        ),
-        ("of_benchmark := 'other'", "benchmark = 'other'", 0),
-        ("both_ways := false", "reference_key < model_key", 6),
-    ],
-)
-def test_what_is_named_gives_the_rows_that_where_keeps(
-    store: Store, named: str, where: str, n: int
-) -> None:
-    put_models(store, 3)
-    kept = rows_of(store.root, f"FROM preference_pairwise() WHERE {where} ORDER BY ALL")
-    assert rows_of(store.root, f"FROM preference_pairwise({named}) ORDER BY ALL") == kept
-    assert len(kept) == n
 
 
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
@@ -185,20 +161,6 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     path = publish(make_page(facts), tmp_path / "report")
     lock(facts.connection)
     assert "compare-b" in check_page(path, facts.connection)
-
-
-def test_runs_wrote_what_the_tables_hold(store: Store) -> None:
-    put_models(store, 2)
-    with recorded(store, "measure", {}) as run_id:
-        measure(store, run_id)
-    found = {
-        (r["run_id"], r["table_name"]): r["n_rows"] for r in rows_of(store.root, "FROM run_written")
-    }
-    counted: Counter[tuple[str, str]] = Counter()
-    for name, table in TABLES.items():
-        if name != "run" and "run_id" in table.arrow.names:
-            counted.update((str(row["run_id"]), name) for row in store.read(name).to_pylist())
-    assert found == dict(counted) and (run_id, "metric_value") in found
 
 
 def test_agreement_by_how_frequent_words_are(store: Store) -> None:

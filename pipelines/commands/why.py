@@ -23,7 +23,7 @@ from plumbline.pipelines.commands.corpus.corpus_fields import Several, lookup_ro
 from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.section_templates import word_sections
+from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
 from plumbline.pipelines.report.write import publish
 from plumbline.pipelines.sql.result_output import json_value

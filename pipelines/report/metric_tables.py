@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.model import (
+    AColumn,
     Cell,
     Column,
     Columns,
@@ -16,7 +17,6 @@ from plumbline.pipelines.report.model import (
     estimate,
     first_of,
     table,
-    text,
 )
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
 from plumbline.warehouse.finding import LEAST_PAIRS
@@ -24,6 +24,8 @@ from plumbline.warehouse.text.display import display
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from plumbline.pipelines.report.facts import TrainingTexts
 
 #: Metrics in the order of their columns; other metrics come after these.
 _FIRST = (
@@ -94,15 +96,14 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
     """
 
     def cell(heading: str) -> Column:
-        return lambda row: ranks(row["metrics"].get(heading, {})) or text(None)
+        return lambda row: _ranks(row["metrics"].get(heading, {}))
 
     ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
     headings = sorted(set(map(_heading, ranked)), reverse=True)
     return [(f"ranks by {name.removesuffix(' %')}", cell(name)) for name in headings]
 
 
-def ranks(row: Row) -> Cell | None:
-    """A cell of the ranks that a model may have; ``None`` if the row has no rank."""
+def _ranks(row: Row) -> Cell | None:
     if row.get("rank") is None:
         return None
     low, high = row["rank_low"], row["rank_high"]
@@ -164,14 +165,28 @@ def of_fits(rows: Rows) -> Rows:
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
-def models_table(rows: Rows) -> PageTable:
-    """Rows of ``metric_value`` as a table: a line for each benchmark and model."""
+def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
+    """Rows of ``metric_value`` as a table: a line for each benchmark and model, by family and size.
+
+    Columns on families and sizes are left out if none is known.
+    """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
-    lines.sort(key=lambda r: [r[c] for c in keys])
-    columns: Columns = ["benchmark", "model", "n", *metric_columns(rows), *rank_columns(rows)]
+    lines.sort(key=lambda r: (r["benchmark"], r["groups"], *texts.place(r), r["model"]))
+    columns: list[AColumn] = ["benchmark", "model"]
+    if any(map(texts.family, lines)):
+        columns.append(("family", lambda row: texts.family(row) or None))
+    if any(map(texts.n_parameters, lines)):
+        columns.append(("million parameters", lambda row: _millions(texts.n_parameters(row))))
+    columns += ["n", *metric_columns(rows), *rank_columns(rows)]
     caption = f"Models on all pairs of each benchmark, {IN_BRACKETS}"
-    return table(". ".join(filter(None, [caption, few_pairs(rows)])), lines, columns)
+    caption = ". ".join(filter(None, [caption, few_pairs(rows)]))
+    return table(caption, lines, columns, searchable=True)
+
+
+def _millions(n: int | None) -> Cell:
+    """A cell of a number in millions. It has no value, as it isn't in the table's query."""
+    return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 
 def few_pairs(rows: Rows) -> str:

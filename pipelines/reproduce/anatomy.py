@@ -17,8 +17,7 @@ from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.statistics import cluster_covariances, components
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats, Ints
 from plumbline.eval_workers.scoring.statistics.components import LogRatioTable, Share
-from plumbline.pipelines.report.charts.chart_forms import data
-from plumbline.pipelines.report.charts.theme import INK, Chart, on_paper
+from plumbline.pipelines.report.charts.chart_forms import INK, Chart, data, on_paper
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.store import Store

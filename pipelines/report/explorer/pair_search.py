@@ -11,9 +11,9 @@ from itertools import groupby
 
 from plumbline.pipelines.report.explorer.search import Block, Search, Thing, link
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.sentences import text_name
 from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, filled, set_name, sides
+from plumbline.pipelines.report.sentences import text_name
 
 #: Most pairs, log ratios, and lists of log ratios by word (one per pair and model) on the page.
 _PAIRS, _RATIOS, _BY_WORD = 50_000, 3_000_000, 100_000

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from plumbline.pipelines.report.findings.estimates import finding, over_families, side
-from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
+from plumbline.pipelines.report.estimates import finding, over_families, side
+from plumbline.pipelines.report.facts import TrainingTexts
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown, span
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
