@@ -31,11 +31,11 @@ def test_every_chart_of_the_report_can_be_had_as_wide_as_asked(on_page: dict[str
     assert len(on_page) >= 10
     for name, figure in on_page.items():
         for inches in (3.3, 6.0):
-            pdf = chart_forms.on_paper(figure.chart, "pdf", inches)
+            pdf = chart_forms.on_paper(figure.specification, "pdf", inches)
             box = re.findall(rb"/MediaBox *\[ *0 0 ([0-9.]+) ([0-9.]+)", pdf)[0]
             assert float(box[0]) == pytest.approx(72 * inches, abs=2), name
             assert b"/FontFile" in pdf or b"/FontDescriptor" in pdf or b"ObjStm" in pdf
-        root = ElementTree.fromstring(chart_forms.on_paper(figure.chart, "svg", 3.3))
+        root = ElementTree.fromstring(chart_forms.on_paper(figure.specification, "svg", 3.3))
         words = [e.text for e in root.iter(f"{NAMES}text")]
         assert words and chart_forms.INK not in ElementTree.tostring(root, "unicode"), name
 

@@ -16,7 +16,10 @@ from plumbline.pipelines.report.templates import sections_from
 #: Most benchmarks, models and corpora that are named above the title, and most warnings.
 _NAMED = 3
 #: Sections of the appendix that the page has said all about, or that answer no question.
-_OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs")
+_OWN = (
+    *("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs"),
+    "missing",
+)
 #: Columns that the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.model import (
@@ -13,7 +13,6 @@ from plumbline.pipelines.report.model import (
     Column,
     Columns,
     PageTable,
-    counted,
     estimate,
     first_of,
     table,
@@ -181,7 +180,7 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     columns += ["n", *metric_columns(rows), *rank_columns(rows)]
     caption = f"Models on all pairs of each benchmark, {IN_BRACKETS}"
     caption = ". ".join(filter(None, [caption, few_pairs(rows)]))
-    return table(caption, lines, columns, searchable=True)
+    return table(caption, lines, columns, searchable=len(lines) > 10)
 
 
 def _millions(n: int | None) -> Cell:
@@ -201,12 +200,6 @@ def few_pairs(rows: Rows) -> str:
         sizes[name] = max(sizes.get(name, 0), row["n"])
     few = [f"{n} of {name}" for name, n in sorted(sizes.items()) if n < LEAST_PAIRS]
     return f"Fewer than {LEAST_PAIRS} pairs say little: {first_of(few, _NAMED)}" if few else ""
-
-
-def same_n(rows: Sequence[Row]) -> str:
-    """The number of pairs in brackets, if it is the same in all rows; else empty."""
-    numbers = {r["n"] for r in rows}
-    return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
 
 
 def _fitted(rows: Rows) -> set[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
@@ -56,20 +55,16 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """An Altair chart, with its file's stem, a description (``alt``), a caption and its rows."""
+    """A chart as a Vega-Lite specification.
+
+    It has its file's stem, a description for readers who don't see it, a caption and its rows.
+    """
 
     stem: str
     alt: str
     caption: str
-    chart: Any
+    specification: Mapping[str, Any]
     rows: Rows = field(default_factory=Rows)
-
-    @cached_property
-    def specification(self) -> dict[str, Any]:
-        """The chart's Vega-Lite specification, as wide as its container, with ``alt``."""
-        from plumbline.pipelines.report.charts.chart_forms import specification
-
-        return {**specification(self.chart), "description": self.alt}
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,6 @@ class Page:
     """
 
     sections: Sequence[Section] = ()
-    missing: Sequence[Missing] = ()
     title: str = "Plumbline report"
     lede: str = ""
     home: str = ""

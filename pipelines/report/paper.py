@@ -58,7 +58,7 @@ def figure_files(
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     figure = named(figures(facts), "figure", name)
-    return {f".{form}": on_paper(figure.chart, form, width_in), **data_of(figure)}
+    return {f".{form}": on_paper(figure.specification, form, width_in), **data_of(figure)}
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:

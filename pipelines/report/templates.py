@@ -202,13 +202,17 @@ class _Parts:
             name: parts of the name of the chart's file.
             alt: description for readers who don't see the chart; by default the caption.
         """
+        from plumbline.pipelines.report.charts.chart_forms import specification
+
         if not found:
             return ""
         place, _, name_of = function.rpartition(".")
         module = import_module(place if "." in place else f"{_CHARTS}.{place}")
-        drawn = getattr(module, name_of)(found, *arguments)
+        drawn = specification(getattr(module, name_of)(found, *arguments))
         caption = _line(caption)
-        return self.add(Figure(model.stem(*name), _line(alt) or caption, caption, drawn, found))
+        alt = _line(alt) or caption
+        drawn["description"] = alt
+        return self.add(Figure(model.stem(*name), alt, caption, drawn, found))
 
     def missing(self, title: str, command: str) -> str:
         """Say that a section has no data, and the command that computes them."""

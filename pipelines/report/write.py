@@ -120,10 +120,13 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """The content of the appendix: sections, and the sections that were left out without data."""
+    """The content of the appendix. Its last section lists those that were left out without data."""
     parts = sections.sections(facts)
-    missing = [part for part in parts if isinstance(part, Missing)]
-    return Page(sections=_numbered(parts), missing=missing)
+    made = _numbered(parts)
+    if missing := [f"{p.title}: `{p.command}`" for p in parts if isinstance(p, Missing)]:
+        why = "This warehouse has no data for these parts. Each command makes them."
+        made.append(Section("missing", "Not in this report", [why, *missing]))
+    return Page(made)
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:

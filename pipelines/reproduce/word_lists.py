@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
-from plumbline.pipelines.report.charts.chart_forms import Chart, data, on_paper
+from plumbline.pipelines.report.charts.chart_forms import Chart, data, on_paper, specification
 from plumbline.pipelines.reproduce.claims import claims_of
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
@@ -233,7 +233,7 @@ def write_compared(compared: ComparedList, out: Path) -> list[Path]:
             written[-1].write_text(as_csv(rows), encoding="utf-8", newline="")
     if any(row.n_words >= _FEWEST_WORDS for row in compared.agreements):
         written.append(stem.with_name(f"{stem.name}-kendall.png"))
-        written[-1].write_bytes(on_paper(chart(compared), "png", 6))
+        written[-1].write_bytes(on_paper(specification(chart(compared)), "png", 6))
     return written
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import altair as alt
@@ -213,30 +213,29 @@ def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
         yield dict(zip(("x_nats", "y_nats", "low", "high"), values, strict=True))
 
 
-def specification(
-    chart: Chart, width_px: int | Literal["container"] = "container"
-) -> dict[str, Any]:
-    """A chart's Vega-Lite specification in the theme.
+def specification(chart: Chart) -> dict[str, Any]:
+    """A chart's Vega-Lite specification in the theme, as wide as its container.
 
-    ``width_px`` is the width with axes; by default the chart is as wide as its container. Charts of
-    several panels keep their own width.
+    Charts of several panels keep their own width.
     """
     spec: dict[str, Any] = {**chart.to_dict(validate=False), "config": _THEME}
     if "hconcat" not in spec and "facet" not in spec:
-        spec |= {"width": width_px, "autosize": {"type": "fit-x", "contains": "padding"}}
+        spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return spec
 
 
-def on_paper(chart: Chart, form: str, width_in: float) -> bytes:
-    """A chart as the bytes of a ``pdf``, ``svg`` or ``png`` file, with type of 8 points.
+def on_paper(chart: Mapping[str, Any], form: str, width_in: float) -> bytes:
+    """A chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
 
-    Charts of several panels keep the proportion of type to panels and are scaled to the width.
-    Raises ``ModuleNotFoundError`` without vl-convert.
+    Type has 8 points. Charts of several panels keep the proportion of type to panels, and are
+    scaled to the width. Raises ``ModuleNotFoundError`` without vl-convert.
     """
     import vl_convert
 
     width_pt = 72 * width_in
-    spec = {**specification(chart, round(width_pt * FONT_PX / 8)), "background": "white"}
+    spec = {**chart, "background": "white"}
+    if "width" in spec:
+        spec["width"] = round(width_pt * FONT_PX / 8)
     svg = vl_convert.vegalite_to_svg(json.dumps(spec).replace(INK, "#222222"))
     size = re.search(r'width="([0-9.]+)" height="([0-9.]+)"', svg)
     assert size is not None, "the root element of an SVG has a size"
