@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
@@ -384,9 +383,8 @@ def test_associate_says_what_it_drops(
     capsys.readouterr()
     assert main(["corpus", "associate", *where]) == 0
     out = capsys.readouterr().out
-    assert f"Contrasts that no longer have rows: {summed}" in out
     assert (
         "Warning: deleted 1 row of `pair_association`, made from rows that changed; "
         "again: `plumbline benchmark constrain`"
     ) in out
-    assert "seed_word" not in out and not associate(store, "c").gone
+    assert "seed_word" not in out
