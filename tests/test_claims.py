@@ -20,8 +20,8 @@ from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.steps import claimed_chunks as chunks
-from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
+from plumbline.warehouse.steps import step as chunks
+from plumbline.warehouse.steps.step import Chunk, ChunkPlan
 from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
 

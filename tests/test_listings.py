@@ -1,4 +1,4 @@
-"""Each version reads as the list of files that it was, and so does the log for Delta Lake."""
+"""Each version reads as the list of files that it was."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.listing import File, Unit
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.log import File, Unit
 from plumbline.warehouse.storage.store import Store
 
 
@@ -33,7 +33,7 @@ def swap(store: Store, now: list[File], old: list[File], new: list[File]) -> Non
 
 @pytest.mark.parametrize("seed", range(4))
 def test_swapped_files_are_those_of_an_ordinary_list(store: Store, seed: int) -> None:
-    """In every version, in the log beside it for Delta Lake, and as a draft finds them by unit."""
+    """In every version, and as a draft finds them by unit."""
     draw, lists = random.Random(seed), [list[File]()]
     for number in range(1, 130):
         now = lists[-1]
@@ -42,10 +42,5 @@ def test_swapped_files_are_those_of_an_ordinary_list(store: Store, seed: int) ->
         new += draw.sample(old, k=len(old) // 4)  # goes, and comes back as the last
         swap(store, now, old, new)
         lists.append([file for file in now if file not in old] + new)
-    listed: dict[str, tuple[object, ...]] = {}
     for version, files in enumerate(lists):
         assert log.snapshot(store.place, version).files("word_count") == files
-        if version:
-            name = f"word_count/_delta_log/{version - 1:020}.json"
-            listed = delta._changed(store.place.read(name), listed)
-            assert listed.keys() == {delta.quoted("word_count", file.path) for file in files}

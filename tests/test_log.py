@@ -276,16 +276,15 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
         act(store)
         assert state(store) == new, f"again after operation {at}"
         assert {p.problem for p in check(store)} <= {
-            "its run r is not in `run`",
             "a file that no version to keep names",
             "a file or partition that was not finished",
-            "ends before the newest state of the table",  # the Delta log, which compact mends
+            "lacks the newest state of the table",  # the Delta log, which compact mends
         }
         with monkeypatch.context() as patched:
             patched.setattr(compaction, "UNFINISHED", timedelta(0))
             compact(store, "r", 0)
         assert state(store) == new and not list((store.root / "_staging").iterdir())
-        assert {p.problem for p in check(store)} <= {"its run r is not in `run`"}
+        assert not check(store)
     assert n_old and n_new and n > 5
 
 
@@ -593,7 +592,6 @@ def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted:
         _INTRUDERS[name](table)
     assert before <= {name for name, _ in store.place.walk()}
     assert {p.problem for p in check(store)} <= {
-        "its run r is not in `run`",
         "a file that no version to keep names",  # what the other program wrote before it was told
     }
     read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
@@ -617,4 +615,4 @@ def test_a_reader_that_stays_open_follows_a_delta_log_that_compact_writes_anew(
         for table in (kept, deltalake.DeltaTable(store.root / "word_count")):
             table.update_incremental()
             assert {row["word"]: row["n_word"] for row in in_delta(table)} == words(store)
-        assert check(store) == [p for p in check(store) if "its run" in p.problem]
+        assert not check(store)

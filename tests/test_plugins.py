@@ -84,7 +84,7 @@ def test_listing_imports_nothing(strangers: Path) -> None:
 
 def test_parts_are_modules_objects_and_files(strangers: Path) -> None:
     assert (CODE.load("green").pour(), CODE.load("black").pour()) == ("cup", "pot")
-    assert CODE.load("redaction").__name__ == "plumbline.warehouse.text.redaction"
+    assert CODE.load("placeholders").__name__ == "plumbline.warehouse.text.placeholders"
     assert FILES.text("herbs") == "# herbs \u00e9" and FILES.text("beside") == "# beside \u00e9"
     assert "she" in FILES.text("pronouns")
 

@@ -26,7 +26,7 @@ from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.listing import FORMAT
+from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.store import Store, cast
 from tests.conftest import REPOSITORY
 
@@ -226,14 +226,14 @@ def test_a_killed_run_leaves_its_row(store: Store) -> None:
         found = connection.execute("SELECT status, ended_at, error, config FROM run").fetchall()
     where = f"process {killed.pid} on {socket.gethostname()}"
     assert found == [("running", None, f"no end yet: {where}", '{"seed": 1}')]
-    (row,) = history.runs(store, status="interrupted")
+    (row,) = history.runs(store)
     assert row["error"].startswith(f"gone: {where}")
     for process, known in (
         (f"process {os.getpid()} on {socket.gethostname()}", "alive"),
         ("process 7 on elsewhere", "on another host"),
     ):
         runs.publish(store, row | {"status": "running", "error": f"no end yet: {process}"})
-        (row,) = history.runs(store, status="running")
+        (row,) = history.runs(store)
         assert row["error"].startswith(f"{known}: {process}")
 
 

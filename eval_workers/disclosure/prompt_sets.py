@@ -244,7 +244,7 @@ class _Topic(BaseModel):
     """A template, and lists of words to fill it with, under any names."""
 
     model_config = ConfigDict(strict=True, extra="allow")
-    template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$", title="a text with one {}")]
+    template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$")]
     __pydantic_extra__: dict[str, Texts]
 
 

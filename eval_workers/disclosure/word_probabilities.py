@@ -24,8 +24,7 @@ from plumbline.eval_workers.scoring.continuations import check_prompts
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.rejects import rejected
-from plumbline.warehouse.steps.claimed_chunks import Chunk
-from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
+from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 

@@ -19,8 +19,7 @@ from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKE
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.rejects import rejected
-from plumbline.warehouse.steps.claimed_chunks import Chunk
-from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State
+from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions

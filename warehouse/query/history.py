@@ -1,4 +1,4 @@
-"""History of runs: list and find them, and count what they wrote."""
+"""History of runs: list and find them, and count the rows that they wrote."""
 
 from __future__ import annotations
 
@@ -18,19 +18,13 @@ SELECT reason, count(*) AS n FROM reject WHERE run_id = $run GROUP BY ALL ORDER 
 """
 
 
-def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
-    """Rows of ``run``, newest first; an empty argument doesn't filter.
+def runs(store: Store, command: str = "") -> list[Row]:
+    """Rows of ``run`` whose command starts with ``command``, newest first.
 
-    ``command`` is the start of a command. ``since`` is a time (UTC) such as ``2026-05`` or
-    ``2026-05-01T12:30``. A run without an end counts as interrupted if its process has ended.
+    A run without an end counts as interrupted if its process has ended.
     """
-    selected = [
-        row
-        for row in map(_with_state, store.read("run").to_pylist())
-        if row["command"].startswith(command)
-        and (not status or row["status"] == status)
-        and row["started_at"].isoformat() >= since.replace(" ", "T")
-    ]
+    rows = map(_with_state, store.read("run").to_pylist())
+    selected = [row for row in rows if row["command"].startswith(command)]
     return sorted(selected, key=lambda row: str(row["run_id"]), reverse=True)
 
 
@@ -58,16 +52,17 @@ def find(store: Store, prefix: str) -> Row:
 def written(store: Store, run_id: str) -> dict[str, int]:
     """Number of rows that a run wrote and that still exist, by table, without table `run`.
 
-    Rows are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
-    units of the table's files.
+    Rows are found by the column ``run_id`` where a table has one, otherwise by the units of the
+    table's files.
     """
-    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
-    rows, snapshot = rows_of(store.root, query, {"run": run_id}), store.snapshot()
-    n_rows = {row["table_name"]: row["n_rows"] for row in rows}
-    for name, table in TABLES.items():
-        if "run_id" not in table.names:
-            units = (unit for file in snapshot.files(name) for unit in file.units)
-            n_rows[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
+    names = [name for name in TABLES if name != "run" and "run_id" in TABLES[name].names]
+    count = "SELECT '{0}' AS name, count(*) AS n FROM {0} WHERE run_id = $run"
+    query, snapshot = " UNION ALL ".join(map(count.format, names)), store.snapshot()
+    rows = rows_of(store.root, query, {"run": run_id})
+    n_rows = {row["name"]: row["n"] for row in rows}
+    for name in TABLES.keys() - {"run", *names}:
+        units = (unit for file in snapshot.files(name) for unit in file.units)
+        n_rows[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
     return {name: n_rows[name] for name in TABLES if n_rows.get(name)}
 
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.listing import File
-from plumbline.warehouse.storage.log import Draft, Snapshot
+from plumbline.warehouse.storage.log import Draft, File, Snapshot
 from plumbline.warehouse.storage.place import STAGING, Place, command
 from plumbline.warehouse.storage.store import Store
 

@@ -15,10 +15,13 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import address, check_output, json_object, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import FORMAT, MARKER, Damaged, File
-from plumbline.warehouse.storage.log import Snapshot
-from plumbline.warehouse.storage.place import Disk, Place
+from plumbline.warehouse.storage.log import File, Snapshot
+from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, Place
 
+#: The file that marks a directory as a warehouse, and holds the version of its format.
+MARKER = "plumbline.json"
+#: The version that this Plumbline reads and writes; others are refused.
+FORMAT = 7
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
@@ -45,8 +48,6 @@ def place_of(root: str | Path) -> Place:
     that can't be a directory.
     """
     if remote := address(root):
-        from plumbline.warehouse.storage.bucket import Bucket  # loads pyarrow, in 0.17 s
-
         return Bucket(remote)
     if _GLOB_CHARACTERS & set(str(root)):
         problem = "the path may not hold any of * ? [ ] { }"

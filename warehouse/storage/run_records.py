@@ -16,8 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from plumbline.warehouse.distribution import NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
+from plumbline.warehouse.plugins import NAME, distribution
 from plumbline.warehouse.storage.locks import this_process
 from plumbline.warehouse.storage.store import Store
 

@@ -24,11 +24,10 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import File, Unit, columns_id, sha256_of
-from plumbline.warehouse.storage.log import Draft, Snapshot
+from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
-from plumbline.warehouse.storage.place import Place, staging
+from plumbline.warehouse.storage.place import Place, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
