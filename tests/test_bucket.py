@@ -25,11 +25,11 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.input import remote_files
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.runs import recorded
 from plumbline.warehouse.storage import locks, log, place
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.checked import problems
 from tests.conftest import REPOSITORY

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse import runs
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.query.history import written
+from plumbline.warehouse.runs import written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage import store as stores
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan

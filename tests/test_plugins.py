@@ -101,7 +101,7 @@ def test_parts_are_modules_objects_and_files(strangers: Path) -> None:
         ),
         (CODE.load, "gone", BadInput, ("tea 'gone' of cups 1.2: ", "'coffee'")),
         (CODE.load, "absent", MissingComponent, ("buy one",)),
-        (CODE.load, "mint", UsageProblem, ("tea 'mint'", "green", "redaction")),
+        (CODE.load, "mint", UsageProblem, ("tea 'mint'", "green", "placeholders")),
         (CODE.load, "escape", UsageProblem, ("plumbline and cups 1.2",)),
         (FILES.text, "she-he", UsageProblem, ("plumbline and cups 1.2",)),
         (FILES.text, "nowhere", BadInput, ("list 'nowhere' of cups 1.2", "nowhere.toml")),

@@ -20,11 +20,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from plumbline.warehouse import runs
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query import connection as connect
-from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.store import Store, cast
@@ -151,7 +150,7 @@ def test_any_name_is_a_partition(tmp_path_factory: pytest.TempPathFactory, name:
     for corpus in {name, other}:
         store.publish("word_count", words(corpus, tea=1), unit=corpus, run_id="r")
     assert store.read("word_count", corpus=name).to_pylist() == words(name, tea=1)
-    made = [path.relative_to(store.root) for path in store.root.rglob("*.parquet")]
+    made = [path.relative_to(store.root) for path in store.root.rglob("corpus=*/*.parquet")]
     assert len(made) == len({name, other}) and {len(path.parts) for path in made} == {3}
     query = "SELECT corpus FROM word_count"
     with connect.connect(store.root, query) as connection:
@@ -211,7 +210,7 @@ def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: st
 
 _KILLED = """
 import os, signal, sys
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 with recorded(Store.open(sys.argv[1]), "one", {"seed": 1}):
@@ -226,14 +225,14 @@ def test_a_killed_run_leaves_its_row(store: Store) -> None:
         found = connection.execute("SELECT status, ended_at, error, config FROM run").fetchall()
     where = f"process {killed.pid} on {socket.gethostname()}"
     assert found == [("running", None, f"no end yet: {where}", '{"seed": 1}')]
-    (row,) = history.runs(store)
+    (row,) = runs.runs(store)
     assert row["error"].startswith(f"gone: {where}")
     for process, known in (
         (f"process {os.getpid()} on {socket.gethostname()}", "alive"),
         ("process 7 on elsewhere", "on another host"),
     ):
         runs.publish(store, row | {"status": "running", "error": f"no end yet: {process}"})
-        (row,) = history.runs(store)
+        (row,) = runs.runs(store)
         assert row["error"].startswith(f"{known}: {process}")
 
 
@@ -256,7 +255,7 @@ def test_a_run_names_the_commit_of_a_checkout_only(
     head = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
     with runs.recorded(store, "one", {}):
         pass
-    monkeypatch.setattr(runs, "__file__", str(tmp_path / "plumbline/warehouse/storage/x.py"))
+    monkeypatch.setattr(runs, "__file__", str(tmp_path / "plumbline/warehouse/x.py"))
     with runs.recorded(store, "two", {}):
         pass
     rows = sorted(store.read("run").to_pylist(), key=lambda row: str(row["run_id"]))

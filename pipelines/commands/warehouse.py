@@ -78,8 +78,8 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 class Compact(Command):
     """Merge small files, drop old versions, and remove what stopped commands left.
 
-    Others may read and write meanwhile. Every merged file is compared with the rows of its parts.
-    Files of the last day stay, and stored work that saves time later.
+    Others may read and write meanwhile. Files of the last day stay, and stored work that saves time
+    later.
 
     Example: plumbline warehouse compact --dry-run
     """

@@ -32,8 +32,6 @@ from plumbline.warehouse.storage.place import Place, sha256_of, staging
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-#: Data files of at least this many bytes are read by several threads.
-_THREADED_BYTES = 1 << 20
 #: Types of rows that can be written.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
@@ -235,7 +233,7 @@ class Store(OpenWarehouse):
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != columns_id(TABLES[table]):
-                rows = pq.ParquetFile(path).read(use_threads=file.n_bytes >= _THREADED_BYTES)
+                rows = pq.ParquetFile(path).read()
             else:
                 import pyarrow.dataset as ds  # may load pandas, in 0.5 s
 

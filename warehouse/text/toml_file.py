@@ -128,7 +128,9 @@ def _table_of(value: object) -> dict[str, str]:
 
 def _fault(kind: type, error: Mapping[str, Any], what: str) -> BadInput:
     """The one-line error for an error of pydantic; it keeps messages of Plumbline's validators."""
-    place = ".".join(str(part + 1) if isinstance(part, int) else part for part in error["loc"])
+    # ("pairs", 0, "b") is the key `pairs 1, b`.
+    parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
+    place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if error["type"] == "unexpected_keyword_argument":
         known = getattr(kind, "__pydantic_fields__", {}) if len(error["loc"]) == 1 else {}
