@@ -221,9 +221,7 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         out, err = capsys.readouterr()
         told = out if name == "warehouse check" else err
         assert str(root / file.path) in told, damage
-        # Only for bytes that were read, and differ, is the advice to go back.
         assert "get it from a copy" in told, damage
-        assert ("restore a version before it" in told) == (damage in ("cut", "flipped", "")), damage
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 

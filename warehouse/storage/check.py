@@ -17,10 +17,10 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
+from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import GO_BACK, MARKER, README, reading
-from plumbline.warehouse.storage.place import Damaged, command
+from plumbline.warehouse.storage.opening import MARKER, README, reading
+from plumbline.warehouse.storage.place import command
 from plumbline.warehouse.storage.store import Store, cast
 
 #: By path of a data file: its table, its entry, and the newest version that has it.
@@ -59,12 +59,17 @@ def check(
             with reading(store.place, where):
                 path = store.place.local(name, file.n_bytes, file.sha256, stored=True)
         except BadInput as e:
-            faults += _unread(store, where, version, version == newest.version, e)
+            _, problem, fix = e.args
+            if version == newest.version:
+                faults.append(WarehouseProblem(where, problem, fix))
+            elif version in log.versions(store.place):  # not dropped by another compaction
+                problem = f"{problem}; only earlier versions hold it"
+                faults.append(WarehouseProblem(where, problem, fix))
             continue
         if version < newest.version or table not in good:
             continue
         problems = list(_row_problems(TABLES[table], file, path))
-        faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
+        faults += [WarehouseProblem(where, problem, log.GET_COPY) for problem in problems]
         good[table] += [] if problems else [path]
     update(len(files), len(files))
     for name, paths in good.items():
@@ -97,28 +102,14 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
             state = log.snapshot(store.place, version)
         except UsageProblem:
             if store.snapshot().oldest <= version:  # not dropped by another compaction
-                yield WarehouseProblem(where, "is not there", drop_earlier(store.place))
+                yield WarehouseProblem(where, "is not there", log.GET_COPY)
             continue
         except BadInput as e:
-            fix = drop_earlier(store.place) if e.args[2] == log.GET_COPY else e.args[2]
-            yield WarehouseProblem(where, e.args[1], fix)
+            yield WarehouseProblem(where, *e.args[1:])
             continue
         for table, listing in state.tables.items():
             for file in listing.files:
                 files.setdefault(file.path, (table, file, version))
-
-
-def _unread(
-    store: Store, path: Path, version: int, is_newest: bool, error: BadInput
-) -> Iterator[WarehouseProblem]:
-    """The problem of an unreadable data file, if a kept version still names the file."""
-    _, problem, fix = error.args
-    if is_newest:
-        yield WarehouseProblem(path, problem, fix)
-    elif version in log.versions(store.place):  # else another compaction dropped it
-        if isinstance(error.__cause__, (Damaged, FileNotFoundError)):
-            fix = drop_earlier(store.place)
-        yield WarehouseProblem(path, f"{problem}; only earlier versions hold it", fix)
 
 
 def _row_problems(table: Table, file: File, path: Path) -> Iterator[str]:

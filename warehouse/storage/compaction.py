@@ -15,7 +15,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
-from plumbline.warehouse.storage.place import STAGING, Place, command
+from plumbline.warehouse.storage.place import STAGING
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
@@ -116,7 +116,7 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
             state = log.snapshot(store.place, version) if version < newest.version else newest
         except UsageProblem as e:
             problem = f"version {version} is not there"
-            raise BadInput(f"warehouse {store.place}", problem, drop_earlier(store.place)) from e
+            raise BadInput(f"warehouse {store.place}", problem, log.GET_COPY) from e
         named.add(log.commit_name(version))
         named.update(f.path for listing in state.tables.values() for f in listing.files)
     found = {
@@ -129,12 +129,6 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))
-
-
-def drop_earlier(place: Place) -> str:
-    """What to tell the user when a missing file is needed only by earlier versions."""
-    drop = command(place, "compact", "--keep-days", "0")
-    return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 def _can_be_named(name: str) -> bool:

@@ -25,8 +25,6 @@ FORMAT = 7
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
-#: Advice for a damaged data file.
-GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse restore`"
 README = "README.md"
 _README = """# A Plumbline warehouse
 
@@ -175,23 +173,20 @@ def _check_format(place: Place, marker: bytes) -> None:
 def reading(place: Place, path: Path) -> Iterator[None]:
     """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
 
-    The advice is to go back only for a damaged file, whose size or bytes differ from the published
-    ones. A good file may be unreadable because of its disk or server. Errors for a lack of memory,
-    disk space or file handles pass unchanged.
+    Errors for a lack of memory, disk space or file handles pass unchanged.
     """
     where = f"warehouse {place}, {path}"
     try:
         yield
     except Damaged as e:
-        raise BadInput(where, f"is damaged: {e}", GO_BACK) from e
+        raise BadInput(where, f"is damaged: {e}", log.GET_COPY) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
     except (OSError, ValueError, NotImplementedError) as e:  # also Arrow's errors
         if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
-        fix = "check the disk and who may read it, or get it from a copy"
-        raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", fix) from e
+        raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", log.GET_COPY) from e
 
 
 def version_of(store: OpenWarehouse, text: str) -> int:
