@@ -14,13 +14,11 @@ import pytest
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import runs
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.runs import written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage import store as stores
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan
 from plumbline.warehouse.storage.log import File, Unit
@@ -184,16 +182,6 @@ def test_compacting_keeps_every_row_unit_and_run(kept: Store) -> None:
     ]
     assert kept.units("word_count", corpus="c s") == units
     assert written(kept, first) == {"word_count": 3}
-
-
-def test_a_merge_that_loses_rows_changes_nothing(
-    kept: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, write = content(kept), stores.write_file
-    monkeypatch.setattr(stores, "write_file", lambda path, rows: write(path, rows.slice(1)))
-    with pytest.raises(BadInput, match="does not hold the rows of"):
-        compact(kept, "r")
-    assert content(kept) == before
 
 
 def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:

@@ -464,8 +464,8 @@ def test_a_dry_run_reads_what_the_import_reads(
     [
         ('about = "Pairs about age"', "", "about"),
         ("licence", "license", "unknown key license"),
-        ('"cc-by-4.0"', '"CC BY"', "licence does not fit (expected an identifier"),
-        ('"en"', '"English"', "language does not fit (expected the code"),
+        ('"cc-by-4.0"', '"CC BY"', "licence does not fit"),
+        ('"en"', '"English"', "language does not fit"),
         ('["old", "young"]', '["old"]', "groups: ['old']"),
         ('["old", "young"]', '"old"', "groups does not fit"),
         ("@misc{me2026ages,", "Me,", "citation"),

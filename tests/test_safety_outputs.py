@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import os
 import subprocess
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.locks import temporary_directory
@@ -187,18 +185,6 @@ def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
         text = path.read_text(encoding="utf-8")
         assert "<img" not in text
         assert is_harmless(text)
-
-
-def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
-    bad = '=HYPERLINK("https://evil.test")'
-    rows = ({"contrast": bad, "n_words": 3, "median_se_nats": -0.5},)
-    agreement = TauAgreement("@x", "-1+cmd|' /C'!A0", 2, -0.25, -0.5, 0.125)
-    compared = ComparedList("../../c", "l", rows, (agreement,), "no intervals", None)
-    written = write_compared(compared, tmp_path / "out")
-    assert {path.parent for path in written} == {tmp_path / "out"}
-    tables = [list(csv.reader(p.open(newline=""))) for p in written if p.suffix == ".csv"]
-    assert tables[0][1] == [f"'{bad}", "3", "-0.5"]
-    assert tables[1][1] == ["'@x", "'-1+cmd|' /C'!A0", "2", "-0.25", "-0.5", "0.125"]
 
 
 def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from plumbline.pipelines import result_output as output
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command import result_output as output
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands import sql
 from plumbline.pipelines.commands.sql import run_query

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
-from plumbline.pipelines.command.result_output import show, write_result
+from plumbline.pipelines.result_output import show, write_result
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import (

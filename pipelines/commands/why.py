@@ -19,7 +19,6 @@ from plumbline.pipelines.command.fields import (
     OutputFile,
     Seed,
 )
-from plumbline.pipelines.command.result_output import json_value
 from plumbline.pipelines.commands.corpus.corpus_fields import Several, lookup_rows
 from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.plain import markdown, plain
@@ -27,6 +26,7 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.section_templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
 from plumbline.pipelines.report.write import publish
+from plumbline.pipelines.result_output import json_value
 from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,

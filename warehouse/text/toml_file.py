@@ -131,19 +131,19 @@ def _fault(kind: type, error: Mapping[str, Any], what: str) -> BadInput:
     # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "unexpected_keyword_argument":
         known = getattr(kind, "__pydantic_fields__", {}) if len(error["loc"]) == 1 else {}
         fix = known and f"known here: {', '.join(known)}"
         return BadInput(what, f"unknown key {place}", fix or "")
     if place.endswith(".[key]"):  # an invalid key of a table with typed keys
-        fix = f"known here: {message}"
+        fix = f"known here: {message.removeprefix('Input should be ')}"
         return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
     if error["type"] == "missing":
         return BadInput(what, f"{place} is missing")
     if error["type"] == "value_error" or not place:
         return BadInput(what, f"{place}: {message}" if place else message)
-    fix = f"expected {message}, not {shortened(error['input'])}"
+    fix = f"{message}, not {shortened(error['input'])}"
     return BadInput(what, f"{place} does not fit", fix)
 
 
