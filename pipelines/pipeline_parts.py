@@ -44,7 +44,7 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import part
-from plumbline.warehouse.runs import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.store import Store

@@ -25,7 +25,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.input import remote_files
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.runs import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage import locks, log, place
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact

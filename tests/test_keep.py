@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse import runs
+from plumbline.warehouse import run_records
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.runs import written
+from plumbline.warehouse.run_records import written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
 from plumbline.warehouse.storage import log
@@ -34,7 +34,7 @@ def words(corpus: str, **counts: int) -> list[dict[str, object]]:
 def kept(store: Store) -> Store:
     """Three runs; words in two files of two runs, a score with NaN."""
     for command, units in (("one", {"a": 1, "b": 2}), ("two", {"c": 3}), ("three", {})):
-        with runs.recorded(store, command, {"seed": 1, "deep": {"x": command}}) as run_id:
+        with run_records.recorded(store, command, {"seed": 1, "deep": {"x": command}}) as run_id:
             for unit, n in units.items():
                 rows = words("c s", **{unit * 2: n})
                 store.publish("word_count", rows, unit=f"{unit}/", run_id=run_id)
@@ -143,7 +143,7 @@ def test_a_run_that_begins_while_files_are_read_is_known(
 
     def beside(*given: object) -> object:
         monkeypatch.setattr(checking, "_row_problems", read)
-        with runs.recorded(kept, "beside", {}) as run_id:
+        with run_records.recorded(kept, "beside", {}) as run_id:
             kept.publish("word_count", words("late", cup=1), unit="u", run_id=run_id)
         return read(*given)
 
@@ -165,7 +165,7 @@ def test_compacting_keeps_every_row_unit_and_run(kept: Store) -> None:
         "run": ((), 3),
         "word_count": (("c s",), 3),
     }
-    with runs.recorded(kept, "warehouse compact", {}) as run_id:
+    with run_records.recorded(kept, "warehouse compact", {}) as run_id:
         compact(kept, run_id)
     after = content(kept)
     assert before | {"run": None} == after | {"run": None}
@@ -213,7 +213,7 @@ def test_a_run_has_an_author(store: Store, monkeypatch: pytest.MonkeyPatch) -> N
     """The author is who PLUMBLINE_AUTHOR names, and nobody else: no user of the machine."""
     for name in ("ada", "", "\udcff"):
         monkeypatch.setenv("PLUMBLINE_AUTHOR", name)
-        with runs.recorded(store, "one", {}):
+        with run_records.recorded(store, "one", {}):
             pass
     kept = {row["run_id"]: row for row in store.read("run").to_pylist()}
     assert [kept[run]["author"] for run in runs_of(store)] == ["ada", None, "?"]

@@ -27,7 +27,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.runs import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage import compaction, log, place
 from plumbline.warehouse.storage import delta as delta_log
 from plumbline.warehouse.storage.check import check

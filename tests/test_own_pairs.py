@@ -31,7 +31,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.rows import checked_rows, decoded, records_of
+from plumbline.warehouse.input.input_rows import checked_rows, decoded, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
 

@@ -15,7 +15,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.reference import filled
-from plumbline.warehouse.runs import runs, written
+from plumbline.warehouse.run_records import runs, written
 from plumbline.warehouse.schema.catalog import TABLES, units_of_columns
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, pair, score

@@ -16,7 +16,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.connection import lock, rows_of
-from plumbline.warehouse.runs import recorded, written
+from plumbline.warehouse.run_records import recorded, written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score

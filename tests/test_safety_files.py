@@ -30,8 +30,8 @@ from plumbline.jobs.counting.shard import line_blocks
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input import rows as csv_rows
-from plumbline.warehouse.input.rows import read_text, records
+from plumbline.warehouse.input import input_rows as csv_rows
+from plumbline.warehouse.input.input_rows import read_text, records
 from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file

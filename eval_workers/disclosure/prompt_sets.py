@@ -29,7 +29,7 @@ from plumbline.eval_workers.disclosure.neutral import (
 )
 from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.input.rows import rejected
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Text, Texts, load

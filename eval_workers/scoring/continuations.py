@@ -18,7 +18,7 @@ from plumbline.eval_workers.models.sampling_contract import (
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.input.rows import rejected
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
-from plumbline.warehouse.runs import config_hash
+from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store, write_file

@@ -394,7 +394,7 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     stages = stages or Stages()
     if store is None or not command.records:
         return command.run(Context(store, "", stages))
-    from plumbline.warehouse.runs import recorded
+    from plumbline.warehouse.run_records import recorded
     from plumbline.warehouse.storage.out_of_date import to_make_again
 
     name, values = name_of(type(command)), values_of(command)

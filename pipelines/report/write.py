@@ -22,7 +22,7 @@ from plumbline.pipelines.report.model import Figure, Missing, Page, Section, num
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.runs import package_versions
+from plumbline.warehouse.run_records import package_versions
 from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store

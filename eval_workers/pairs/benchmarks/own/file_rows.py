@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.input_rows import delimiter_of, read_text, records_of
 from plumbline.warehouse.input.remote_files import find, open_file, reading
-from plumbline.warehouse.input.rows import delimiter_of, read_text, records_of
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
