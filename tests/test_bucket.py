@@ -200,24 +200,20 @@ def _taken(store: Store, name: str) -> None:
     log.commit(store.place, lambda draft: locks._take(draft, name, "other", name, ""), "")
 
 
-@pytest.mark.parametrize(("ago", "is_alive"), [(0, True), (4, True), (6, False), (-6, False)])
+@pytest.mark.parametrize(
+    ("ago", "is_alive"), [(0, True), (4, True), (6, False), (-3, True), (-6, False)]
+)
 def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> None:
-    """One whose time is far in the future was renewed by a wrong clock, and does not last."""
+    """One whose time is far in the future was renewed by a wrong clock, and does not last.
+
+    Clocks may differ by three minutes: docs/warehouse.md.
+    """
     renewed = datetime.now(timezone.utc) - timedelta(minutes=ago)
     holder = locks.this_process()
     assert locks._is_alive({"renewed": renewed.isoformat(), "holder": holder}) == is_alive
     assert not locks._is_alive({"renewed": "yesterday", "holder": holder})
     ended = holder.replace(f" {os.getpid()} ", f" {2**22 + 1} ")
     assert not locks._is_alive({"renewed": renewed.isoformat(), "holder": ended})
-
-
-@pytest.mark.parametrize("minutes", [-3, 3])
-def test_a_lease_holds_where_clocks_differ_by_three_minutes(minutes: float) -> None:
-    """From one renewal to the next; docs/warehouse.md says so."""
-    for ago in (timedelta(), locks.LEASE / 3):
-        renewed = datetime.now(timezone.utc) - ago + timedelta(minutes=minutes)
-        found = {"renewed": renewed.isoformat(), "holder": locks.this_process()}
-        assert locks._is_alive(found), ago
 
 
 @pytest.mark.slow

@@ -117,13 +117,6 @@ def test_a_live_process_keeps_its_lock_whatever_its_file_says(tmp_path: Path) ->
             pass
 
 
-def test_a_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
-    path = tmp_path / "a.claim"
-    path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-    with claimed(path) as mine:
-        assert mine
-
-
 def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.claim"
     with claimed(path):
