@@ -631,8 +631,14 @@ def test_swapped_files_are_those_of_an_ordinary_list(store: Store, seed: int) ->
         new += draw.sample(old, k=len(old) // 4)  # goes, and comes back as the last
         swap(store, now, old, new)
         lists.append([file for file in now if file not in old] + new)
+    listed = set[str]()  # by the log for Delta Lake, which a stream reads version by version
     for version, files in enumerate(lists):
         assert log.snapshot(store.place, version).files("word_count") == files
+        name = f"word_count/_delta_log/{version - 1:020}.json"
+        for action in map(json.loads, store.place.read(name).splitlines() if version else ()):
+            listed -= {action.get("remove", {}).get("path")}
+            listed |= {action["add"]["path"]} if "add" in action else set()
+        assert listed == {delta_log.quoted("word_count", file.path) for file in files}
 
 
 def test_no_data_file_ever_changes(store: Store) -> None:
