@@ -16,8 +16,8 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.reproduce.word_lists import (
     TauAgreement,
     agreement,

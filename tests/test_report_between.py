@@ -15,9 +15,8 @@ from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
-from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.query.guard import lock
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.query.connection import lock, rows_of
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
 from tests.page_queries import check_page

@@ -13,7 +13,7 @@ import pytest
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.write import make_page, publish
-from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser
 from tests.metric_rows import fill

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -12,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents
-from plumbline.jobs.kernel.pair_runs import Ints
+from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard
+from plumbline.jobs.kernel.pair_runs import Ints, Run, summed
+from plumbline.warehouse.cores import n_cores
+from plumbline.warehouse.text.progress import Update
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,15 @@ class Query:
 
 class QueryOfAll(Query):
     """A query of all words of the vocabulary; ``words`` is empty."""
+
+    @classmethod
+    def of(
+        cls, evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
+    ) -> QueryOfAll:
+        """All words of a corpus near ``targets``, as the corpus was counted."""
+        # Counts don't depend on the sides, so all targets go to one side.
+        options = evidence.options
+        return cls((), tuple(targets), (), (), options.rule, options.window, vocabulary)
 
     @property
     def n_words(self) -> int:
@@ -178,3 +190,37 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
     distinct, n = np.unique(cells, return_counts=True)
     document, word, target = np.unravel_index(distinct, shape)
     return document, word, target, n
+
+
+def pair_counts(
+    evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str], update: Update
+) -> pa.Table:
+    """Count the co-occurrences of all words with targets in a corpus's documents.
+
+    Args:
+        vocabulary: all words of the corpus, sorted.
+        targets: words, each once.
+        update: called with (shards done, shards).
+
+    Returns:
+        word, target, n_pair, sorted by word, without zeros.
+    """
+    query = QueryOfAll.of(evidence, vocabulary, targets)
+
+    def count(shard: Shard) -> Run:
+        parts = list[Run]()
+        for documents in evidence.documents(shard, query.ids):
+            _, word, target, n = co_occurrences(query, find(query, documents))
+            parts = [summed([*parts, (word * len(targets) + target, n)])]
+        return summed(parts)
+
+    shards, parts = evidence.shards, list[Run]()
+    with ThreadPoolExecutor(n_cores()) as pool:
+        for n_done, run in enumerate(pool.map(count, shards), 1):
+            parts = [summed([*parts, run])]
+            update(n_done, len(shards))
+    cell, n = summed(parts)
+    word, target = np.divmod(cell, len(targets))
+    names = pa.array(targets, pa.string())
+    columns = {"word": vocabulary.take(pa.array(word)), "target": names.take(pa.array(target))}
+    return pa.table({**columns, "n_pair": n})
