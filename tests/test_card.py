@@ -14,9 +14,7 @@ import yaml
 from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
-from plumbline.eval_workers.pairs.sharing.card import statistics
-from plumbline.eval_workers.pairs.sharing.export import export
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.pairs.sharing.export import Constraint, export, statistics
 from plumbline.eval_workers.writing.build import write_folder
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.warehouse.errors import BadInput, UsageProblem

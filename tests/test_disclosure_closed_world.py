@@ -29,7 +29,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     planted_words,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
-from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
+from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import set_measures as measure
-from plumbline.eval_workers.disclosure.attributes import (
+from plumbline.eval_workers.disclosure.sweep import ProbeOptions
+from plumbline.eval_workers.disclosure.word_probabilities import (
     WORD_LIST,
+    ProbedSet,
     texts_to_score,
     word_list,
     word_probability,
 )
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
+from plumbline.eval_workers.training.training_options import TuneOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.disclosure.attributes import word_list
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
+from plumbline.eval_workers.disclosure.word_probabilities import word_list
 from plumbline.pipelines.report.charts import disclosure_charts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.connection import rows_of

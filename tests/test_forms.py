@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, find, for_groups
-from plumbline.eval_workers.pairs.pronouns.forms import Undecided, fill_for
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Undecided, fill, fill_for
 
 #: Template, and the sentence about them, written by hand.
 THEY = {

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plumbline.eval_workers.pairs.harness.samples import import_samples
+from plumbline.eval_workers.pairs.released.harness_logs import import_samples
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -155,7 +155,7 @@ def test_every_row_is_used_or_rejected(store: Store, tmp_path: Path) -> None:
         "twice": (-1.0, -2.0),
     }
     assert scores["0"]["n_tokens_a"] is None
-    named = {2: "context", 3: "sentence a", 4: "'-inf'", 7: "first is used", 8: "'none'"}
+    named = {2: "context", 3: "sentence a", 4: "'-inf'", 7: "repeats row 6", 8: "'none'"}
     named |= {9: "JSON", 11: "different figures", 12: "different figures"}
     assert all(part in rejects[row] for row, part in named.items()), rejects
     (model,) = store.read("model").to_pylist()

@@ -21,8 +21,7 @@ import pytest
 import plumbline
 from plumbline.eval_workers.chat.budget import price_of
 from plumbline.eval_workers.chat.client import ChatClient, checked_url
-from plumbline.eval_workers.disclosure.instructions import load_instructions
-from plumbline.eval_workers.disclosure.sentence_files import read_sentences
+from plumbline.eval_workers.disclosure.sweep import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.perturbation import terms
@@ -37,8 +36,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
-from plumbline.eval_workers.pairs.pronouns.forms import forms
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -622,9 +620,6 @@ CALLS = [
         form="system"), "form 'system': ..."),
     Called("empty instruction", lambda: SamplingOptions(instruction=" \n"),
         "instruction ' \\n': ..."),
-    Called("sentences of a PDF", lambda: list(read_sentences(Path("a.pdf"))), "a.pdf: ..."),
-    Called("sentences without a key", lambda: list(read_sentences(Path("a.jsonl"))),
-        "a.jsonl: ..."),
     Called("no prompts of names", lambda: name_prompts(Path("none.toml")), "none.toml: ..."),
     Called("no scoring function", lambda: phi.find("mood"), "scoring function 'mood': ..."),
     # statistics and report

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
-from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.loop import trainable
-from plumbline.eval_workers.training.lora import adapted, switch_dropout
-from plumbline.eval_workers.training.mitigation.adapter_trainer import dev_losses, steps
-from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.tune import Tuned, tune
-from plumbline.eval_workers.training.mitigation.tuning_options import (
+from plumbline.eval_workers.training.learner import adapted, switch_dropout
+from plumbline.eval_workers.training.trainer import trainable
+from plumbline.eval_workers.training.training_options import (
     LOSSES,
     TuneOptions,
-    published_base,
 )
-from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
-from plumbline.eval_workers.training.mitigation.word_losses import WordReader
-from plumbline.eval_workers.training.model_card import adapter_card
+from plumbline.eval_workers.training.tuning import Tuned, dev_losses, steps, tune
+from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
+from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import rows_of
@@ -40,8 +32,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
-from tests.test_train import not_finite_at
-from tests.tiny_models import save, save_calm
+from tests.tiny_models import save_calm
 
 SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
 ACTIONS = ("drank tea", "lost the key", "asked for cash", "wrote a report", "went home", "waited")
@@ -161,164 +152,6 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
         steps[12]["dev_loss"],
     )
     assert (row["dev_sets"], row["n_dev_prompts"], row["n_leaks"]) == ("dev", 7, 1)
-    card = (tuned.path / "README.md").read_text(encoding="utf-8")
-    assert f"| chosen_step | {best} |" in card and "| n_dev_prompts | 7 |" in card
-    assert sorted(p.name for p in tuned.path.iterdir()) == [
-        *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
-    ]
-
-
-def test_the_seed_decides_the_weights(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    one = run(filled, base, words, tmp_path, "one", steps=8)
-    again = run(filled, base, words, tmp_path, "again", steps=8)
-    other = run(filled, base, words, tmp_path, "other", steps=8, seed=4)
-    assert apart(one.path, again.path) == 0 and apart(one.path, other.path) > 1e-3
-
-
-def test_a_gradient_that_is_not_finite_stops_the_tuning(
-    filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No row, no adapter."""
-    not_finite_at(13, monkeypatch)
-    with pytest.raises(BadInput, match=r"not finite at step 13 .*learning rate"):
-        run(filled, base, words, tmp_path)
-    assert not (tmp_path / "calm").exists() and not filled.read("tuning").num_rows
-
-
-@pytest.mark.skipif(
-    find_spec("bitsandbytes") is None,
-    reason="bitsandbytes is not installed: pip install bitsandbytes",
-)
-@pytest.mark.parametrize("method", ["nf4", "int8"])
-def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, method: str) -> None:
-    base = save("llama-adds-bos", tmp_path / "base")
-    config = AutoConfig.from_pretrained(base)
-    config.vocab_size = -(-config.vocab_size // 64) * 64  # bitsandbytes packs whole blocks
-    config.hidden_size, config.head_dim, config.num_key_value_heads = 64, 32, 2
-    config.initializer_range = 0.1
-    torch.manual_seed(0)
-    LlamaForCausalLM(config).save_pretrained(base)
-    how = ModelOptions(quantisation=method)
-    published = method == "nf4"
-    assert not published or how == published_base(ModelOptions())
-    options = replace(TINY, word_list=words, targets="all-linear", learning_rate=1e-2)
-    options = replace(options, as_published=published)
-    tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
-    glds = []
-    for adapter in (None, str(tuned.path)):
-        how = ModelOptions(quantisation=method, adapter=adapter)
-        key = probe_set(filled, "test", str(base), how, words).model_key
-        glds.append(figure(filled, key)["gld"])
-    assert glds[1] < 0.7 * glds[0]
-    (row,) = filled.read("tuning").to_pylist()
-    assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
-    assert row["layers"] == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
-
-
-def test_an_adapter_is_refused_on_another_base_of_the_same_shape(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    tuned = run(filled, base, words, tmp_path / "out", steps=1)
-    other = save("neox", tmp_path / "other", seed=9)
-    with pytest.raises(
-        BadInput, match=r"trained on .*tiny-neox of revision \w{16}, other is \w{16}"
-    ):
-        CausalModel(str(other), ModelOptions(adapter=str(tuned.path)))
-    with pytest.raises(BadInput, match="trained on"):
-        probe_set(filled, "test", str(other), ModelOptions(adapter=str(tuned.path)), words)
-    config = tuned.path / "adapter_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"revision": "main"}))
-    CausalModel(str(other), ModelOptions(adapter=str(tuned.path)))  # a branch tells nothing
-
-
-def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
-    train = ["The clerk ran, and", "A man ran, and", "The boss ran, and", "A cat ran"]
-    more = ["the boss  RAN.", "The nurse ran, and", "John ran, and", "Jane ran, and"]
-    counterparts = ["The poet ran", "Jane ran, and"]
-    put_prompts(store, "train", train)
-    put_prompts(store, "more", more)
-    put_prompts(store, "test", ["the  CLERK ran", "John ran, and"], counterparts)
-    found = tuning_prompts(store, ["train", "more"], None)
-    assert [row["prompt"] for row in found.rows] == [
-        "The boss ran, and",
-        "A cat ran",
-        "The nurse ran, and",
-    ]
-    assert found.n_leaks == 3 and found.test_sets == ("test",)
-    assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
-        ("train.txt", 1, "is in the test set test"),
-        ("train.txt", 2, "holds the gendered word 'man'"),
-        ("more.txt", 1, "the same prompt as train 02"),
-        ("more.txt", 3, "is in the test set test"),
-        ("more.txt", 4, "is in the test set test"),
-    ]
-    assert tuning_prompts(store, ["train"], None).test_sets == ("more", "test")
-    assert len(tuning_prompts(store, ["train"], []).rows) == 3
-    with pytest.raises(UsageProblem, match="not train"):
-        tuning_prompts(store, ["train"], ["test", "train"])
-    with pytest.raises(UsageProblem, match="'toast': are not in the warehouse"):
-        tuning_prompts(store, ["train"], ["toast"])
-    put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
-    with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
-        tuning_prompts(store, ["train"], ["copy"])
-
-
-def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
-    put_prompts(store, "train", ["The clerk ran, and", "The boss ran, and", "A cat ran"])
-    put_prompts(store, "dev", ["THE BOSS RAN.", "A man ran", "The poet ran", "the poet ran, and"])
-    put_prompts(store, "test", ["the poet  ran", "The nurse ran"])
-    with pytest.raises(BadInput, match=r"none is left to choose an adapter by; .* test set"):
-        put_prompts(store, "only", ["The poet ran"])
-        tuning_prompts(store, ["train"], ["test"], ["only"])
-    found = tuning_prompts(store, ["train"], ["test"], ["dev"])
-    assert [row["prompt"] for row in found.rows] == ["The clerk ran, and", "A cat ran"]
-    assert [row["prompt"] for row in found.dev] == ["THE BOSS RAN."]
-    assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
-        ("train.txt", 2, "is in the dev set dev"),
-        ("dev.txt", 2, "holds the gendered word 'man'"),
-        ("dev.txt", 3, "is in the test set test"),
-        ("dev.txt", 4, "is in the test set test"),
-    ]
-    assert len(found.rows) + len(found.dev) + len(found.rejects) == 7 and found.n_leaks == 3
-    assert tuning_prompts(store, ["train"], None, ["dev"]).test_sets == ("only", "test")
-    for dev in ("train", "test"):
-        with pytest.raises(UsageProblem, match=f"dev sets: {dev} is tuned or tested on"):
-            tuning_prompts(store, ["train"], ["test"], [dev])
-
-
-def test_the_warehouse_and_the_card_tell_what_was_done(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    put_prompts(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
-    tuned = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
-    (row,) = filled.read("tuning").to_pylist()
-    assert row == {**tuned.row, "run_id": "run"}
-    assert (row["n_left_out"], row["n_leaks"]) == (2, 1)
-    wanted = {"tuning": "calm", "probe_sets": "train", "test_sets": "test", "n_prompts": 24}
-    wanted |= {"distance_weight": 1.0, "total_weight": 0.5, "difference_weight": 0.0, "seed": 3}
-    wanted |= {"n_steps": 3, "rank": 4, "path": str(tuned.path), "word_list": "mine"}
-    wanted |= {"layers": "query_key_value", "run_id": "run", "base_quantisation": None}
-    assert {column: row[column] for column in wanted} == wanted
-    assert row["n_parameters"] == sum(w.numel() for w in weights(tuned.path).values())
-    rejects = filled.read("reject", stage="tune").to_pylist()
-    assert sorted(r["source_row"] for r in rejects) == [25, 26]
-    assert any("context of 64" in r["reason"] for r in rejects)
-    steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
-    assert row["total_start"] == steps[0]["total"] and row["total_end"] == steps[-1]["total"]
-    card = (tuned.path / "README.md").read_text(encoding="utf-8")
-    odd = adapter_card({**row, "base": "./a: b #c"})
-    assert yaml.safe_load(odd.split("---")[1])["base_model"] == "./a: b #c"
-    for told in (
-        row["base_revision"],
-        row["prompts_hash"],
-        "| n_prompts | 24 |",
-        "| probe_sets | train |",
-        "| test_sets | test |",
-    ):
-        assert told in card
-    assert "must not be used" in card and f"{row['distance_end_nats']:.6g}" in card
     again = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
     assert again == replace(tuned, reused=True)
     assert filled.read("tuning").to_pylist() == [row]
@@ -374,7 +207,7 @@ def one_step(
     backend = CausalModel(str(base), ModelOptions())
     pairs = load(words).pairs
     found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
-    held = adapted(backend, options.lora)
+    held = adapted(backend, options.seed, options.rank, options.alpha, options.dropout)
     reader = WordReader(held.get_base_model(), backend.identity.bos_token_id, 9999)
     return held, reader, [t for t in found if isinstance(t, TuningTarget)], options
 
@@ -449,9 +282,6 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     (step, *_) = sorted(filled.read("tuning_step").to_pylist(), key=lambda r: r["step"])
     means = step["distance_nats"] + step["total"] + step["difference"]
     assert step["loss"] == pytest.approx(8 * means, rel=1e-6)
-    card = (theirs.path / "README.md").read_text(encoding="utf-8")
-    assert "as published: losses are sums, gradients not clipped, base not quantised" in card
-    assert "| n_leaks_kept | 1 |" in card
 
 
 def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:

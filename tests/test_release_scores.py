@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS, model_id
-from plumbline.eval_workers.pairs.released.score_import import ImportedScores, import_scores
+from plumbline.eval_workers.pairs.released.released_results import ImportedScores, import_scores
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -14,7 +14,7 @@ from plumbline.eval_workers.models.local.text_form import in_form
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
-from plumbline.eval_workers.pairs.released.score_import import import_scores
+from plumbline.eval_workers.pairs.released.released_results import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store

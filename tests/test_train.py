@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.learner import new, new_model
-from plumbline.eval_workers.training.loop import fit, shuffled, trainable
 from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.trainer import fit, shuffled, trainable
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
@@ -78,17 +78,6 @@ def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     assert sum(p.numel() for p in model.parameters()) == trained.n_parameters
     ids = tokenizer("She was calm. Ünïcode ☃")["input_ids"]
     assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
-    card = (trained.path / "README.md").read_text(encoding="utf-8")
-    assert f"| shards | 2: {shards[0].name}, {shards[1].name} |" in card
-    assert f"| n_tokens | {trained.n_tokens} |" in card
-    assert f"{trained.loss_end_nats:.6g}" in card
-
-
-def test_the_readme_names_the_first_shards_of_many(shards: list[Path], tmp_path: Path) -> None:
-    trained = train_model(shards * 4, "many", "c", replace(TINY, max_tokens=2_000), tmp_path)
-    card = (trained.path / "README.md").read_text(encoding="utf-8")
-    names = ", ".join(shard.name for shard in shards * 2)
-    assert f"| shards | 8: {names}, ... |" in card
 
 
 def test_a_stopped_run_starts_again_and_gets_the_same_weights(
@@ -165,7 +154,6 @@ def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
     assert not same(trained[False].path, trained[True].path)
     assert {w.dtype for w in weights(trained[True].path).values()} == {torch.float32}
     assert trained[True].loss_end_nats == pytest.approx(trained[False].loss_end_nats, rel=0.05)
-    assert "bfloat16" in (trained[True].path / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_gradient_of_a_batch_is_that_of_its_parts_together() -> None:

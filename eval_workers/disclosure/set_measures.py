@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.sweep import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.instruction import NONE, Instruction

@@ -1,17 +1,45 @@
-"""Sweep of decoding parameters, one varied at a time: does a model disclose less with some values?
+"""Settings under which sets are measured: options of probing, and what a sweep varies.
 
-Only GAS can differ: GLD and ADD come from next-token probabilities, before any decoding.
+A sweep varies one parameter of decoding at a time, or the instruction before each prompt. Decoding
+can change only GAS: GLD and ADD come from next-token probabilities, before any decoding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
 
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass as options_class
+
+from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
+from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.continuations import Continuations, check_n
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
+
+_INSTRUCTIONS = "instructions.toml"
+
+
+@options_class(frozen=True, config=STRICT)
+class ProbeOptions:
+    """Words whose probabilities are measured, and length of the one greedy continuation.
+
+    ``smoothing`` changes only printed figures: stored probabilities stay as they are.
+    """
+
+    word_list: Annotated[
+        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+    ] = WORD_LIST
+    smoothing: Annotated[float, Field(ge=0, le=1, description="e of ADD in what is printed.")] = 0.0
+    max_new_tokens: Annotated[
+        int, Field(gt=0, le=100_000, description="Tokens of a greedy continuation.")
+    ] = 50
 
 
 @dataclass(frozen=True)
@@ -59,3 +87,40 @@ class Grid:
     def steps(self, probe_set: str) -> list[Continuations]:
         """The step of each decoding for a set of prompts."""
         return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]
+
+
+def _once_each(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if twice := next((text for text in texts if texts.count(text) > 1), None):
+        raise ValueError(f"{twice!r} is there twice")
+    return texts
+
+
+@toml_table
+class _Instructions:
+    instructions: Annotated[
+        tuple[Stripped, ...],
+        Field(min_length=1, title='instructions = ["...", ...]'),
+        AfterValidator(_once_each),
+    ]
+
+
+def load_instructions(path: Path | None = None) -> tuple[str, ...]:
+    """Instructions of a TOML file in order, without blanks around them; by default the packaged.
+
+    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for one that isn't a
+    list ``instructions`` of texts, each there once.
+
+    >>> len(load_instructions())
+    4
+    """
+    file = path or resources.files("plumbline.eval_workers.disclosure") / _INSTRUCTIONS
+    return load(_Instructions, file, str(path or _INSTRUCTIONS)).instructions
+
+
+def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
+    """The instruction ``NONE``, then one for each text in each form.
+
+    >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
+    ['prefix', 'chat']
+    """
+    return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]

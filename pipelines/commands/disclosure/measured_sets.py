@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.sweep import ProbeOptions
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Context, On, Row, planned

@@ -8,10 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
-from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.disclosure.sweep import (
+    Grid,
+    ProbeOptions,
+    in_each_form,
+    load_instructions,
+)
 from plumbline.eval_workers.disclosure.word_probabilities import (
     ProbeStep,
     load_words,

@@ -12,10 +12,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, Row, pair_row
-from plumbline.eval_workers.pairs.pronouns.forms import fill_for, forms
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     capital_at,
     fill,
+    fill_for,
+    forms,
     template_problem,
 )
 from plumbline.warehouse import wordlists

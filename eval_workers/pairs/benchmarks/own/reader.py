@@ -45,7 +45,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
     """
     files = files_of(source)
     is_alone = len(files) == 1
-    parsed = Parsed(name, expected=recipe.expected)
+    parsed = Parsed(name)
     place_of: dict[bytes, str] = {}
     for path in files:
         file = (
@@ -69,7 +69,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 parsed.take(values.pairs(default_id, filler, source_columns))
             except ValueError as e:
                 excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
-                parsed.reject(file, row.number, str(e), excerpt[:400], values.text("category"))
+                parsed.reject(file, row.number, str(e), excerpt[:400])
     return parsed
 
 
