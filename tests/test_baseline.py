@@ -150,28 +150,6 @@ def test_the_baseline_is_what_the_words_score_alone(
     assert "PD after subtracting each pair's log ratio in such a sentence" in alert
 
 
-def test_pairs_with_another_baseline_are_scored_again(
-    store: Store, model: Path, tmp_path: Path
-) -> None:
-    path = written(tmp_path / "a.csv", "old", "quiet")
-    import_benchmark(store, "ages", path, "r", ImportOptions())
-    pairs = store.read("benchmark_pair").to_pylist()
-    without = [pair | {"baseline_a": None, "baseline_b": None} for pair in pairs]
-    store.replace("benchmark_pair", without, {"benchmark": "ages"}, "r")
-
-    def n_new() -> int:
-        return score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")[0].n_new
-
-    def n_with() -> int:
-        (row,) = rows_of(store.root, "SELECT count(above_baseline_nats) AS n FROM scored_pair")
-        return int(row["n"])
-
-    assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, 0)
-    import_benchmark(store, "ages", path, "r", ImportOptions())
-    assert store.read("pair_score").num_rows == 0
-    assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, len(FRAMES))
-
-
 def test_a_baseline_that_cannot_be_scored_is_null(
     store: Store, model: Path, tmp_path: Path
 ) -> None:

@@ -63,16 +63,6 @@ def shapes(store: Store) -> Store:
     return store
 
 
-@pytest.mark.parametrize("template", SHAPES)
-def test_the_shape_of_a_sentence(store: Store, template: str) -> None:
-    fill(store, "benchmark_pair", [pair("b", "1", template=template)])
-    figures = statistics(store.root, "b")
-    names = ("pronouns", "first_position", "last_position", "words", "tokens")
-    assert tuple(figures[f"{n}_max"] for n in names) == SHAPES[template][:5]
-    assert tuple(figures[f"{n}_median"] for n in names) == SHAPES[template][:5]
-    assert (figures["n_female"], figures["n_male"]) == SHAPES[template][5:]
-
-
 def test_figures_of_a_benchmark(store: Store) -> None:
     shapes(store)
     fill(store, "word_delta", [delta("w0", 0.5), delta("w2", -0.25), delta("other", 3.0)])

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, PronounPlace, to_template
-from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her, stands_alone
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
@@ -93,13 +93,6 @@ def test_any_other_change_is_refused(sentence: str, data: st.DataObject) -> None
     assert conversion.decided_by(other[:place] + extra + other[place:]) is None
 
 
-def test_his_that_stands_alone_is_nowhere_told_from_her_as_his() -> None:
-    for before in (["gave"], ["made"], ["called"], ["She"], []):
-        for after in ["", ",", "of", "is", "near", "than", "so", "inside", "back", "own", "'", "”"]:
-            if stands_alone([after, "x"] if after else []):
-                assert decide_her(before, [after, "x"] if after else []) == "him"
-
-
 @pytest.mark.parametrize(
     ("sentence", "converted"),
     [
@@ -151,40 +144,6 @@ def test_what_no_template_holds_is_rejected_with_the_reason(sentence: str, reaso
     assert found.template is None and found.converted() is None and found.gender is None
 
 
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
-        ("They gave ___ a key.", "him"),
-        ("They gave ___ key away.", None),
-        ("It brought ___ joy.", "him"),
-        ("She shared ___ joy.", "his"),
-        ("It made ___ famous.", "him"),
-        ("She made ___ famous pie.", "his"),
-        ("It made ___ smile.", "him"),
-        ("I saw ___ smile.", None),
-        ("Let ___ go.", "him"),
-        ("It helps ___ students.", "his"),
-        ("It left ___ breathless and pale.", "him"),
-        ("She called ___ back.", "him"),
-        ("She hurt ___ back.", "his"),
-        ("They admired ___ deeply.", "him"),
-        ("She kept ___ deeply held beliefs.", "his"),
-        ("The man behind ___ was tall.", "him"),
-        ("She knew ___ better half.", "his"),
-        ("I know ___ better.", "him"),
-        ("She visits ___ every day.", "him"),
-        ("She fought against ___ will.", "his"),
-        ("He led ___ past the gate.", "him"),
-        ("Everyone around ___ cheered for more.", "him"),
-        ("It was ___ very first.", "his"),
-        ("I love ___ very much.", "him"),
-    ],
-)
-def test_her_by_what_stands_round_it(sentence: str, expected: str | None) -> None:
-    before, after = sentence.split("___")
-    assert decide_her(TOKEN.findall(before), TOKEN.findall(after)) == expected
-
-
 @pytest.mark.parametrize(("truth", "n_right"), [("him", 19), ("his", 50)])
 def test_her_is_undecided_where_both_would_do_and_never_wrong(truth: str, n_right: int) -> None:
     """Of 63 objects (*saw her last night*, *elected her president*) and 56 that own something."""
@@ -217,11 +176,6 @@ def test_an_answer_decides_what_the_rules_left_open_and_nothing_else(
 ) -> None:
     decided = to_template("She saw her smile; women do too.").decided_by(converted)
     assert (decided and decided.template) == template
-
-
-def test_an_original_without_one_gender_takes_no_answer() -> None:
-    for original in ("She lost his key.", "The key was lost.", "He lost his key."):
-        assert to_template(original).decided_by("He lost her key.") is None
 
 
 # The release: each row has a written sentence and the template that an editor made of it.

@@ -35,7 +35,7 @@ ENGINE_ROOMS = (
     "plumbline.eval_workers.models.",
     "plumbline.eval_workers.training.learner",
     "plumbline.eval_workers.training.trainer",
-    "plumbline.eval_workers.training.tuning",
+    "plumbline.eval_workers.training.adapter_tuning",
     "plumbline.eval_workers.training.word_losses",
     "plumbline.pipelines.flows",
 )

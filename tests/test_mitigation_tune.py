@@ -6,23 +6,26 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.training.adapter_tuning import Tuned, dev_losses, steps, tune
 from plumbline.eval_workers.training.learner import adapted, switch_dropout
 from plumbline.eval_workers.training.trainer import trainable
 from plumbline.eval_workers.training.training_options import (
     LOSSES,
     TuneOptions,
+    published_base,
 )
-from plumbline.eval_workers.training.tuning import Tuned, dev_losses, steps, tune
 from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -32,7 +35,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
-from tests.tiny_models import save_calm
+from tests.test_train import not_finite_at
+from tests.tiny_models import save, save_calm
 
 SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
 ACTIONS = ("drank tea", "lost the key", "asked for cash", "wrote a report", "went home", "waited")
@@ -152,6 +156,125 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
         steps[12]["dev_loss"],
     )
     assert (row["dev_sets"], row["n_dev_prompts"], row["n_leaks"]) == ("dev", 7, 1)
+    assert sorted(p.name for p in tuned.path.iterdir()) == [
+        *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
+    ]
+
+
+def test_a_gradient_that_is_not_finite_stops_the_tuning(
+    filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row, no adapter."""
+    not_finite_at(13, monkeypatch)
+    with pytest.raises(BadInput, match=r"not finite at step 13 .*learning rate"):
+        run(filled, base, words, tmp_path)
+    assert not (tmp_path / "calm").exists() and not filled.read("tuning").num_rows
+
+
+@pytest.mark.skipif(
+    find_spec("bitsandbytes") is None,
+    reason="bitsandbytes is not installed: pip install bitsandbytes",
+)
+@pytest.mark.parametrize("method", ["nf4", "int8"])
+def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, method: str) -> None:
+    base = save("llama-adds-bos", tmp_path / "base")
+    config = AutoConfig.from_pretrained(base)
+    config.vocab_size = -(-config.vocab_size // 64) * 64  # bitsandbytes packs whole blocks
+    config.hidden_size, config.head_dim, config.num_key_value_heads = 64, 32, 2
+    config.initializer_range = 0.1
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(base)
+    how = ModelOptions(quantisation=method)
+    published = method == "nf4"
+    assert not published or how == published_base(ModelOptions())
+    options = replace(TINY, word_list=words, targets="all-linear", learning_rate=1e-2)
+    options = replace(options, as_published=published)
+    tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
+    glds = []
+    for adapter in (None, str(tuned.path)):
+        how = ModelOptions(quantisation=method, adapter=adapter)
+        key = probe_set(filled, "test", str(base), how, words).model_key
+        glds.append(figure(filled, key)["gld"])
+    assert glds[1] < 0.7 * glds[0]
+    (row,) = filled.read("tuning").to_pylist()
+    assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
+    assert row["layers"] == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
+
+
+def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
+    train = ["The clerk ran, and", "A man ran, and", "The boss ran, and", "A cat ran"]
+    more = ["the boss  RAN.", "The nurse ran, and", "John ran, and", "Jane ran, and"]
+    counterparts = ["The poet ran", "Jane ran, and"]
+    put_prompts(store, "train", train)
+    put_prompts(store, "more", more)
+    put_prompts(store, "test", ["the  CLERK ran", "John ran, and"], counterparts)
+    found = tuning_prompts(store, ["train", "more"], None)
+    assert [row["prompt"] for row in found.rows] == [
+        "The boss ran, and",
+        "A cat ran",
+        "The nurse ran, and",
+    ]
+    assert found.n_leaks == 3 and found.test_sets == ("test",)
+    assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
+        ("train.txt", 1, "is in the test set test"),
+        ("train.txt", 2, "holds the gendered word 'man'"),
+        ("more.txt", 1, "the same prompt as train 02"),
+        ("more.txt", 3, "is in the test set test"),
+        ("more.txt", 4, "is in the test set test"),
+    ]
+    assert tuning_prompts(store, ["train"], None).test_sets == ("more", "test")
+    assert len(tuning_prompts(store, ["train"], []).rows) == 3
+    with pytest.raises(UsageProblem, match="not train"):
+        tuning_prompts(store, ["train"], ["test", "train"])
+    with pytest.raises(UsageProblem, match="'toast': are not in the warehouse"):
+        tuning_prompts(store, ["train"], ["toast"])
+    put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
+    with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
+        tuning_prompts(store, ["train"], ["copy"])
+
+
+def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
+    put_prompts(store, "train", ["The clerk ran, and", "The boss ran, and", "A cat ran"])
+    put_prompts(store, "dev", ["THE BOSS RAN.", "A man ran", "The poet ran", "the poet ran, and"])
+    put_prompts(store, "test", ["the poet  ran", "The nurse ran"])
+    with pytest.raises(BadInput, match=r"none is left to choose an adapter by; .* test set"):
+        put_prompts(store, "only", ["The poet ran"])
+        tuning_prompts(store, ["train"], ["test"], ["only"])
+    found = tuning_prompts(store, ["train"], ["test"], ["dev"])
+    assert [row["prompt"] for row in found.rows] == ["The clerk ran, and", "A cat ran"]
+    assert [row["prompt"] for row in found.dev] == ["THE BOSS RAN."]
+    assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
+        ("train.txt", 2, "is in the dev set dev"),
+        ("dev.txt", 2, "holds the gendered word 'man'"),
+        ("dev.txt", 3, "is in the test set test"),
+        ("dev.txt", 4, "is in the test set test"),
+    ]
+    assert len(found.rows) + len(found.dev) + len(found.rejects) == 7 and found.n_leaks == 3
+    assert tuning_prompts(store, ["train"], None, ["dev"]).test_sets == ("only", "test")
+    for dev in ("train", "test"):
+        with pytest.raises(UsageProblem, match=f"dev sets: {dev} is tuned or tested on"):
+            tuning_prompts(store, ["train"], ["test"], [dev])
+
+
+def test_the_warehouse_tells_what_was_done(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    put_prompts(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
+    tuned = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
+    (row,) = filled.read("tuning").to_pylist()
+    assert row == {**tuned.row, "run_id": "run"}
+    assert (row["n_left_out"], row["n_leaks"]) == (2, 1)
+    wanted = {"tuning": "calm", "probe_sets": "train", "test_sets": "test", "n_prompts": 24}
+    wanted |= {"distance_weight": 1.0, "total_weight": 0.5, "difference_weight": 0.0, "seed": 3}
+    wanted |= {"n_steps": 3, "rank": 4, "path": str(tuned.path), "word_list": "mine"}
+    wanted |= {"layers": "query_key_value", "run_id": "run", "base_quantisation": None}
+    assert {column: row[column] for column in wanted} == wanted
+    assert row["n_parameters"] == sum(w.numel() for w in weights(tuned.path).values())
+    rejects = filled.read("reject", stage="tune").to_pylist()
+    assert sorted(r["source_row"] for r in rejects) == [25, 26]
+    assert any("context of 64" in r["reason"] for r in rejects)
+    steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
+    assert row["total_start"] == steps[0]["total"] and row["total_end"] == steps[-1]["total"]
     again = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
     assert again == replace(tuned, reused=True)
     assert filled.read("tuning").to_pylist() == [row]

@@ -22,12 +22,10 @@ from plumbline.eval_workers.pairs.benchmarks import (
     ImportOptions,
     import_benchmark,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     DIFFERS,
     shared_template,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
@@ -217,23 +215,6 @@ def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path)
         taken(store, path, groups=("they", "xe"))
 
 
-def test_a_number_in_a_column_that_the_recipe_does_not_read_rejects_no_row(
-    store: Store, tmp_path: Path
-) -> None:
-    row = stereoset()[0] | {"sentence_a": 3, "sentence_b": [4]}
-    done, _ = taken(store, as_jsonl(tmp_path / "s.jsonl", [row]), recipe="stereoset")
-    assert (done.n_pairs, done.n_rejects) == (1, 0)
-
-
-def test_articles_agree_and_names_have_capitals() -> None:
-    fills = filler(fills=["who=religions"], groups=["Christian", "atheist"])
-    (pair,) = fills.pairs("A {who} met a {who} person.", "1")
-    assert pair["sentence_a"] == "A Christian met a Christian person."
-    assert pair["sentence_b"] == "An atheist met an atheist person."
-    pairs = filler(fills=["name=names"]).pairs("I saw {name} with {pronoun1} dog.", "1")
-    assert len(pairs) == 10 and pairs[0]["sentence_a"] == "I saw Mary with her dog."
-
-
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=7)
 
 
@@ -361,27 +342,11 @@ def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path
 
 
 def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path: Path) -> None:
-    """`dataset_infos.json` beside files, and a directory as `save_to_disk` writes it."""
-    beside = tmp_path / "beside"
-    beside.mkdir()
-    (beside / "dataset_infos.json").write_text('{"default": {}}')
-    (beside / "state.json").write_text(json.dumps(ROWS[:1]))
-    as_csv(beside / "pairs.csv", ROWS[1:])
-    assert taken(store, beside)[0].n_pairs == 2
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    for name in ("dataset_info.json", "state.json"):
-        (saved / name).write_text("{}")
-    table = pa.Table.from_pylist(ROWS)
-    with pa.ipc.new_stream(saved / "data-00000-of-00001.arrow", table.schema) as writer:
-        writer.write_table(table)
-    _, pairs = taken(store, saved)
-    assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
-    (saved / "data-00000-of-00001.arrow").write_bytes(b"no stream")
-    with pytest.raises(
-        BadInput, match=r"data-00000-of-00001\.arrow: can.t be read: Expected to read"
-    ):
-        taken(store, saved)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "dataset_infos.json").write_text('{"default": {}}')
+    as_csv(folder / "pairs.csv", ROWS)
+    assert taken(store, folder)[0].n_pairs == 2
 
 
 RECIPE = """about = "Pairs about age"
@@ -452,17 +417,6 @@ def test_the_problem_of_a_recipe_names_its_field(
     recipe.write_text(RECIPE.replace(old, new))
     with pytest.raises(BadInput, match=re.escape(named)):
         taken(store, rows, recipe=str(recipe))
-
-
-def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -> None:
-    """Gone with pairs that came otherwise."""
-    recipe, rows = ages(tmp_path)
-    taken(store, rows, recipe=str(recipe))
-    facts = store.read("benchmark_fact", benchmark="mine").to_pylist()
-    assert {row["fact"]: row["said"] for row in facts} == load(str(recipe)).facts()
-    assert len(facts) == 5
-    taken(store, as_csv(tmp_path / "p.csv", ROWS))
-    assert store.read("benchmark_fact", benchmark="mine").num_rows == 0
 
 
 def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
@@ -539,17 +493,3 @@ def test_what_a_spreadsheet_writes_is_read_as_it_is(
     found = list(records_of(content, "a.csv", ("x", "y")))
     assert [[r.fields["x"], r.fields["y"]] for r in found] == rows
     assert {r.problem for r in found} <= {None}
-
-
-def test_a_row_that_breaks_the_quoting_rules_is_a_reject(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    lines = [r'"He said \"old\" twice.",B.', 'He said "old" twice.,B.', '"He "said" old.",B.']
-    lines += ['"He said ""old"" twice.",B.', '"One, old.",One new.', ' "Old.",New.']
-    path.write_text("\n".join(["sentence_a,sentence_b", *lines]))
-    _, pairs = taken(store, path)
-    assert [p["sentence_a"] for p in pairs] == ['He said "old" twice.', "One, old."]
-    assert sorted(reasons(store)) == [1, 2, 3, 6]
-    assert all("a quote breaks the rules of CSV" in r for r in reasons(store).values())
-    path.write_text("sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n")
-    with pytest.raises(BadInput, match="sentence_a twice"):
-        taken(store, path)

@@ -137,20 +137,6 @@ def test_the_interval_is_a_bootstrap_over_pairs() -> None:
     assert of_all["alpha_low"] < of_all["alpha"] < of_all["alpha_high"]
 
 
-def test_agreement_where_nothing_can_be_said() -> None:
-    [same, *_] = agreement(ratings(lambda *_: True, 2, 5))
-    assert (same["alpha"], same["alpha_low"], same["n_pairs"]) == (None, None, 5)
-    [alone] = agreement(ratings(lambda *_: True, 1, 5))
-    assert (alone["alpha"], alone["n_pairs"], alone["n_answers"]) == (None, 0, 0)
-    assert agreement([]) == []
-    # Ten pairs can be resampled, nine can't.
-    [ten, *_], [nine, *_] = (agreement(ratings(lambda r, p: p % 2 > 0, 2, n)) for n in (10, 9))
-    assert (ten["alpha_low"], nine["alpha_low"], nine["alpha"]) == (1.0, None, 1.0)
-    # One pair of twenty has a no: most resamples have it, too many have not.
-    [rare] = agreement(ratings(lambda r, p: (r, p) != ("r0", 3), 2, 20))
-    assert rare["alpha"] == pytest.approx(0.0) and rare["alpha_low"] is None
-
-
 def test_answers_come_back(store: Store, tmp_path: Path) -> None:
     benchmark(store)
     one, two = (answered(store, tmp_path, f"rater-{k}", yes, 15) for k in (1, 2))
@@ -325,23 +311,3 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     facts = people_say(store.root, "b")
     assert facts["People on `natural`"].startswith("vet: a mean share of 0.0% said yes, over 32")
     assert facts["People on `natural` [all six]"].startswith("rater-1, rater-2, rater-3, ")
-
-
-def test_who_answers_at_random_shows(store: Store, tmp_path: Path) -> None:
-    import_answers(store, opinions(store, tmp_path, is_random="rater-4"), "run")
-    rows = rows_of(store.root, "FROM rater_agreement WHERE question = 'natural' ORDER BY rater")
-    assert [row["is_unlike"] for row in rows] == [False, False, False, True, False, False]
-    least = min(rows, key=lambda row: row["equal_share"])
-    assert least["rater"] == "rater-4" and least["alpha_without"] > 0.1 + least["alpha_of_all"]
-    answers = {
-        (r["rater"], r["pair_id"]): r["is_yes"]
-        for r in store.read("rating", benchmark="b").to_pylist()
-        if r["question"] == "natural"
-    }
-    equal = [
-        v == w
-        for (a, p), v in answers.items()
-        for (b, q), w in answers.items()
-        if a == "rater-4" != b and p == q
-    ]
-    assert least["equal_share"] == pytest.approx(sum(equal) / len(equal))

@@ -54,15 +54,6 @@ def leans(store: Store) -> dict[str, float | None]:
 NATURAL = {"00000": 0.25, "00001": -0.75, "00002": 0.25, "00003": -0.75}
 
 
-def test_unnatural_rows_may_be_there_or_not(store: Store, sets: Path) -> None:
-    write(sets, rows())
-    import_max_pmi(store, sets, "pile", "r")
-    assert leans(store) == NATURAL
-    write(sets, rows(("True", "False")))
-    import_max_pmi(store, sets, "pile", "r")
-    assert leans(store) == NATURAL | {"00004": -1.5}
-
-
 def test_a_value_that_is_none_shows_unless_the_file_says_so(store: Store, sets: Path) -> None:
     table = rows(("True", "False"))
     table[0]["max_gender_pmi"] = ""
@@ -72,14 +63,6 @@ def test_a_value_that_is_none_shows_unless_the_file_says_so(store: Store, sets: 
     assert leans(store) == {k: v for k, v in NATURAL.items() if k != "00000"} | {"00004": None}
     (reject,) = store.read("reject", stage="import").to_pylist()
     assert (reject["source_row"], reject["subject"]) == (1, "pile/use-5")
-
-
-def test_other_contrasts_stay(store: Store, sets: Path) -> None:
-    row = {"corpus": "pile", "contrast": "queen/king", "benchmark": "use-5", "pair_id": "00000"}
-    store.publish("pair_association", [row], unit="queen/king", run_id="r")
-    write(sets, rows())
-    import_max_pmi(store, sets, "pile", "r")
-    assert store.read("pair_association", corpus="pile").num_rows == 1 + 4
 
 
 def test_files_that_can_not_be_used_leave_one_line(store: Store, sets: Path) -> None:

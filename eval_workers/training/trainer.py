@@ -16,10 +16,9 @@ import itertools
 import math
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -232,21 +231,31 @@ def fit(
     Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights are
     then those before the step.
     """
-    with _lanes(n_lanes) as pool:
-        for step, parts in enumerate(batches, 1):
-            figures: Counter[str] = Counter()
-            sums: list[torch.Tensor] = []
-            for gradients, of_part in pool.map(lambda part: _gradients(part, weights), parts):
-                figures.update(of_part)
-                sums = [a + b for a, b in zip(sums, gradients, strict=True)] if sums else gradients
-            for weight, gradient in zip(weights, sums, strict=True):
-                weight.grad = gradient
-            norm = float(torch.nn.utils.clip_grad_norm_(weights, clip_norm))
-            check_finite({**figures, "gradient_norm": norm}, what, step)
-            optimizer.step()
-            if schedule is not None:
-                schedule.step()
-            yield {**figures, "gradient_norm": norm}
+
+    def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
+        loss, figures = part()
+        # An unused weight, such as an expert that no token was sent to, has a gradient of 0.
+        return list(torch.autograd.grad(loss, weights, materialize_grads=True)), figures
+
+    n_threads = torch.get_num_threads()
+    if n_lanes > 1:
+        torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(n_lanes) as pool:
+            for step, parts in enumerate(batches, 1):
+                gradients, of_parts = zip(*pool.map(gradients_of, parts), strict=True)
+                for weight, of_weight in zip(weights, zip(*gradients, strict=True), strict=True):
+                    weight.grad = sum(of_weight)
+                figures = {name: sum(one[name] for one in of_parts) for name in of_parts[0]}
+                norm = float(torch.nn.utils.clip_grad_norm_(weights, clip_norm))
+                taken = {**figures, "gradient_norm": norm}
+                check_finite(taken, what, step)
+                optimizer.step()
+                if schedule is not None:
+                    schedule.step()
+                yield taken
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 def check_finite(figures: Figures, what: str, step: int) -> None:
@@ -254,24 +263,3 @@ def check_finite(figures: Figures, what: str, step: int) -> None:
     if not all(map(math.isfinite, figures.values())):
         problem = f"a loss or its gradient is not finite at step {step}"
         raise BadInput(what, problem, "try a lower learning rate")
-
-
-@contextmanager
-def _lanes(n_lanes: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of ``n_lanes`` threads; if there are several, each computes on one core."""
-    n_threads = torch.get_num_threads()
-    if n_lanes > 1:
-        torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(n_lanes) as pool:
-            yield pool
-    finally:
-        torch.set_num_threads(n_threads)
-
-
-def _gradients(
-    part: Part, weights: Sequence[torch.nn.Parameter]
-) -> tuple[list[torch.Tensor], Figures]:
-    loss, figures = part()
-    # An unused weight, such as an expert that no token was sent to, has a gradient of 0.
-    return list(torch.autograd.grad(loss, weights, materialize_grads=True)), figures

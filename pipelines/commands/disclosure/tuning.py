@@ -42,7 +42,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.training.tuning import Tuned
+    from plumbline.eval_workers.training.adapter_tuning import Tuned
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -173,7 +173,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 def _tune(context: Context, command: Tune) -> Tuned:
     """Tune the adapter."""
     from plumbline.eval_workers.models.devices import release
-    from plumbline.eval_workers.training.tuning import tune
+    from plumbline.eval_workers.training.adapter_tuning import tune
 
     try:
         with progress(f"tune {command.name}", "steps") as update:

@@ -154,6 +154,6 @@ def _listed() -> frozenset[str]:
     nouns = table("fairpair", "perturbation", "gender_en.toml")["nouns"]
     words.update(word for both in nouns for word in both)
     for name in ("names-by-group", "kinship"):
-        for group in load_words(name).words.values():
-            words.update(group)
+        for group in load_words(name).values():
+            words.update(group.words)
     return frozenset(map(_stem, words))
