@@ -109,24 +109,6 @@ def test_the_swapped_world_is_the_straight_one_with_she_and_he_exchanged() -> No
     }  # fmt: skip
 
 
-def test_the_mixed_world_is_one_of_the_two_in_each_document_by_a_fair_coin() -> None:
-    worlds = (texts(world, 20_000) for world in ("straight", "swapped", "mixed"))
-    n_turned, she = 0, Counter[str]()
-    for straight, swapped, mixed in zip(*worlds, strict=True):
-        assert mixed in (straight, swapped)
-        n_turned += mixed == swapped
-        if {"she", "her"} & set(words_of(mixed)):
-            she.update(words_of(mixed))
-    assert abs(n_turned - 10_000) < 4 * math.sqrt(20_000) / 2
-    planted = {w.word: w for w in planted_words(0)}
-    tea = [w for w in planted if w in lexicon()["food"]]
-    n = sum(she[w] for w in tea)
-    means = {w: (planted[w].p_she + planted[w].p_he) / 2 for w in tea}
-    scores = [(she[w] - n * p) / math.sqrt(n * p * (1 - p)) for w, p in means.items()]
-    assert max(map(abs, scores)) < 4.5 and np.std(scores) < 1.4
-    assert set(planted_deltas(0, "mixed").values()) == {0.0}
-
-
 def test_slots_are_filled_with_the_planted_probabilities() -> None:
     """Every word's count among the documents of each gender, against its binomial error."""
     women, men = Counter[str](), Counter[str]()

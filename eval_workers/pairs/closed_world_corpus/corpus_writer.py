@@ -96,7 +96,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     """Endless stream of the texts of one shard, each with its number of words.
 
     The frames, the words and the kind of person depend only on the seed and the shard. ``world``
-    decides only the pronouns of the two kinds of person; in `mixed` a coin per document decides.
+    decides only the pronouns of the two kinds of person.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -109,7 +109,6 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     compiled = _compiled(options, shard, frames)
     lengths = [len(frame.split()) for frame in frames]
     rng = np.random.default_rng([options.seed, 1, shard])
-    coin = np.random.default_rng([options.seed, 3, shard])
     while True:
         # Draw a shape, then one of its frames, so that a shape with many frames isn't more common.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
@@ -119,35 +118,33 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
         chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
         n_sentences = rng.integers(2, 4, _BLOCK).tolist()
-        exchanged = [int(options.world == "swapped")] * _BLOCK
-        if options.world == "mixed":
-            exchanged = coin.integers(0, 2, _BLOCK).tolist()
-        drawn = zip(exchanged, people, n_sentences, chosen.tolist(), strict=True)
-        for is_exchanged, person, n, frame_ids in drawn:
-            by_frame = compiled[is_exchanged][person]
+        for person, n, frame_ids in zip(people, n_sentences, chosen.tolist(), strict=True):
+            by_frame = compiled[person]
             sentences = (by_frame[i][0] % tuple(map(next, by_frame[i][1])) for i in frame_ids[:n])
             yield " ".join(sentences), sum(lengths[i] for i in frame_ids[:n])
 
 
-def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
-    """[exchanged: 0, 1][kind of person] -> per frame a %-format and its slots' word streams."""
-    people: list[dict[str, Iterator[str]]] = [{}, {}]
-    for person, streams in enumerate(people):
+def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
+    """[kind of person] -> per frame a %-format and its slots' word streams."""
+    genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
+    people = []
+    for person, gender in enumerate(genders):
+        streams = {}
         for number, name in enumerate(sorted(lexicon())):
             words = [w for w in planted_words(options.seed) if w.word_class == name]
             shares = [w.p_he if person else w.p_she for w in words]
             rng = np.random.default_rng([options.seed, 2, shard, person, number])
             streams[name] = _stream([w.word for w in words], shares, rng)
-
-    def compiled(frame: str, gender: Gender, streams: dict[str, Iterator[str]]) -> _Frame:
-        text = fill(_SLOT.sub("%s", frame), gender)
-        return text, [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS]
-
-    orders: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
-    return [
-        [[compiled(f, gender, people[k]) for f in frames] for k, gender in enumerate(genders)]
-        for genders in orders
-    ]
+        people.append(
+            [
+                (
+                    fill(_SLOT.sub("%s", frame), gender),
+                    [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS],
+                )
+                for frame in frames
+            ]
+        )
+    return people
 
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
