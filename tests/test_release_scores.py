@@ -160,7 +160,7 @@ def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None
     with pytest.raises(BadInput, match=path.name):
         import_scores(store, results, "r")
     (results / path.name).unlink()
-    with pytest.raises(BadInput, match="holds no score files"):
+    with pytest.raises(BadInput, match="holds no files"):
         import_scores(store, results, "r")
     import_pairs(store, tmp_path)
     path = write_scores(results, score_rows("org__other"))

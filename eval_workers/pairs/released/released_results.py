@@ -19,12 +19,13 @@ from typing import Any, TypeAlias
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
 from plumbline.eval_workers.pairs.released.released_files import (
+    MAX_PMI,
     N_PARAMETERS,
+    SCORES,
     ReleasedFile,
+    find_released,
     grouped,
-    max_pmi_files,
     model_id,
-    score_files,
 )
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput
@@ -78,10 +79,10 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
     after an error, benchmarks that were already imported stay.
 
-    Raises as ``score_files`` and ``check_imported``, and ``BadInput`` for a file that can't be read
+    Raises as ``find_released`` and ``check_imported``, and ``BadInput`` for a file that can't be read
     to its end, lacks a column or names another model than its file name.
     """
-    files = score_files(directory)
+    files = find_released(directory, SCORES)
     check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
@@ -122,10 +123,10 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> N
 
     Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
     ``reject`` (stage `import`). Columns that the files lack are NULL: the word that decides, sums
-    and counts of words. The released sets leave out unnatural pairs. Raises as ``max_pmi_files``,
+    and counts of words. The released sets leave out unnatural pairs. Raises as ``find_released``,
     ``check_imported`` and ``gather``, and ``BadInput`` for a benchmark without a usable row.
     """
-    files = max_pmi_files(directory)
+    files = find_released(directory, MAX_PMI)
     check_imported(store, [file.benchmark for file in files])
     for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
         subject = f"{corpus}/{benchmark}"
