@@ -79,8 +79,8 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
     after an error, benchmarks that were already imported stay.
 
-    Raises as ``find_released`` and ``check_imported``, and ``BadInput`` for a file that can't be read
-    to its end, lacks a column or names another model than its file name.
+    Raises as ``find_released`` and ``check_imported``, and ``BadInput`` for a file that can't be
+    read to its end, lacks a column or names another model than its file name.
     """
     files = find_released(directory, SCORES)
     check_imported(store, [file.benchmark for file in files])
