@@ -16,8 +16,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
-from plumbline.eval_workers.models.instruction import NONE, Instruction
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import NONE, Instruction, SamplingOptions
 from plumbline.eval_workers.scoring.continuations import Continuations, check_n
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
