@@ -39,8 +39,6 @@ the and with this that they my your were from who what people
 """
 #: A benchmark is taken for English if at least this share of its pairs has one of these words.
 _LEAST_ENGLISH = 0.25
-
-
 #: Most entries such as `x/y (1)` in the warning about too few pairs.
 _NAMED = 6
 
