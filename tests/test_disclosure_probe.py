@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import set_measures as measure
-from plumbline.eval_workers.disclosure.sweep import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import (
     WORD_LIST,
     ProbedSet,

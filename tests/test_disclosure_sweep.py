@@ -12,7 +12,7 @@ import pytest
 import transformers
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.disclosure.set_measures import Grid
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions

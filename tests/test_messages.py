@@ -21,7 +21,7 @@ import pytest
 import plumbline
 from plumbline.eval_workers.chat.budget import price_of
 from plumbline.eval_workers.chat.client import ChatClient, checked_url
-from plumbline.eval_workers.disclosure.sweep import load_instructions
+from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.perturbation import terms
