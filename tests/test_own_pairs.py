@@ -28,7 +28,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
 )
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
+from plumbline.warehouse.input.input_rows import checked_rows, decoded, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
 

@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import records
+from plumbline.warehouse.input.input_rows import printable, records, rejected
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.rejects import printable, rejected
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]

@@ -37,7 +37,7 @@ from plumbline.eval_workers.training.training_options import (
 from plumbline.eval_workers.training.tuning_prompts import TuningPrompts, tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.errors import BadInput, disk_problems
-from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.wordlists import WordList

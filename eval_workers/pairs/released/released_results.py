@@ -29,8 +29,7 @@ from plumbline.eval_workers.pairs.released.released_files import (
 )
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import Record, read_text, records_of, truth
-from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.input.input_rows import Record, read_text, records_of, rejected, truth
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = "dict[str, Any]"

@@ -58,7 +58,7 @@ class _GroupWordsFile:
     source: Text
     groups: Annotated[
         Mapping[Annotated[str, Field(pattern="^[^/]+$")], GroupWords],
-        Field(min_length=2, title="two or more groups"),
+        Field(min_length=2),
     ]
 
     def __post_init__(self) -> None:
