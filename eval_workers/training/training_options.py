@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
@@ -15,11 +15,8 @@ from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, words
 
-
-class StepProgress(Protocol):
-    """Is called after each step with the steps done and in all, and the last losses as text."""
-
-    def __call__(self, n_done: int, n_steps: int, /, *, note: str) -> None: ...
+#: Is called after each step with the steps done and in all, and the last losses as text (`note`).
+StepProgress: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
