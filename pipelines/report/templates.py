@@ -28,7 +28,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.runtime import Macro
 from markupsafe import Markup, escape
 
-from plumbline.eval_workers.training.model_card import tuned_by
+from plumbline.eval_workers.training.training_options import tuned_by
 from plumbline.eval_workers.writing import offline
 from plumbline.pipelines.report import (
     estimates,
