@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
+from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.jobs.counting.corpus_options import CorpusOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
-from plumbline.eval_workers.fairpair.perturbation.perturber import Original, RulePerturber
+from plumbline.eval_workers.fairpair.perturbation.perturbers import Original, RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity
 from plumbline.eval_workers.fairpair.probe_prompts import load, prompt_rows
 from plumbline.warehouse.storage.store import Store

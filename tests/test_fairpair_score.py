@@ -8,7 +8,6 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import (
     Calibration,
     Convergence,
@@ -17,8 +16,9 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import (
     convergence_rows,
     halved,
     measure_set,
+    read_groups,
 )
-from plumbline.eval_workers.fairpair.figures.text_groups import read_groups
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of, sql

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.prompt_figures import measure, over_prompts
 from plumbline.eval_workers.fairpair.figures.significance import (
     adjusted,
@@ -18,6 +17,7 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     t_test,
     weighted,
 )
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
 
 #: Words a synthetic text may hold, and how likely each is.

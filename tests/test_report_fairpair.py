@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.pipelines.commands.fairpair import figures
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval

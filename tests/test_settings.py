@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FairPairOptions
+from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.pipelines.command.base import all_fields, class_of, line_of, parameters

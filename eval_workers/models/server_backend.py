@@ -12,10 +12,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import checked_url
+from plumbline.eval_workers.chat.client import Server, checked_url
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import EchoFault, EchoServer, read_echo
@@ -47,8 +45,8 @@ class ServerBackend:
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         _check(options)
-        policy = RetryPolicy(concurrency=options.concurrency)
-        server = EchoServer(model, Server(checked_url(options.base_url), policy=policy))
+        at = Server(checked_url(options.base_url), concurrency=options.concurrency)
+        server = EchoServer(model, at)
         software = server.software() or "version unknown"
         probed = probe(server, options.bos)
         self._server, self._sent, self._context = probed.server, probed.sent, probed.context

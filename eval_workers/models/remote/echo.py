@@ -17,10 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import ChatClient, completion
+from plumbline.eval_workers.chat.client import ChatClient, Server, completion
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.chat.retries import Advice, retried
+from plumbline.eval_workers.chat.retries import retried
 from plumbline.eval_workers.models.scoring_contract import as_nats
 
 if TYPE_CHECKING:
@@ -43,11 +42,6 @@ PARAMETERS: dict[str, object] = {
 NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 #: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
-_ADVICE = Advice(
-    refused="check the model's name, the key and --base-url",
-    silent="is it running at this address? docs/models.md; then run the same command again",
-    long_wait="finished work is kept: run the same command again to resume",
-)
 #: Spelling of a byte in tokens that are only a part of a character.
 _BYTES = re.compile(r"\\x([0-9a-fA-F]{2})")
 _PARTIAL = "\ufffd"
@@ -251,15 +245,15 @@ class EchoServer:
 
         ``changes``: parameters with another value than in ``parameters``.
 
-        The server's policy sets concurrency and retries. Raises ``BadInput`` if a request is
+        The server's values set concurrency and retries. Raises ``BadInput`` if a request is
         refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
         and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
         parameters = {**self.parameters, **(changes or {})}
 
         async def all_bodies() -> list[str | Failure]:
-            slots = asyncio.Semaphore(self.server.policy.concurrency)
-            async with ChatClient(self.server.base_url, timeout_s=self.server.timeout_s) as client:
+            slots = asyncio.Semaphore(self.server.concurrency)
+            async with ChatClient(self.server) as client:
                 bodies = (self._body(client, slots, prompt, parameters) for prompt in prompts)
                 return await asyncio.gather(*bodies)
 
@@ -284,16 +278,14 @@ class EchoServer:
                 raise _PromptRefused(body)
             return body
 
-        what = f"server {self.server.base_url}"
         async with slots:
             try:
-                return await retried(attempt, self.server.policy, what, _ADVICE, asyncio.Event())
+                return await retried(attempt, self.server, asyncio.Event())
             except _PromptRefused as e:
                 return e.failure
 
     async def _software(self) -> str:
-        url, timeout_s = self.server.base_url, self.server.timeout_s
-        async with ChatClient(url, timeout_s=timeout_s) as client:
+        async with ChatClient(self.server) as client:
 
             async def page(path: str) -> dict[str, Any]:
                 body = await client.body(self.model, partial(_read, path=path))

@@ -1,7 +1,8 @@
-"""Options of a FairPair run: the keys of its configuration file, and the objects they configure."""
+"""Options of FairPair: of figures, of sampling, and of a whole run with its models."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass as plain
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +11,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.asking_options import ServerOptions
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint
-from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
-from plumbline.eval_workers.fairpair.perturbation.chat_perturber import PerturbWording, load_wording
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import TextFilter, Unit
+from plumbline.eval_workers.fairpair.perturbation.perturbers import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.served_samples import ServedModel
@@ -28,13 +28,101 @@ RULES = "rules"
 INSTRUCTION = "Continue the following text. Write only what comes next:"
 
 
-@dataclass(frozen=True)
+def texts_of(as_published: bool) -> str:
+    """Column ``texts`` of the tables of figures: the texts that Phi compares."""
+    return "as-published" if as_published else "filtered"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class FigureOptions:
+    """Options for measuring continuations.
+
+    Phi compares continuations without their prompts (section 2 of the paper). By default both
+    groups hold only texts with a valid perturbation; with ``as_published`` only the group of
+    perturbations is filtered (section 3.3).
+
+    The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` seeds folds, permutations and
+    resamples; a prompt's draws do not depend on other prompts.
+    """
+
+    folds: Annotated[
+        int, Field(ge=0, le=100_000, description="Folds of each side's samples; 0: none.")
+    ] = 0
+    level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
+    n_permutations: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Permutations of a test.")
+    ] = 999
+    n_resamples: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Resamples of an interval.")
+    ] = 1000
+    seed: Annotated[
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of samples, folds and tests.")
+    ] = 0
+    as_published: Annotated[
+        bool, Field(description="Filter only perturbations, as the paper does.")
+    ] = False
+    filter_limit: Annotated[
+        float,
+        Field(gt=0, le=1, description="Largest valid Jaccard dissimilarity to the original."),
+    ] = TextFilter.limit
+    filter_unit: Annotated[
+        Unit, Field(description="Count different words or different characters.")
+    ] = TextFilter.unit
+
+    def __post_init__(self) -> None:
+        if self.folds == 1:
+            raise UsageProblem(f"folds {self.folds}", "0 for single samples, or 2 and more")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class FairPairOptions(FigureOptions):
+    """Options for drawing (see ``SamplingOptions``) and measuring samples.
+
+    An empty ``phi`` means the paper's functions, jaccard and vader, if they know the language.
+    """
+
+    n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
+    temperature: Annotated[float, Field(gt=0, le=100, description="Temperature of sampling.")] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1, description="Nucleus of sampling.")] = 0.9
+    max_new_tokens: Annotated[int, Field(ge=1, le=100_000, description="Tokens of a sample.")] = 128
+    instruction: Annotated[
+        str | None,
+        Field(description="Put before each prompt; chat models get one by default."),
+    ] = None
+    phi: Annotated[
+        tuple[str, ...],
+        Field(description="Scoring functions by commas; default: jaccard,vader."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.sampling()
+
+    def text_filter(self) -> TextFilter:
+        """The filter of perturbations."""
+        return TextFilter(self.filter_limit, self.filter_unit)
+
+    def sampling(self) -> SamplingOptions:
+        """Options for drawing samples."""
+        return SamplingOptions(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_new_tokens=self.max_new_tokens,
+            seed=self.seed,
+            instruction=self.instruction or None,
+        )
+
+
+#: For the closed world, whose prompts end before one word: few samples of one token.
+CLOSED_WORLD = FairPairOptions(n=50, max_new_tokens=1, n_permutations=199, n_resamples=300)
+
+
+@plain(frozen=True)
 class SampledModel:
-    """A model to sample: either ``options`` to load it here, or ``served``; the other is None."""
+    """A model to sample: ``how`` to load it here, or its name and endpoint at the server."""
 
     model: str
-    options: ModelOptions | None = None
-    served: ServedModel | None = None
+    how: ModelOptions | ServedModel
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -100,27 +188,23 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
 
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']
-        >>> len(FairPairSpec(models="fairpair", base_url="http://localhost:8000/v1").targets())
-        6
         """
         from plumbline.eval_workers.models import model_lists
 
         base = options.part(ModelOptions, self)
+        names = dict.fromkeys(name.strip() for name in self.model.split(","))
+        listed = [(name, base) for name in names if name]
         if self.models:
             load_list = model_lists.load if self.base_url else model_lists.load_available
             listed = [(entry.id, entry.options(base)) for entry in load_list(self.models)]
-        else:
-            names = (name.strip() for name in self.model.split(","))
-            listed = [(name, base) for name in dict.fromkeys(names) if name]
         if not listed:
             fix = "give --model ID_OR_PATH, or its name on the server with --base-url"
             raise UsageProblem("model", "is not given", fix)
         if self.base_url:
-            return tuple(
-                SampledModel(name, served=ServedModel(name, self.endpoint, self.token_limit))
-                for name in dict.fromkeys(name for name, _ in listed)
-            )
-        return tuple(SampledModel(name, options=model_options) for name, model_options in listed)
+            how = self.endpoint, self.token_limit
+            names = dict.fromkeys(name for name, _ in listed)
+            return tuple(SampledModel(name, ServedModel(name, *how)) for name in names)
+        return tuple(SampledModel(name, model_options) for name, model_options in listed)
 
     def perturber_server(self) -> Server:
         """Server of a chat perturber."""
