@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import FairPairOptions
+from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.jobs.counting.corpus_options import CorpusOptions
@@ -89,7 +89,7 @@ class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
     ] = ""
     score_workers: Annotated[
         int,
-        Field(ge=0, le=1024, description="Scoring processes here; 0: wait for those of others."),
+        Field(ge=1, le=1024, description="Scoring processes on this machine."),
         On(variable="PLUMBLINE_PIPELINE_SCORE_WORKERS"),
     ] = 1
 

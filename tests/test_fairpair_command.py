@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair import options as spec
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.fairpair import FairpairRun
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
@@ -195,15 +192,3 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
         *("Say it of Jane (female), not John (male)", "Say it of John (male), not Jane (female)"),
     }
     assert continuing and all("Go on:" in m[0]["content"] for m in continuing)
-
-
-def test_options_take_the_place_of_keys_and_chat_models_are_told_what_to_do(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text('model = "a, b,a"\nn = 500\nphi = ["jaccard"]\nbase_url = "http://h/v1"\n')
-    found = made(FairpairRun, {"probe_set": "cs", "endpoint": "chat"}, file)
-    assert (found.n, found.phi) == (500, ("jaccard",))
-    assert found.sampling().instruction == spec.INSTRUCTION
-    assert made(FairpairRun, {"probe_set": "cs"}, file).sampling().instruction is None
-    assert [(t.model, t.how.endpoint) for t in found.targets()] == [
-        *(("a", "chat"), ("b", "chat"))
-    ]

@@ -84,7 +84,7 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     _continuations(store, list(TEXTS), ("John-Jane-clerk", "John-Jane-accountant"))
     perturber = RulePerturber()
-    perturb_set(store, "cs", "m", "s", perturber, "run", chunk=5)
+    perturb_set(store, "cs", "m", "s", perturber, "run")
     rows = _rows(store)
     assert len(rows) == 24
     for row in rows:
@@ -236,7 +236,7 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     _continuations(store, texts)
     with serving(_obedient) as server:
         perturber = _llm(store, server, "run")
-        perturb_set(store, "cs", "m", "s", perturber, "run", chunk=3)
+        perturb_set(store, "cs", "m", "s", perturber, "run")
     assert server.n_asked == 6, "the two that are the same are asked once"
     rows = {r["sample"]: r for r in _rows(store) if r["side"] == "original"}
     assert rows[0]["perturbed_text"] == "Jane is working as a clerk. She ran." + LONG

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.pairs.benchmarks import find
-from plumbline.eval_workers.writing.written_sentences import check, has_word, n_words, repeats
+from plumbline.eval_workers.writing.written_sentences import check, n_words, repeats
 from tests.conftest import REPOSITORY
 
 EXAMPLES = tomllib.loads((REPOSITORY / "tests" / "chat_replies.toml").read_text("utf-8"))
@@ -125,8 +125,3 @@ def test_released_sentences_are_longer_than_their_set_is_named(
     assert len(found.pairs) - len({(p["word"], p["template"]) for p in found.pairs}) == repeated
     n_pairs = Counter(p["word"] for p in found.pairs)
     assert sum(n == 20 for n in n_pairs.values()) >= 6 and len(n_pairs) == 493
-
-
-def test_words_are_counted_between_white_space() -> None:
-    assert n_words("  A\u00a0well-known\tclock — hers.\n") == 5
-    assert has_word("Ｃｌｏｃｋ towers", "clock") and not has_word("A C.L.O.C.K.", "clock")

@@ -490,8 +490,6 @@ CALLS = [
         "own.toml: groups: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, '"guard", "editor"', '"guard", 3'),
         "own.toml: ..."),
-    of_file(name_prompts, "own.toml", swapped(NAMES, '"guard", "editor"', '"guard", "guard"'),
-        "own.toml: occupations: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, '"guard", "editor"', ''), "own.toml: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, '{name} works', '{who} works'),
         "own.toml: templates.plain: ..."),

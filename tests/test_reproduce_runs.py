@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
-from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.claims import claims_of, counted, misprints
 from plumbline.pipelines.reproduce.papers import DISCLOSURE, FAIRPAIR, NOT_KNOWN, PAPERS, Paper

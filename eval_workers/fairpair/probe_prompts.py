@@ -78,18 +78,12 @@ class PromptFile:
     articles: Mapping[str, Texts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if any(a == b for a, b in self.names) or len(set(self.names)) < len(self.names):
-            raise ValueError("names needs pairs of two different names, each pair there once")
+        if any(a == b for a, b in self.names):
+            raise ValueError("names needs pairs of two different names")
         for word in (*self.occupations, *chain.from_iterable(self.descriptors)):
             if set(word) not in ({""}, set(self.groups)):
                 forms = ", ".join(f'{group} = "..."' for group in self.groups)
                 raise ValueError(f"{dict(word)} needs {{ {forms} }}")
-        for key in ("occupations", "descriptors"):
-            words = getattr(self, key)
-            if twice := next((word for word in words if words.count(word) > 1), None):
-                parts = twice if isinstance(twice, tuple) else (twice,)
-                text = ", ".join("/".join(part.values()) for part in parts)
-                raise ValueError(f"{key}: {text!r} is there twice")
         if any(self.descriptors) and not self.templates.described:
             raise ValueError("templates.described is missing: descriptors have a template")
 
@@ -186,7 +180,9 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
         )
     ids = [row["prompt_id"] for row in rows]
     if twice := next((i for i in ids if ids.count(i) > 1), None):
-        raise BadInput(file.file, f"two prompts are called {twice}", "part their words otherwise")
+        raise BadInput(
+            file.file, f"two prompts are called {twice}", "list each word and pair of names once"
+        )
     return rows
 
 

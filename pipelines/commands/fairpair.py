@@ -12,14 +12,14 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.budget import expected_tokens
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
-from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
-from plumbline.eval_workers.fairpair.options import (
+from plumbline.eval_workers.fairpair.fairpair_options import (
     RULES,
     FairPairSpec,
     FigureOptions,
     SampledModel,
     texts_of,
 )
+from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw
@@ -232,7 +232,7 @@ def _missing(
 def _here(
     run: FairpairRun, name: str, how: ModelOptions, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
-    from plumbline.eval_workers.models.size_forecast import prospect
+    from plumbline.eval_workers.scoring.scoring_forecast import prospect
 
     model = prospect(name, how)
     missing = _missing(run, rows, store, model.identity.key)

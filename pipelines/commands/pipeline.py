@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
+from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
 from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import FairPairOptions, texts_of
+from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.reproduce.printed_figures import Row
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.figures.prompt_figures import (
     PromptFigures,
     folds,
@@ -26,7 +27,6 @@ from plumbline.eval_workers.fairpair.figures.prompt_figures import (
     over_prompts,
 )
 from plumbline.eval_workers.fairpair.figures.significance import adjusted, fairpair_f, weighted
-from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.significance import (
     FEWEST_RESAMPLED,
     by_cluster,
@@ -33,7 +34,6 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     resampled,
     t_test,
 )
-from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means
 
 #: Columns of ``fairpair_set`` that ``over_prompts`` gives.

@@ -12,13 +12,9 @@ from typing import Any, Literal, TypeAlias
 from plumbline.eval_workers.fairpair.perturbation.perturbers import Original, Perturber
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store, cast
-from plumbline.warehouse.text.progress import progress
+from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = Mapping[str, Any]
-#: Number of texts in memory at a time.
-CHUNK = 2000
 #: Reasons of failed checks; perturbers have other reasons.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
@@ -96,11 +92,10 @@ def perturb_set(
     run_id: str,
     *,
     text_filter: TextFilter = DEFAULT,
-    chunk: int = CHUNK,
 ) -> str:
     """Perturb all continuations of one model and decoding, and write a row for each.
 
-    Rows of this perturber and filter are replaced in one commit at the end; returns their value of
+    Rows of this perturber and filter are replaced; returns their value of
     column ``perturber``. A text that can't be perturbed, or fails a check, gets a row with the
     reason. Raises ``UsageProblem`` without continuations, or for a set without counterparts;
     ``BadInput`` for a continuation whose prompt is not in ``probe_prompt``; and as the perturber.
@@ -115,28 +110,16 @@ def perturb_set(
         raise UsageProblem(f"probe set {probe_set}", problem, "sample it")
     ids = ["prompt_id", "side", "sample"]
     continuations = continuations.sort_by([(name, "ascending") for name in ids])
-    continuations = continuations.select([*ids, "continuation"])
+    rows = continuations.select([*ids, "continuation"]).to_pylist()
+    originals = [_original(row, prompts) for row in rows]
     partition = {**keys, "perturber": text_filter.named(perturber.name)}
-    staged = store.stage("perturbed_continuation", partition, run_id)
-    try:
-        with progress("perturb", "texts") as tell:
-            for start in range(0, continuations.num_rows, chunk):
-                rows = continuations.slice(start, chunk).to_pylist()
-                originals = [_original(row, prompts) for row in rows]
-                out = []
-                for row, one, made in zip(
-                    rows, originals, perturber.perturb(originals), strict=True
-                ):
-                    texts = one.text, one.perturbed_prompt, one.entity.name
-                    checked = check(made, *texts, text_filter, prompts[row["prompt_id"]])
-                    of_row = {name: row[name] for name in ids}
-                    out.append({**partition, **of_row, **checked, "run_id": run_id})
-                table = cast(TABLES["perturbed_continuation"], out)
-                staged.write_part(f"part-{start // chunk:05}", table.to_batches())
-                tell(start + len(rows), continuations.num_rows)
-        store.commit(staged)
-    finally:
-        store.discard(staged)
+    out = []
+    for row, one, made in zip(rows, originals, perturber.perturb(originals), strict=True):
+        texts = one.text, one.perturbed_prompt, one.entity.name
+        checked = check(made, *texts, text_filter, prompts[row["prompt_id"]])
+        of_row = {name: row[name] for name in ids}
+        out.append({**partition, **of_row, **checked, "run_id": run_id})
+    store.replace("perturbed_continuation", out, partition, run_id)
     return partition["perturber"]
 
 
