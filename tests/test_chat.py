@@ -19,7 +19,7 @@ from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.writing.build import forecast, judge_pairs, write_sentences
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import N_AT_ONCE, SPEC, WORDS, build, requests

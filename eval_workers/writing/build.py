@@ -31,9 +31,9 @@ from plumbline.eval_workers.writing.pairing import (
 )
 from plumbline.eval_workers.writing.written_sentences import PRONOUNS, Written, write
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.options import check_name
-from plumbline.warehouse.rejects import rejected
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.
