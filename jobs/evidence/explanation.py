@@ -194,8 +194,6 @@ def _inquiry(
         counts["word"].combine_chunks(),
     )
     clusters = clusters or widest_clusters(evidence)
-    if clusters not in CLUSTERS:
-        raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
     n_word = counts["n_word"].to_numpy()
     return _Inquiry(evidence, contrast, pairs, query, n_word, sampling, clusters)
 
