@@ -42,8 +42,8 @@ from plumbline.jobs.kernel.tokens.language_tables import stop_words
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import records
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.input.input_rows import records
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList, WordPair

@@ -28,7 +28,7 @@ from plumbline.jobs.association.associations import associate, uncounted
 from plumbline.jobs.counting.corpus_lookup import writes_corpus
 from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import Record, number, records
+from plumbline.warehouse.input.input_rows import Record, number, records
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordList, load

@@ -21,9 +21,9 @@ from plumbline.jobs.counting.corpus_lookup import (
 )
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import records
+from plumbline.warehouse.input.input_rows import records
 from plumbline.warehouse.paths import content
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 ACCEPTED, REJECTED = "accepted", "rejected"

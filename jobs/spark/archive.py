@@ -8,8 +8,8 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.warehouse.distribution import distribution
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.plugins import distribution
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
