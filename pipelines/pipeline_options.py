@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.measure import MeasureOptions
