@@ -103,7 +103,7 @@ ROW |= {"n_attempts": 1, "n_tokens_most": 5, "seconds": 0.0, "reply": None}
 ROWS = [
     *(None, [], {}, 5),
     *({**ROW, "n_attempts": "many"}, {**ROW, "n_attempts": 10**30}, {**ROW, "request_id": []}),
-    *({**ROW, "cost": {}, "reply": 7}, {**ROW, "nobody": 1}, {**ROW, "seconds": None}),
+    *({**ROW, "error": {}, "reply": 7}, {**ROW, "nobody": 1}, {**ROW, "seconds": None}),
 ]
 LEDGERS = [f"{json.dumps(ROW)}\n{json.dumps(row)}\n" for row in ROWS]
 PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
