@@ -193,12 +193,9 @@ class Warehouse(Generic[Frame]):
         return self._frame(pa.Table.from_pylist([dict(row) for row in rows]))
 
     def _done(self, command: str, options: Mapping[str, Any]) -> Done:
-        from rich.console import Console
-
         from plumbline.pipelines.command import registry
         from plumbline.pipelines.command.base import WARNING, class_of, execute_on
-        from plumbline.pipelines.command.value_sources import made
-        from plumbline.pipelines.stages import Stages
+        from plumbline.pipelines.command.settings import made
 
         if command not in registry.targets():
             there = f"there are {', '.join(registry.targets())}"
@@ -211,7 +208,7 @@ class Warehouse(Generic[Frame]):
             one = made(kind, {**options, **place})
             one.check()
             one.ready()
-            done = execute_on(self.store, one, Stages(Console(quiet=True, markup=False)))
+            done = execute_on(self.store, one)
             for line in done.said:
                 if line.startswith(WARNING):
                     warnings.warn(line.removeprefix(WARNING), stacklevel=4)
@@ -232,7 +229,8 @@ class Warehouse(Generic[Frame]):
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """A command as a method, with its help."""
-        from plumbline.pipelines.command.base import class_of, parameters
+        from plumbline.pipelines.command.base import class_of
+        from plumbline.pipelines.command.parameters import parameters
 
         kind = class_of(command)
         arguments = [one.name for one in parameters(kind) if one.on.positional]
@@ -346,7 +344,7 @@ class Warehouse(Generic[Frame]):
 
         Raises ``UsageProblem`` when no corpus holds any of the words.
         """
-        from plumbline.pipelines.command.value_sources import made
+        from plumbline.pipelines.command.settings import made
         from plumbline.pipelines.commands import why
 
         asked = {"words": words, "corpus": corpus, "contrast": contrast, "n": n, "seed": seed}

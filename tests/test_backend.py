@@ -28,7 +28,7 @@ from plumbline.eval_workers.models.remote.echo import _read
 from plumbline.eval_workers.models.scoring_contract import Identity
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.vllm import vllm_client, vllm_server
-from plumbline.pipelines.stages import may_pass
+from plumbline.pipelines.command.failures import may_pass
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,

@@ -17,14 +17,9 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import (
-    Parameter,
-    class_of,
-    has_plan,
-    parameters,
-    typed_parameters,
-)
+from plumbline.pipelines.command.base import class_of, has_plan
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.parameters import Parameter, parameters, typed_parameters
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -181,7 +176,7 @@ def test_a_wrong_value_is_one_line(
         if (value := wrong(one)) is not None and not one.on.positional:
             assert main([*words, one.option, value]) == 2, one.option
             (line,) = capsys.readouterr().err.strip().splitlines()
-            assert one.option in line or f"{one.path[-1]} = " in line, line
+            assert one.option in line or f"{one.name} = " in line, line
     assert main([*words, "--no-such-option"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "--no-such-option" in line

@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from plumbline.eval_workers.vllm.vllm_client import INSTALL
-from plumbline.pipelines.extras import EXTRA_OF
-from plumbline.pipelines.worker_directory import VARIABLE
+from plumbline.pipelines.deployment import VARIABLE
+from plumbline.pipelines.environment_errors import EXTRA_OF
 from plumbline.warehouse.distribution import distribution, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import FILES, ROOMS

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.eval_workers.fairpair import fairpair_spec as spec
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.fairpair import FairpairRun
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving

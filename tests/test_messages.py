@@ -55,7 +55,7 @@ from plumbline.jobs.seed_words.vetting import read_verdicts
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines import spark_submit
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.pipelines.report.write import write_report

@@ -17,7 +17,7 @@ from plumbline.eval_workers.models.local import weight_files as _weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.stages import may_pass
+from plumbline.pipelines.command.failures import may_pass
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 
@@ -19,7 +19,7 @@ MODEL = "somebody/tiny"
 _DRIVER = """
 import sys
 import huggingface_hub.utils._http as http
-from plumbline.pipelines import stages as task_retries
+from plumbline.pipelines.command import failures as task_retries
 
 http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
 real = task_retries.may_pass
@@ -31,17 +31,15 @@ def told(error):
     return answer
 
 task_retries.may_pass = told
-task_retries._DELAY_S = 0
+task_retries.DELAY_S = 0
 """
 #: The pipeline's own stage.
 _SCORE = """
 from pathlib import Path
-from plumbline.pipelines.command.base import Context
-from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_parts import Parts
 from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan
-from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.storage.store import Store
@@ -54,8 +52,8 @@ store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
 
 try:
     plan = PipelinePlan((), ("closed-world",), ())
-    parts = Parts(pipeline, plan, Context(store, "", Stages()))
-    parts._score(ModelPlan("m", sys.argv[1], options=ModelOptions()))
+    parts = Parts(pipeline, plan, store)
+    parts._audit(ModelPlan("m", sys.argv[1], options=ModelOptions()))
 except Exception as e:
     print("end FAILED", e)
 else:

@@ -19,12 +19,11 @@ from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
-from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell, sql_text, terminal
+from plumbline.warehouse.text.escape import csv_cell, say, sql_text, terminal
 from tests.conftest import REPOSITORY
 from tests.hostile import (
     HOSTILE,
@@ -167,8 +166,7 @@ def test_commands_print_hostile_names_and_words_harmlessly(
 def test_errors_and_warnings_and_stages(capsys: pytest.CaptureFixture[str]) -> None:
     told = str(BadInput(HOSTILE, HOSTILE, HOSTILE))
     assert is_harmless(told) and "\n" not in told and told.count("\\x1b[2J") == 3
-    stages = Stages()
-    stages.run(HOSTILE, lambda: None)
+    say(HOSTILE)
     out, _ = capsys.readouterr()
     assert is_harmless(out) and "[bold red]x[/]" in out
 

@@ -19,10 +19,10 @@ import pyspark
 import pytest
 from packaging.utils import canonicalize_name
 
-from plumbline.pipelines.cluster_files import write_dist
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.deployment import write_dist
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store

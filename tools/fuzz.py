@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from plumbline.pipelines.command import value_sources  # noqa: E402
+from plumbline.pipelines.command import settings  # noqa: E402
 from plumbline.pipelines.commands.pipeline import Pipeline  # noqa: E402
 from plumbline.warehouse.errors import PlumblineError  # noqa: E402
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst  # noqa: E402
@@ -74,7 +74,7 @@ def _documents(path: Path) -> bool:
 
 
 def _settings(path: Path) -> bool:
-    value_sources.made(Pipeline, {}, None, value_sources.here(Pipeline, path, {}))
+    settings.made(Pipeline, {}, None, settings.here(Pipeline, path, {}))
     return True
 
 

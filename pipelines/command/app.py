@@ -62,10 +62,10 @@ def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
     from plumbline.pipelines.command.base import class_of
 
     kind = class_of(full_name)
-    settings, function = command_line.context_settings(kind), command_line.function_of(kind)
+    function = command_line.function_of(kind)
     if subcommands is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        app.command(name, context_settings=settings)(function)
+        app.command(name)(function)
         return typer.main.get_command(app)
     commands = subcommands
 
@@ -81,7 +81,7 @@ def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
             return super().parse_args(ctx, args)
 
     app = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")
-    app.callback(invoke_without_command=True, context_settings=settings)(function)
+    app.callback(invoke_without_command=True)(function)
     return typer.main.get_command(app)
 
 

@@ -22,8 +22,8 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.pipelines.command.shown_settings import shown_settings
-from plumbline.pipelines.extras import EXTRA_OF, missing
+from plumbline.pipelines.command.settings import shown
+from plumbline.pipelines.environment_errors import EXTRA_OF, missing
 from plumbline.warehouse.distribution import distribution, install_line
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.options import STRICT
@@ -70,7 +70,7 @@ class Doctor(DataOption, Command):
 
     def run(self, context: Context) -> Done:
         if self.settings:
-            return Done(said=shown_settings(self.settings, self.conf or None))
+            return Done(said=list(shown(self.settings, self.conf or None)))
         rows = [probe.row(self) for probe in PROBES]
         lacking = [str(row["what"]) for row in rows if row["status"] == "missing"]
         if not lacking:

@@ -118,7 +118,11 @@ class FairpairRun(FairPairSpec, Command):
         failures, audited = Failures(len(targets)), list[tuple[SampleCounts, PerturbedSamples]]()
         for target in targets:
             with failures.collected(target.model):
-                audited.append(self.audit(context, target, chosen))
+                name, run_id = self.probe_set, context.run_id
+                steps.write_prompts(store, name, rows, run_id)
+                sample = f"sample {target.model}"
+                drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
+                audited.append((drawn, measured(context, self, name, drawn, chosen)))
         said = [
             line
             for drawn, sampled in audited
@@ -137,18 +141,6 @@ class FairpairRun(FairPairSpec, Command):
             },
             failed=failures.error(),
         )
-
-    def audit(
-        self, context: Context, target: SampledModel, chosen: Sequence[str]
-    ) -> tuple[SampleCounts, PerturbedSamples]:
-        """Measure the set under one model; returns counts and keys of its samples."""
-        store, run_id, name = context.store, context.run_id, self.probe_set
-        rows = self.prompt_rows(store)
-        context.stage("prompts", steps.write_prompts, store, name, rows, run_id)
-        sample = f"sample {target.model}"
-        drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
-        sampled = measured(context, self, name, drawn, chosen)
-        return drawn, sampled
 
 
 #: Options of `run` that aren't about sampling; `score` takes them too.

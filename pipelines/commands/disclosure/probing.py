@@ -97,7 +97,8 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         done, failures = list[Disclosed](), Failures(len(subjects))
         for model, how in subjects:
             with failures.collected(model):
-                done += self.audit(context, model, how)
+                import_missing(context, self.sets, self.data)
+                done += measured(context, self, self.sets, model, how)
         if not done and (error := failures.error()):
             raise error
         params = figure_params(self, done)
@@ -110,8 +111,3 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             params=params,
             failed=failures.error(),
         )
-
-    def audit(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
-        """Import missing sets and measure all under one model."""
-        import_missing(context, self.sets, self.data)
-        return measured(context, self, self.sets, model, how)
