@@ -247,7 +247,7 @@ class Parts:
         if self.plan.probe_set:
             # FairPair has its own base_url, that of a server which writes samples.
             how = {n: v for n, v in loading.items() if n != "base_url"}
-            usual = {"seed": self.options.seed, **self.plan.fairpair}
+            usual = {**self.plan.fairpair, "seed": self.options.seed}
             weakest = {n: Value(v, "default") for n, v in usual.items()}
             given = {"probe_set": self.plan.probe_set, "model": model.location, "models": "", **how}
             self._done(f"FairPair of {name}", self._made(FairpairRun, weakest, **given))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.model_texts import described
+from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
     LOG_LIKELIHOOD,
@@ -120,3 +121,12 @@ def _name_family(store: Store, identity: Identity, family: str | None, run_id: s
         if row["family"] != family:
             named = {**row, "family": family}
             store.publish("model", [named], unit=identity.key, run_id=run_id)
+
+
+def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
+    """Write the instruction's row to table ``instruction`` if it isn't there; also for ``NONE``."""
+    key = instruction.key
+    if key not in store.units("instruction"):
+        form = instruction.form if instruction.text is not None else None
+        row = {"instruction_key": key, "instruction": instruction.text, "form": form}
+        store.publish("instruction", [{**row, "run_id": run_id}], unit=key, run_id=run_id)
