@@ -23,9 +23,9 @@ from plumbline.pipelines.command.failures import with_retries
 from plumbline.pipelines.command.settings import Value, Values, here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild, Constrain
 from plumbline.pipelines.commands.benchmark.importing import BenchmarkImport
-from plumbline.pipelines.commands.corpus.chosen_words import CorpusWords
 from plumbline.pipelines.commands.corpus.counting_corpora import Associate, Count
 from plumbline.pipelines.commands.corpus.new_texts import Demo
+from plumbline.pipelines.commands.corpus.words import CorpusWords
 from plumbline.pipelines.commands.disclosure.probing import Probe
 from plumbline.pipelines.commands.fairpair import FairpairRun
 from plumbline.pipelines.commands.measure import Measure

@@ -146,7 +146,7 @@ def test_the_page_of_commands_has_each() -> None:
 
 
 def test_the_lists_of_commands_are_those_of_their_classes() -> None:
-    """Written anew by python -m plumbline.pipelines.command.commands_page docs/commands.md"""
+    """Written anew by python -m plumbline.pipelines.command.registry docs/commands.md"""
     page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
     assert reference.written(page) == page
 

@@ -22,10 +22,8 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
-from tests.browser import browser, program
 from tests.page_queries import check_page
 from tests.test_report import appendix
-from tests.test_report_browser import _events
 
 #: What a terminal obeys, a page runs, and Markdown and a spreadsheet read as their own.
 NASTY = "\x1b[31m <script>alert(1)</script> | *not* ` &lt; \u202e\x9b"
@@ -106,49 +104,15 @@ def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_page_and_report(store: Store, tmp_path: Path) -> None:
+def test_the_report_has_the_answers(store: Store, tmp_path: Path) -> None:
     """Every table equals its query; nothing of the text is taken for the page's own."""
-    printed = why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page")).stdout
-    index = tmp_path / "page" / "index.html"
-    assert f"Wrote {index}" in printed
-    connection = Facts(store.root).connection
-    captions = check_page(index, connection)
-    assert len(captions) == 5 * len(WORDS)
-    page = index.read_text()
+    why(store, *WORDS, "--corpus", "c")
+    report = appendix(store, tmp_path / "report")
+    assert len(check_page(report, Facts(store.root).connection)) >= 5 * len(WORDS)
+    page = report.read_text()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
-    report = appendix(store, tmp_path / "report")
-    assert set(captions) <= set(check_page(report, connection))
-    assert report.read_text().count("leans to") + report.read_text().count("no clear lean in") >= 4
-
-
-@pytest.mark.skipif(program() is None, reason="no Chromium: apt-get install chromium")
-def test_page_in_a_browser(store: Store, tmp_path: Path) -> None:
-    """It asks for nothing, has no errors, links lead somewhere, and fits a phone."""
-    why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page"))
-    index = tmp_path / "page" / "index.html"
-    with browser(tmp_path / "profile") as driven:
-        driven.resize(1200)
-        driven.open(index)
-        asked = [
-            e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")
-        ]
-        assert asked == [index.resolve().as_uri()]
-        for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
-            assert _events(driven, kind) == []
-        targets = "[...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))"
-        assert driven.ask(f"new Set({targets}).size") == len(WORDS)
-        assert driven.ask(f"{targets}.filter(id => !document.getElementById(id)).length") == 0
-        assert driven.ask("document.querySelectorAll('script').length") == 1
-        # No cell covers its neighbour.
-        overlaps = (
-            "[...document.querySelectorAll('td')].filter(c => c.scrollWidth > c.clientWidth + 1)"
-        )
-        for width in (1200, 390):
-            driven.resize(width)
-            driven.open(index)
-            assert driven.ask("document.documentElement.scrollWidth") <= width
-            assert driven.ask(f"{overlaps}.length") == 0, width
+    assert page.count("leans to") + page.count("no clear lean in") >= 4
 
 
 def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
@@ -186,11 +150,8 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
         (["tea", "--corpus", "no"], 2, "no"),
         (["tea NEAR", "--corpus", "c"], 2, "query 'tea NEAR': is not complete (give words on"),
         (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
-        (["tea", "--corpus", "c", "--target", "tea"], 2, "target 'tea': is not a word of she/he"),
         (["tea", "--corpus", "c", "--format", "html"], 2, "markdown"),
         (["--corpus", "c"], 2, "none given"),
-        (["--words", "nowhere.txt"], 2, "nowhere.txt: doesn't exist"),
-        (["tea", "--corpus", "c", "--out", "."], 2, "isn't a regular file"),
     ],
 )
 def test_errors_are_one_line(

@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputFile, Seed
-from plumbline.pipelines.commands.disclosure.measured_sets import TABLES, to_do
+from plumbline.pipelines.commands.disclosure.probing import TABLES, to_do
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.query.connection import rows_of

@@ -22,7 +22,7 @@ from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.eval_workers.training.training_options import check_trainable
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
-from plumbline.pipelines.commands.disclosure.measured_sets import (
+from plumbline.pipelines.commands.disclosure.probing import (
     TABLES,
     Sets,
     counts,
