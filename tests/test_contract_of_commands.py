@@ -19,7 +19,7 @@ import pytest
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import class_of, has_plan
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.parameters import Parameter, parameters, typed_parameters
+from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -152,9 +152,9 @@ def test_the_help_has_every_option_and_an_example(
     assert main([*name.split(), "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert f"Example: plumbline {name}" in shown
-    for one in typed_parameters(kind):
+    for one in parameters(kind):
         assert one.about and (one.on.positional or f"{one.option} " in shown), one.name
-    own = [one.option for one in typed_parameters(kind)]
+    own = [one.option for one in parameters(kind)]
     assert ("--dry-run" in shown) == (has_plan(kind) or "--dry-run" in own)
 
 
@@ -172,7 +172,7 @@ def test_a_wrong_value_is_one_line(
     name: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words, before = words_of(name, here), content(here)
-    for one in typed_parameters(class_of(name)):
+    for one in parameters(class_of(name)):
         if (value := wrong(one)) is not None and not one.on.positional:
             assert main([*words, one.option, value]) == 2, one.option
             (line,) = capsys.readouterr().err.strip().splitlines()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from plumbline.pipelines.command import commands_page as reference
+from plumbline.pipelines.command import registry as reference
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.distribution import distribution

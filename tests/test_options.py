@@ -34,7 +34,7 @@ def test_every_command_that_loads_a_model_takes_its_options(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     assert main([*command.split(), "--help"]) == 0
-    hidden = (*_LOADING[command], *class_of(command).settings_only)
+    hidden = (*_LOADING[command], *class_of(command).without)
     shown = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     for field in fields(ModelOptions):
         option = f"--{field.name.replace('_', '-')}"

@@ -132,9 +132,8 @@ class Command:
     records: ClassVar[bool] = True
     #: True if a settings file may have its options at the top, and ``PLUMBLINE_NAME`` sets them.
     at_top: ClassVar[bool] = False
-    #: Options that a settings file and variables set, not the command line: few users need them.
-    settings_only: ClassVar[tuple[str, ...]] = ()
-    #: Inherited fields that are not options of this command.
+    #: Inherited fields that few users of this command need, or none: files may set them, and they
+    #: are no options of the command line.
     without: ClassVar[tuple[str, ...]] = ()
 
     warehouse: Annotated[
@@ -229,6 +228,7 @@ def execute_on(store: Store | None, command: Command) -> Done:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """The values of fields that a run records: all but ``warehouse`` and those in ``without``."""
-    omitted = {*command.without, "warehouse"}
-    return {f.name: getattr(command, f.name) for f in fields(command) if f.name not in omitted}
+    """The fields that a run records: all but ``warehouse`` and what ``without`` has as usual."""
+    values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
+    hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
+    return {name: value for name, value in values.items() if name not in hidden}

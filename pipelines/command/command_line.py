@@ -24,7 +24,7 @@ from plumbline.pipelines.command.base import (
     has_plan,
     plan_of,
 )
-from plumbline.pipelines.command.parameters import Parameter, parameters, typed_parameters
+from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.pipelines.command.settings import here, made
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.paths import address
@@ -96,7 +96,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
             return
         show(execute(command), command, form)
 
-    signature = [_keyword("ctx", typer.Context), *map(_declared, typed_parameters(kind))]
+    signature = [_keyword("ctx", typer.Context), *map(_declared, parameters(kind))]
     for name in general:
         annotation, default, about = _GENERAL[name]
         option = typer.Option(f"--{name.replace('_', '-')}", help=about, show_default=bool(default))

@@ -68,17 +68,12 @@ def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 
 
-def typed_parameters(kind: type[Command]) -> tuple[Parameter, ...]:
-    """The parameters that can be given on the command line."""
-    return tuple(p for p in parameters(kind) if p.name not in kind.settings_only)
-
-
 #: Cache of ``all_fields``: reading a command's type hints takes milliseconds.
 _FIELDS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """``parameters``, and the inherited fields in ``without``, which `--config` may set."""
+    """``parameters``, and the inherited fields in ``without``, which only files may set."""
     if kind in _FIELDS:
         return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)

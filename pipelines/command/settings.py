@@ -91,7 +91,7 @@ def here(
     _check(content, file)
     table = _table(kind, content, file)
     where = "" if kind.at_top else f" [{_dotted(kind)}]"
-    _refuse_unknown(table, [p.name for p in parameters(kind)], f"{file}{where}: ")
+    _refuse_unknown(table, [p.name for p in all_fields(kind)], f"{file}{where}: ")
     values = {**dict(_places(kind, content, file, environment)), **_given_in(table, file)}
     return values | dict(_of_environment(kind, environment))
 
@@ -127,7 +127,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 def _check(content: Mapping[str, Any], file: str) -> None:
     """Raise ``UsageProblem`` for a key at the top or in a group that no command takes."""
     groups = dict.fromkeys(name.split()[0] for name in targets() if name != "pipeline")
-    own = [p.name for p in parameters(class_of("pipeline"))]
+    own = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *own], f"{file}: ")
     for group in groups.keys() & content.keys():
         inside = [n.split()[1].replace("-", "_") for n in targets() if f"{group} " in n]

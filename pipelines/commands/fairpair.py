@@ -49,8 +49,8 @@ class FairpairRun(FairPairSpec, Command):
     """
 
     makes_warehouse = True
-    without = OF_SCORES
-    settings_only = (
+    without = (
+        *OF_SCORES,
         *("batch_tokens", "bos", "concurrency", "tensor_parallel", "token_limit", "timeout_s"),
         *("max_tokens", "level", "n_resamples"),
     )

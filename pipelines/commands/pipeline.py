@@ -49,7 +49,7 @@ class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
     makes_warehouse = True
     records = False
     at_top = True
-    settings_only = (
+    without = (
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
         *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token", "family"),
     )

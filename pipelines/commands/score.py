@@ -218,7 +218,7 @@ class Choose(ChoiceOptions, Command):
     """
 
     reads = "benchmark_pair"
-    settings_only = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
+    without = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
 
     benchmark: Benchmarks
     replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (

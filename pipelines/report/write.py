@@ -70,6 +70,17 @@ def write_report(
         return _publish(files, [*first.figures, *appendix.figures], out)
 
 
+def publish(page: Page, out: Path) -> Path:
+    """Write a page, its charts and their data to ``out``; returns the path of its ``index.html``.
+
+    If several commands write to one directory, the files of the last one stay. Raises ``BadInput``
+    if the directory can't be written.
+    """
+    with _locked(out):
+        page = replace(page, sections=_numbered(page.sections))
+        return _publish({"index.html": render(page)}, page.figures, out)
+
+
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
     """Create and lock a directory, after waiting for other commands that write to it."""

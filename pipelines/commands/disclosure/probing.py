@@ -155,8 +155,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = OF_SCORES
-    settings_only = ("batch_tokens", "bos", "concurrency", "tensor_parallel")
+    without = ("batch_tokens", "bos", "concurrency", "tensor_parallel", *OF_SCORES)
 
     sets: Sets
     model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()

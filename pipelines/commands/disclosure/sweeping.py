@@ -43,8 +43,10 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     """
 
     reads = "probe_prompt"
-    without = ("smoothing", *OF_SCORES)
-    settings_only = ("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url")
+    without = (
+        *("smoothing", *OF_SCORES),
+        *("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url"),
+    )
 
     probe_set: Annotated[
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)

@@ -54,10 +54,10 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = ("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES)
-    settings_only = (
+    without = (
+        *("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES),
         *("batch_tokens", "bos", "distance_smoothing", "alpha", "dropout", "targets"),
-        *("max_tokens", "seed"),
+        "max_tokens",
     )
 
     sets: Sets
