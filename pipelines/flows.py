@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from prefect.client.schemas.objects import State
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.pipelines.command.base import Command, Done, Row, execute_on
 from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_retries
 from plumbline.pipelines.command.registry import name_of
@@ -30,10 +29,9 @@ from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
-from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
+from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.pipelines.report.plain import markdown_answer
 from plumbline.warehouse.errors import BadInput, MissingComponent
-from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 
 #: Names of the states of runs that did all but unreadable shards, and all but unusable benchmarks.
@@ -76,12 +74,10 @@ def count(
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
-        try:
-            parts.corpus()
-        finally:
-            failed = _show_failed_shards(parts.store, parts.plan.corpora)
-    if failed:
-        return Failed(name=SHARDS_FAILED, message="; ".join(failed))
+        parts.corpus()
+    if parts.unread:
+        message = f"{'; '.join(parts.unread)}; repair it, then run this again"
+        return Failed(name=SHARDS_FAILED, message=message)
     return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
 
 
@@ -226,29 +222,6 @@ def _run(kind: type[Command], conf: str, **options: Any) -> Done:
     if done.failed is not None:
         raise done.failed
     return done
-
-
-def _show_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str]:
-    """Attach a table of unreadable shards, with reasons and commands; return a line per corpus."""
-    rows, lines = [], []
-    for corpus in corpora:
-        ledger = store.read("corpus_shard", corpus=corpus.name).to_pylist()
-        failed = [row for row in ledger if row["status"] == "failed"]
-        if not failed:
-            continue
-        shards = expand_shards(corpus.patterns) if corpus.patterns else []
-        states = shard_states(store, corpus.name, shards)
-        again = update_command(store, corpus.name, states, corpus.patterns)
-        again = f"{again} --warehouse {store.root}"
-        rows += [
-            {"shard": row["shard"], "reason": row["error"] or "", "repair it, then": again}
-            for row in failed
-        ]
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        lines.append(f"{failed[0]['error']}{more}; repair it, then: {again}")
-    if rows:
-        create_table_artifact(key="failed-shards", table=rows, description="Not in the counts")
-    return lines
 
 
 def _show_report(store: Store, page: Path) -> None:

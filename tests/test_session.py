@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +17,11 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
-from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
+from pyspark.errors import PythonException
 
 from plumbline.jobs.ingest import count_corpus as count
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.spark import engine
 from plumbline.jobs.spark.spark_session import (
     loss,
     one_line_losses,
@@ -156,8 +158,6 @@ _NO_FOOTER = "[FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER] Encountered error while
 RAISED = [
     (failed_job(f"{_CRASHED}\n\tat"), "Python worker exited"),
     (failed_job(f"{_EXITED} exited with code 137\nDriver stacktrace:"), "ExecutorLost.*137"),
-    (failed_job(f"{_HEAP}\n\tat"), "Java heap space"),
-    (failed_job("org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE] x"), "UNABLE"),
     (failed_job("org.apache.spark.shuffle.MetadataFetchFailedException: x"), "FetchFailed"),
     (java_error(*_HEAP.split(": ")), "Java heap space"),
     (java_error(_SPARK, "Job 3 cancelled because SparkContext was shut down"), "shut down"),
@@ -165,11 +165,8 @@ RAISED = [
     (failed_job(_NO_MODULE), None),
     (failed_job("java.lang.NullPointerException\n\tat ExecutorLostFailure"), None),
     (failed_job("java.io.IOException: No space left on device\n\tat"), None),
-    (java_error("java.lang.NullPointerException", "null"), None),
     (java_error(_SPARK, _NO_FOOTER), None),
     (PythonException("ValueError: Python worker exited unexpectedly"), None),
-    (AnalysisException("[UNRESOLVED_COLUMN] OutOfMemoryError"), None),
-    (PySparkRuntimeError("ExecutorLostFailure"), None),
     (ValueError("ExecutorLostFailure"), None),
 ]
 
@@ -178,6 +175,29 @@ RAISED = [
 def test_only_a_loss_is_called_one(error: Exception, said: str | None) -> None:
     found = loss(error)
     assert found is None if said is None else found and re.search(said, found)
+
+
+def test_a_job_that_gets_no_resources_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose tasks run, or have run, is waited for."""
+    monkeypatch.setattr(engine, "PATIENCE_S", 0.3)
+    cancelled, stage = threading.Event(), SimpleNamespace(numCompletedTasks=0, numTasks=4)
+    tracker = SimpleNamespace(getActiveStageIds=lambda: [1], getStageInfo=lambda _: stage)
+    context = SimpleNamespace(
+        statusTracker=lambda: tracker, setLogLevel=lambda _: None, cancelAllJobs=cancelled.set
+    )
+    spark = object.__new__(engine.SparkEngine)
+    spark._spark = SimpleNamespace(sparkContext=context)  # type: ignore[assignment]
+
+    def work() -> bool:
+        if cancelled.wait(1.5):
+            raise RuntimeError("Job 1 cancelled")
+        return True
+
+    stage.numActiveTasks = 1
+    assert spark._run(work, lambda *_: None)
+    stage.numActiveTasks = 0
+    with pytest.raises(Interrupted, match="started no task for 0 s"):
+        spark._run(work, lambda *_: None)
 
 
 @pytest.mark.slow
