@@ -134,11 +134,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 _ENDLESS = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
 _COMMANDS = {
-    "measure": ("measure",),
     "report": ("report", "--out", "page"),
     "sql": ("sql", _ENDLESS),
-    "check": ("warehouse", "check"),
-    "import": ("benchmark", "import", "closed-world"),
     "score": ("score", "--model", "tiny", "--benchmark", "closed-world", "--dtype", "bfloat16"),
 }
 
@@ -161,7 +158,7 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
 ) -> None:
     """While it imports, queries, draws, writes, or is at its end."""
     chance = random.Random(f"{name} {how}")
-    for delay in (0.0, *(chance.uniform(0.05, 3.0) for _ in range(5))):
+    for delay in (0.0, *(chance.uniform(0.05, 3.0) for _ in range(3))):
         process = _start(measured, *_COMMANDS[name])
         while not _listens(process) and process.poll() is None:
             time.sleep(0.001)
@@ -172,7 +169,7 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
         took = time.monotonic() - start
         said = (measured / "err.txt").read_text()
         assert "Traceback" not in said and took < 5.5, (delay, took, said)
-        if status != 0 and (name, status) != ("check", 3):  # which sees what others left
+        if status != 0:
             assert status == 5, (delay, status, said)
             line = "error: interrupted; run the same command again to resume"
             assert said.splitlines()[-1] == line and said.count(line) == 1, (delay, said)
