@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError
+from plumbline.warehouse.plugins import install_line
 
 #: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
 EXTRA_OF = {

@@ -26,8 +26,7 @@ import pyarrow as pa
 
 from plumbline.frames import Frame, Frames, file_of, frame_maker, hash_of, listed, table_of
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.query.guard import read_only
+from plumbline.warehouse.query.connection import read_only, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 

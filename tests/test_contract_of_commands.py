@@ -21,7 +21,7 @@ from plumbline.pipelines.command.base import class_of, has_plan
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import fill, pair

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 from plumbline.eval_workers.vllm.vllm_client import INSTALL
 from plumbline.pipelines.environment_errors import EXTRA_OF
-from plumbline.warehouse.distribution import distribution, install_line
+from plumbline.warehouse.plugins import distribution, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import ROOMS
 from tests.test_docs import in_blocks

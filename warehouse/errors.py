@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plumbline.warehouse.text.escape import terminal
-from plumbline.warehouse.text.redaction import hidden
+from plumbline.warehouse.text.escape import hidden, terminal
 
 #: Classes of file errors; other subclasses of ``OSError`` come from connections and processes.
 _OF_FILES = (

@@ -209,8 +209,8 @@ def execute_on(store: Store | None, command: Command) -> Done:
     """``execute`` without checks on an open store; ``None`` for a command that opens none."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
+    from plumbline.warehouse.run_records import recorded
     from plumbline.warehouse.storage.out_of_date import to_make_again
-    from plumbline.warehouse.storage.run_records import recorded
 
     name, values = name_of(type(command)), values_of(command)
     before = store.snapshot().out_of_date

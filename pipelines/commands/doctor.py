@@ -22,10 +22,10 @@ from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.command.settings import shown
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
-from plumbline.warehouse.distribution import distribution, install_line
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
+from plumbline.warehouse.plugins import distribution, install_line
 from plumbline.warehouse.storage.opening import place_of
 from plumbline.warehouse.text.escape import terminal
 
