@@ -25,7 +25,7 @@ from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild, Cons
 from plumbline.pipelines.commands.benchmark.importing import BenchmarkImport
 from plumbline.pipelines.commands.corpus.counting_corpora import Associate, Count
 from plumbline.pipelines.commands.corpus.new_texts import Demo
-from plumbline.pipelines.commands.corpus.words import CorpusWords
+from plumbline.pipelines.commands.corpus.word_choice import CorpusWords
 from plumbline.pipelines.commands.disclosure.probing import Probe
 from plumbline.pipelines.commands.fairpair import FairpairRun
 from plumbline.pipelines.commands.measure import Measure

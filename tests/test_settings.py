@@ -165,10 +165,10 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
     listed, file = tmp_path / "models.toml", tmp_path / "plumbline.toml"
     listed.write_text('[[model]]\nid = "a/b"\n[[model]]\nid = "c/d"\ndtype = "float16"\n')
     file.write_text(f'models = "{listed}"\nbenchmarks = "winobias"\ndtype = "bfloat16"\n')
-    models = make_plan(load(file, {}, {"PLUMBLINE_BATCH_TOKENS": "99"})[0]).models
-    assert [(m.location, m.options.dtype, m.options.batch_tokens) for m in models] == [
-        ("a/b", "bfloat16", 99),
-        ("c/d", "float16", 99),
+    models = make_plan(load(file, {}, {"PLUMBLINE_DEVICE": "cpu"})[0]).models
+    assert [(m.location, m.options.dtype, m.options.device) for m in models] == [
+        ("a/b", "bfloat16", "cpu"),
+        ("c/d", "float16", "cpu"),
     ]
     with pytest.raises(UsageProblem, match="exclude each other"):
         plan(model="gpt2", models=str(listed))

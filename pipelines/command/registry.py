@@ -4,20 +4,16 @@ Another package adds a command by a class and a line of its ``pyproject.toml``::
 
     [project.entry-points."plumbline.commands"]
     "corpus tidy" = "my_package.tidy:Tidy"
-
-``python -m plumbline.pipelines.command.registry docs/commands.md`` writes that page's lists.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources, util
 from importlib.resources.abc import Traversable
 from inspect import cleandoc
-from pathlib import Path
 
 from plumbline.warehouse.plugins import Registry
 
@@ -122,38 +118,3 @@ def _files(folder: Traversable, *place: str) -> Iterator[tuple[tuple[str, ...], 
             yield from _files(entry, *place, entry.name)
         elif entry.name.endswith(".py"):
             yield place, entry
-
-
-#: The first and last line of the page's part that is generated.
-BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
-
-
-def lists() -> Iterator[str]:
-    """A table per group: its commands, what they do, and whether they have a plan.
-
-    >>> next(line for line in lists() if line.startswith("| `corpus count`"))
-    '| `corpus count` | Count words and their co-occurrences with target words. | plan |'
-    """
-    from plumbline.pipelines.command.base import class_of, has_plan
-
-    group = ""
-    for name in targets():
-        first = name.split()[0]
-        if first != group:
-            group = first
-            yield from ("", f"### {group}", "", "| command | does | has |", "|---|---|---|")
-        kind = class_of(name)
-        has = "plan" if has_plan(kind) else ""
-        about = " ".join(summary(name).split()).replace("|", "\\|")
-        yield f"| `{name}` | {about} | {has} |"
-
-
-def written(page: str) -> str:
-    """A page with the current lists between ``BEGIN`` and ``END``."""
-    text = "\n".join([BEGIN, *lists(), "", END])
-    return re.sub(f"{BEGIN}.*{END}", lambda _: text, page, flags=re.S)
-
-
-if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    target.write_text(written(target.read_text("utf-8")), "utf-8")

@@ -298,7 +298,7 @@ def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")
 _SHOWN = (
-    *("model", "phi", "side", "n_prompts", "n_left_out"),
+    *("model_key", "phi", "side", "n_prompts", "n_left_out"),
     *(f"{name}{end}" for name in (*_MEANS, "fairpair_f") for end in ("", "_low", "_high")),
     *("p_permutation", "p_t"),
 )
@@ -318,7 +318,7 @@ ORDER BY phi, side
 """
 #: Valid perturbations by side, then the reasons of the others. Some are too short for the filter.
 _SUCCESS = f"""
-SELECT side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
+SELECT model_key, side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
 ORDER BY side, reason != 'valid', n DESC, reason
 """
 
@@ -330,10 +330,7 @@ def figures(
     measured: FigureOptions,
 ) -> list[Row]:
     """Rows on the perturbations by side, and on B, V and F by scoring function and side."""
-    by, found = {"n_folds": measured.folds, "texts": texts_of(measured.as_published)}, list[Row]()
-    for one in sampled:
-        keys = asdict(one)
-        found += rows_of(store.root, _SUCCESS, keys)
-        rows = rows_of(store.root, _FIGURES, {**keys, **by, "phi": list(phi)})
-        found += ({name: row[name] for name in _SHOWN} for row in rows)
-    return found
+    by = {"n_folds": measured.folds, "texts": texts_of(measured.as_published), "phi": list(phi)}
+    success = [row for one in sampled for row in rows_of(store.root, _SUCCESS, asdict(one))]
+    found = [row for one in sampled for row in rows_of(store.root, _FIGURES, asdict(one) | by)]
+    return [*success, *({name: row[name] for name in _SHOWN} for row in found)]
