@@ -12,10 +12,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,8 +31,7 @@ DEFAULT_FILE = "plumbline.toml"
 Made = TypeVar("Made", bound=Command)
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A value and its source; the source of a typed value is empty."""
 
     value: Any
@@ -55,9 +53,10 @@ def made(
     errors of reading the file.
     """
     known = {p.name: p for p in all_fields(kind)}
-    configured = _given_in(read(config, f"config {config}"), f"config {config}") if config else {}
-    typed = {name: Value(value) for name, value in given.items()}
-    values = {**(weaker or {}), **configured, **typed}
+    configured = read(config, f"config {config}") if config else {}
+    values = {**(weaker or {})}
+    values |= {n: Value(v, f"config {config}") for n, v in configured.items() if v != ""}
+    values |= {n: Value(v) for n, v in given.items()}
     fields = {}
     for name, one in values.items():
         with _naming(one.source):
@@ -84,20 +83,16 @@ def here(
     ``UsageProblem`` for a missing file or an unknown name.
     """
     environment = os.environ if environment is None else environment
-    file = str(conf or environment.get("PLUMBLINE_CONF", ""))
-    if not file and Path(DEFAULT_FILE).is_file():
-        file = DEFAULT_FILE
+    usual = DEFAULT_FILE if Path(DEFAULT_FILE).is_file() else ""
+    file = str(conf or environment.get("PLUMBLINE_CONF") or usual)
     content = read(Path(file), f"settings file {file}") if file else {}
     _check(content, file)
     table = _table(kind, content, file)
     where = "" if kind.at_top else f" [{_dotted(kind)}]"
     _refuse_unknown(table, [p.name for p in all_fields(kind)], f"{file}{where}: ")
-    values = {**dict(_places(kind, content, file, environment)), **_given_in(table, file)}
+    values = dict(_places(kind, content, file, environment))
+    values |= {name: Value(value, file) for name, value in table.items() if value != ""}
     return values | dict(_of_environment(kind, environment))
-
-
-def _given_in(table: Mapping[str, object], source: str) -> dict[str, Value]:
-    return {name: Value(value, source) for name, value in table.items() if value != ""}
 
 
 def _dotted(kind: type[Command]) -> str:
@@ -126,13 +121,14 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 def _check(content: Mapping[str, Any], file: str) -> None:
     """Raise ``UsageProblem`` for a key at the top or in a group that no command takes."""
-    groups = dict.fromkeys(name.split()[0] for name in targets() if name != "pipeline")
-    own = [p.name for p in all_fields(class_of("pipeline"))]
-    _refuse_unknown(content, [*groups, *own], f"{file}: ")
-    for group in groups.keys() & content.keys():
-        inside = [n.split()[1].replace("-", "_") for n in targets() if f"{group} " in n]
-        if isinstance(content[group], Mapping) and group not in targets():
-            _refuse_unknown(content[group], inside, f"{file} [{group}]: ")
+    groups = {name.split()[0] for name in targets()} - {"pipeline"}
+    _refuse_unknown(
+        content, [*sorted(groups), *(p.name for p in all_fields(class_of("pipeline")))], f"{file}: "
+    )
+    for group, table in content.items():
+        inside = [n.split()[1].replace("-", "_") for n in targets() if n.startswith(f"{group} ")]
+        if isinstance(table, Mapping) and group not in targets():
+            _refuse_unknown(table, inside, f"{file} [{group}]: ")
 
 
 def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -150,10 +146,9 @@ def _places(
 
     PLUMBLINE_OUT overrides `out`. A default that depends on other options follows these instead.
     """
-    variable = "PLUMBLINE_OUT"
     out = Value(content.get("out"), file)
-    if environment.get(variable):
-        out = Value(environment[variable], variable)
+    if given := environment.get("PLUMBLINE_OUT"):
+        out = Value(given, "PLUMBLINE_OUT")
     dependent = kind.usual({"out": ""})
     for p in parameters(kind):
         inside = p.default.parts if isinstance(p.default, Path) else ()
