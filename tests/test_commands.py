@@ -13,14 +13,12 @@ import plumbline
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import (
     Done,
-    class_of,
 )
 from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
@@ -267,16 +265,6 @@ def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[s
     assert "command shelf tidy: shelf_pack.tidy:Tidy is no Command" in capsys.readouterr().err
 
 
-def test_a_command_of_our_name_is_refused(
-    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(shelf / "more", "mugs", "[plumbline.commands]\ncorpus count = mugs:Count\n")
-    monkeypatch.syspath_prepend(shelf / "more")
-    registry.targets.cache_clear()
-    assert main(["corpus", "count", "x"]) == 2
-    assert "command 'corpus count': plumbline and mugs 1.2 each have" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
@@ -298,11 +286,6 @@ def test_a_shell_completes_commands_and_options(
     with pytest.raises(SystemExit) as end:
         main([])
     assert end.value.code in (None, 0) and capsys.readouterr().out.split() == completed
-
-
-def test_what_commands_start_from_are_tables() -> None:
-    found = {class_of(name).reads for name in registry.targets()} - {""}
-    assert {"corpus", "benchmark_pair"} <= found <= {*TABLES}
 
 
 def test_every_file_that_was_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import fields
 from typing import get_args
@@ -10,13 +9,11 @@ from typing import get_args
 import pytest
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.jobs.counting.corpus_options import CorpusOptions, Rule
+from plumbline.jobs.counting.corpus_options import Rule
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.pipelines.command.base import class_of
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.parameters import parameters
 from plumbline.warehouse.options import words
-from tests.conftest import REPOSITORY
 
 #: Commands that load a model, and options of one that they don't take.
 _LOADING = {
@@ -46,25 +43,6 @@ def test_words_of_options_make_the_same_options() -> None:
     assert words(chosen) == [
         *("--dtype", "float16", "--batch-tokens", "9", "--adapter", "a b", "--per-token")
     ]
-
-
-def test_the_type_of_weights_is_declared_in_one_place() -> None:
-    found = []
-    for room in ("eval_workers", "pipelines"):
-        for path in (REPOSITORY / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                is_field = isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "dtype"
-                if is_field and node.value is not None:
-                    found.append(path.name)
-                if isinstance(node, ast.FunctionDef) and node.args.defaults:
-                    names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
-                    found += [path.name] * ("dtype" in names)
-    assert found == ["model_options.py"]
-
-
-def test_every_command_that_counts_takes_its_options() -> None:
-    wanted = {f.name for f in fields(CorpusOptions)}
-    assert wanted <= {p.name for p in parameters(class_of("corpus count"))}
 
 
 def test_the_rules_of_counting_are_those_of_the_kernel() -> None:

@@ -14,7 +14,6 @@ from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of
-from plumbline.warehouse.query.reference import filled
 from plumbline.warehouse.run_records import runs, written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -106,20 +105,6 @@ def test_all_five_parts_work(
     assert written(made, run["run_id"])["topic_word"] == 3
     assert "topics import" in ran(capsys, "runs")
     assert "no problems" in ran(capsys, "warehouse", "check")
-
-
-def test_pages_describe_them_with_their_package(
-    uninstall: Callable[[], None], tmp_path: Path
-) -> None:
-    marks = "<!-- {0} of my-parts: begin -->old<!-- {0} of my-parts: end -->"
-    page = filled(marks.format("tables") + marks.format("reference"))
-    assert "## `topic_word`" in page and "| `word` | string |" in page and "old" not in page
-    row = (
-        "`topic_lean`: One row per corpus x contrast x topic. Mean lean of the words of each topic."
-    )
-    assert row in page and "word_lean" not in page
-    ours = "<!-- tables: begin --><!-- tables: end -->"
-    assert "topic_word" not in filled(ours) and "## `run`" in filled(ours)
 
 
 def test_without_the_package_its_table_is_kept(

@@ -31,7 +31,6 @@ from plumbline.jobs.spark.spark_session import (
 )
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 from tests.sockets import is_loopback, listening
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
@@ -73,25 +72,6 @@ def test_what_spark_submit_was_given_stands_before_the_file() -> None:
         settings_for("local", {}, submitted)
 
 
-@pytest.mark.slow
-def test_a_cluster_without_a_master_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
-    code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
-    command = ["corpus", "count", "a.jsonl", "--corpus", "c", "--warehouse", "w"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, VARIABLE: "cluster", "PYTHONPATH": str(REPOSITORY)},
-    )
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"error: {VARIABLE} cluster: names no master "
-        "(give --master, or name a file with spark.master in it)\n"
-    )
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
@@ -105,16 +85,6 @@ def test_spark_listens_on_this_machine_alone() -> None:
     found = listening(os.getsid(0)) - before
     assert all(map(is_loopback, found)), found
     assert any(map(is_loopback, listening(os.getsid(0))))
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_session_that_runs_keeps_its_master() -> None:
-    session = spark_session()
-    assert spark_session() is session
-    assert spark_session(session.sparkContext.master) is session
-    with pytest.raises(UsageProblem, match=r"master yarn: Spark already runs on local\["):
-        spark_session("yarn")
 
 
 def test_a_java_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
