@@ -46,11 +46,10 @@ from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import WordWeights
-from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import english
-from plumbline.jobs.seed_words.sample import bands, neutral_interval
-from plumbline.jobs.seed_words.vetting import read_verdicts
+from plumbline.jobs.seed_words.sample import neutral_interval, read_verdicts
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
@@ -215,7 +214,6 @@ CALLS = [
     # seed words
     Called("delta that is no number", lambda: neutral_interval([0.5, math.nan]),
         "word_delta: ...", BadInput),
-    Called("0 bands", lambda: bands({"tea": 1, "rum": 2}, 0), "0 frequency bands: ..."),
     Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
         "quantile = 1.0: ..."),
     Called("quantile below 0", lambda: make(VocabularyOptions, {"quantile": -0.1}),

@@ -29,7 +29,7 @@ class Pack(Command):
     file is in `meta.file`, too: `corpus count --source-field meta.file`.
 
     Files must be UTF-8 or in --encoding. Files that can't be used are left out; `reject` has the
-    reasons, with a likely encoding of a file that is not UTF-8.
+    reasons.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
