@@ -54,7 +54,7 @@ def seeds(here: Path) -> dict[str, tuple[Path, Callable[[Path], bool]]]:
     pq.write_table(pa.table({"text": _TEXTS}), here / "shard.parquet")
     for name in ("shard.jsonl", "shard.jsonl.zst", "shard.parquet"):
         found[name] = here / name, _documents
-    (here / "settings.toml").write_text('window = 5\nbenchmarks = ["use-5"]\n[fairpair]\nn = 3\n')
+    (here / "settings.toml").write_text('seed = 5\nbenchmarks = ["use-5"]\n[fairpair.run]\nn = 3\n')
     found["settings.toml"] = here / "settings.toml", _settings
     (here / "lists.toml").write_text('title = "x"\nwords = ["a", "b"]\n[deep.er]\nn = 1.5e3\n')
     found["lists.toml"] = here / "lists.toml", _toml
