@@ -66,7 +66,7 @@ class Done:
         table: rows for Python, JSON and CSV if ``rows`` is empty and a table is printed as text.
         said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
             is a warning.
-        wrote: names of tables, in ``warehouse`` if that isn't the command's own.
+        wrote: names of tables.
         files: paths of files that were written.
         next: the command line that comes next; empty for none.
         query: SQL for the rows that the command made, with ``params``; Python returns these rows.
@@ -79,7 +79,6 @@ class Done:
     said: Sequence[str] = ()
     wrote: Sequence[str] = ()
     files: Sequence[str] = ()
-    warehouse: Path | None = None
     next: str = ""
     query: str = ""
     params: Mapping[str, object] = field(default_factory=dict)

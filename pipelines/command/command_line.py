@@ -159,7 +159,7 @@ def _all_rows(command: Command) -> str:
 def _lines(done: Done, command: Command) -> Iterator[str]:
     yield from done.said
     if done.wrote:
-        yield f"Wrote {', '.join(done.wrote)} in {done.warehouse or command.warehouse}"
+        yield f"Wrote {', '.join(done.wrote)} in {command.warehouse}"
     for path in done.files:
         yield f"Wrote {path}"
     if done.next:
@@ -168,10 +168,9 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 def _next(done: Done, command: Command) -> str:
     """``done.next``, with ``--warehouse`` in each command unless it is given or the default."""
-    where = done.warehouse or command.warehouse
-    if where == DEFAULT_WAREHOUSE:
+    if command.warehouse == DEFAULT_WAREHOUSE:
         return done.next
-    place = f" --warehouse {shlex.quote(str(where))}"
+    place = f" --warehouse {shlex.quote(str(command.warehouse))}"
     lines = done.next.split(", or ")
     is_open = [line.startswith("plumbline ") and "--warehouse" not in line for line in lines]
     return ", or ".join(line + place * takes for line, takes in zip(lines, is_open, strict=True))
