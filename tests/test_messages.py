@@ -20,8 +20,7 @@ import pytest
 import plumbline
 from plumbline.eval_workers.chat.budget import price_of
 from plumbline.eval_workers.chat.client import ChatClient, checked_url
-from plumbline.eval_workers.disclosure.instructions import load_instructions
-from plumbline.eval_workers.disclosure.sentence_files import read_sentences
+from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.perturbation import terms
@@ -36,8 +35,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
-from plumbline.eval_workers.pairs.pronouns.forms import forms
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -293,7 +291,6 @@ CALLS = [
         "model list mine.toml: ..."),
     # disclosure and FairPair
     of_file(load_instructions, "a.toml", 'told = ["x"]', "a.toml: unknown key told ..."),
-    Called("sentences of a PDF", lambda: list(read_sentences(Path("a.pdf"))), "a.pdf: ..."),
     Called("no scoring function", lambda: phi.find("mood"), "scoring function 'mood': ..."),
     # statistics and report
     Called("epsilon below 0", lambda: make(MeasureOptions, {"epsilon": -1.0}),

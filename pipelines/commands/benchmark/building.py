@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.pairs.sharing.export import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests

@@ -123,8 +123,8 @@ class Demo(Command):
     tokens: Annotated[int, Field(ge=1, le=10**12, description="Words to write.")] = 3_000_000
     seed: Annotated[Seed, Field(description="Seed of leans and text.")] = 0
     world: Annotated[
-        Literal["straight", "swapped", "mixed"],
-        Field(description="straight; swapped: she and he exchanged; mixed: in half of it."),
+        Literal["straight", "swapped"],
+        Field(description="straight; swapped: she and he exchanged."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

@@ -10,8 +10,12 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
+from plumbline.eval_workers.disclosure.set_measures import (
+    Disclosed,
+    ProbeOptions,
+    measure_sets,
+    steps_of,
+)
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import NONE
@@ -138,8 +142,6 @@ def counts(one: Disclosed) -> Iterator[str]:
             f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
             "continued (table `reject`)"
         )
-    if one.n_empty:
-        yield f"  {one.n_empty:,} continuations are empty: GAS leaves them out"
     if probed.left_out:
         words = ", ".join(probed.left_out)
         yield f"  can't be spelled, left out of {probed.word_list}: {words}"
