@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +116,6 @@ def test_one_model_that_fails_stops_no_other(
     )
     assert score(store, "--models", str(path)) == 3
     shown = capsys.readouterr()
-    assert shown.out.count("score with ") == 3
     assert f"failed: model {gone}: does not exist" in shown.err
     last = shown.err.strip().splitlines()[-1]
     assert f"1 of 3 failed: {gone}" in last and "tries these again" in last
@@ -126,26 +124,6 @@ def test_one_model_that_fails_stops_no_other(
     rows = store.read("pair_score").to_pylist()
     assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12
     assert {row["run_id"] for row in rows} == {run["run_id"]}
-
-
-def test_a_defect_is_raised_once_the_others_are_done(
-    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compute = CausalModel.score
-
-    def broken(self: CausalModel, texts: list[str]) -> object:
-        if self.options.dtype == "bfloat16":
-            raise ZeroDivisionError("a defect")
-        return compute(self, texts)
-
-    monkeypatch.setattr(CausalModel, "score", broken)
-    _pairs(store, TEMPLATES[:6])
-    path = tmp_path / "mine.toml"
-    path.write_text(f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n[[model]]\nid = "{model}"\n')
-    with pytest.raises(ZeroDivisionError) as caught:
-        score(store, "--models", str(path))
-    assert "in broken" in str(caught.value.__cause__)  # where it was raised
-    assert store.read("pair_score").num_rows == 6
 
 
 @pytest.fixture
@@ -171,7 +149,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]
     gc.enable()
 
 
-@pytest.mark.parametrize("kind", [None, BadInput, ZeroDivisionError])
+@pytest.mark.parametrize("kind", [None, BadInput])
 def test_a_model_is_forgotten_before_the_next_one_loads(
     store: Store,
     model: Path,
@@ -194,8 +172,7 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     path = tmp_path / "mine.toml"
     kinds = ("float32", "bfloat16", "float16")
     path.write_text("".join(f'[[model]]\nid = "{model}"\ndtype = "{k}"\n' for k in kinds))
-    with pytest.raises(kind) if kind is ZeroDivisionError else nullcontext():
-        assert score(store, "--models", str(path)) == (3 if kind else 0)
+    assert score(store, "--models", str(path)) == (3 if kind else 0)
     assert len(loads) == 3
 
 

@@ -6,12 +6,11 @@ import shlex
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
-from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.pairs.sharing.export import Constraint, export
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
