@@ -18,13 +18,12 @@ from typing import NamedTuple
 import pytest
 
 import plumbline
-from plumbline.eval_workers.chat.budget import price_of
-from plumbline.eval_workers.chat.client import ChatClient, checked_url
+from plumbline.eval_workers.chat.client import checked_url, find_key
 from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.perturbation import terms
-from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
+from plumbline.eval_workers.fairpair.perturbation.perturbers import (
     load_wording as perturbation_wording,
 )
 from plumbline.eval_workers.fairpair.probe_prompts import load as name_prompts
@@ -111,8 +110,8 @@ def plan(**options: object) -> object:
     return make_plan(made(Pipeline, options))
 
 
-def client(url: str, **environment: str) -> ChatClient:
-    return ChatClient(url, environment=environment)
+def client(url: str, **environment: str) -> str:
+    return find_key(checked_url(url), environment)
 
 
 def taken(path: Path) -> object:
@@ -133,12 +132,6 @@ def swapped(text: str, old: str, new: str) -> str:
 
 
 COUNTED = ("she", "he", "her", "queen")
-PRICES = """
-currency = "EUR"
-[models."small"]
-input = 0.15
-output = 0.6
-"""
 NOBLES = """
 description = "nobles"
 source = "made up for this test"
@@ -244,8 +237,6 @@ CALLS = [
     Called("password of a server", lambda: client("https://user:secret99@host/v1"),
         "--base-url: ..."),
     Called("open bracket", lambda: checked_url("http://[::1"), "--base-url: ..."),
-    Called("no price", lambda: price_of("large", Path("prices.toml")), "prices prices.toml: ...",
-        files={"prices.toml": PRICES}),
     Called("no wordings", lambda: wordings.load(Path("none.toml")), "prompts none.toml: ..."),
     of_file(wordings.load, "bad.toml", b"\xff\xfe", "prompts bad.toml: can't be read: ..."),
     Called("no sentences", lambda: make(BuildSpec, {"n_sentences": 0}), "n_sentences = 0: ..."),
@@ -376,7 +367,6 @@ def test_called(row: Called) -> None:
         (wordings.load, SENTENCES),
         (word_list, NOBLES),
         (model_list, '[[model]]\nid = "a"'),
-        (lambda path: price_of("small", path), PRICES),
     ],
 )
 def test_without_its_fault_a_file_is_read(
