@@ -235,7 +235,7 @@ def _show_report(store: Store, page: Path) -> None:
 def _chart(store: Store) -> list[str]:
     """The first chart as Markdown; nothing if there is none, or the extra `figures` is missing."""
     from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.paper.figure_files import figure_files, figures
+    from plumbline.pipelines.report.paper import figure_files, figures
 
     facts = Facts(store)
     try:

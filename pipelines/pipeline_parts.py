@@ -34,8 +34,8 @@ from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.commands.train import Train
 from plumbline.pipelines.commands.why import Why
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
-from plumbline.pipelines.report.findings.sentences import prefers
 from plumbline.pipelines.report.model import estimate
+from plumbline.pipelines.report.sentences import prefers
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.query.connection import rows_of

@@ -360,7 +360,7 @@ class Warehouse:
                 both scored; an epsilon that is no size.
         """
         from plumbline.eval_workers.scoring.measure import MeasureOptions
-        from plumbline.pipelines.report.findings.sentences import of_different_measures
+        from plumbline.pipelines.report.sentences import of_different_measures
         from plumbline.warehouse.options import make
 
         given = {} if epsilon_nats is None else {"epsilon": epsilon_nats}

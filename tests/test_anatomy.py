@@ -28,7 +28,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
     shares,
 )
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce import printed_figures
+from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.anatomy import without
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -254,7 +254,7 @@ def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
         us.setdefault((row["benchmark"], row["taken"]), {})[row["model"]] = float(row["us"])
     printed = {
         (f["benchmark"], f["model"]): f["value"]
-        for f in printed_figures.figures("unstereoeval")
+        for f in claims.figures("unstereoeval")
         if f["metric"] == "US" and f["eta_nats"] is None
     }
     of_nothing = {

@@ -203,13 +203,3 @@ def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:
     assert all(path.exists() for path in (work, young, staged, commit))
     assert main(["warehouse", "compact", "--keep-days", "0", "--warehouse", str(kept.root)]) == 0
     assert not commit.exists() and young.exists()
-
-
-def test_a_run_has_an_author(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The author is who PLUMBLINE_AUTHOR names, and nobody else: no user of the machine."""
-    for name in ("ada", "", "\udcff"):
-        monkeypatch.setenv("PLUMBLINE_AUTHOR", name)
-        with run_records.recorded(store, "one", {}):
-            pass
-    kept = {row["run_id"]: row for row in store.read("run").to_pylist()}
-    assert [kept[run]["author"] for run in runs_of(store)] == ["ada", None, "?"]

@@ -19,7 +19,7 @@ from plumbline.pipelines.command.fields import (
 )
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.section_templates import word_sections
+from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
 from plumbline.pipelines.result_output import json_value
 from plumbline.warehouse.errors import (

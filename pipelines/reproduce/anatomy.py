@@ -17,8 +17,13 @@ from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.statistics import cluster_covariances, components
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats, Ints
 from plumbline.eval_workers.scoring.statistics.components import LogRatioTable, Share
-from plumbline.pipelines.report.charts.chart_forms import data
-from plumbline.pipelines.report.charts.theme import INK, Chart, on_paper
+from plumbline.pipelines.report.charts.chart_forms import (
+    INK,
+    Chart,
+    data,
+    on_paper,
+    specification,
+)
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.store import Store
@@ -236,7 +241,9 @@ def write(anatomies: Sequence[BenchmarkAnatomy], out: Path) -> list[Path]:
     for name, rows in {"shares.csv": shares, "us.csv": us}.items():
         text = as_csv(list(map(_without_nan, rows)))
         (out / name).write_text(text, encoding="utf-8", newline="")
-    (out / "anatomy.png").write_bytes(on_paper(chart(anatomies), "png", 2.2 * len(anatomies)))
+    (out / "anatomy.png").write_bytes(
+        on_paper(specification(chart(anatomies)), "png", 2.2 * len(anatomies))
+    )
     return [out / name for name in ("shares.csv", "us.csv", "anatomy.png")]
 
 
