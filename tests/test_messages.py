@@ -35,7 +35,7 @@ from plumbline.eval_workers.pairs.benchmarks import default_source, find, import
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
-from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
+from plumbline.eval_workers.scoring.choice_questions import load as choice_wordings
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.training.trained_models import plain_name
