@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from prefect import flow, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -21,45 +21,43 @@ from prefect.client.schemas.objects import State
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.pipelines.command.base import Command, Context, Done, Row, execute
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.base import Command, Done, Row, execute_on
+from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_retries
+from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
-from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
+from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.pipelines.report.plain import markdown_answer
-from plumbline.pipelines.stages import RETRY, Stages, with_retries
 from plumbline.warehouse.errors import BadInput, MissingComponent
-from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 
 #: Names of the states of runs that did all but unreadable shards, and all but unusable benchmarks.
 SHARDS_FAILED, SCORES_FAILED = "Shards failed", "Scores failed"
 _POLL_S = 2.0
-_Result = TypeVar("_Result")
 Names = list[str] | None
 
 
-@task(task_run_name="{name}", cache_policy=NO_CACHE)
-def stage(name: str, work: Callable[..., _Result], arguments: Sequence[Any]) -> _Result:
-    """Do one stage of a command, such as counting a corpus."""
-    return work(*arguments)
+def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
+    return may_pass(state.result(raise_on_failure=False))
 
 
-#: A stage that is tried again after an error that may pass, such as a network's.
-retried_stage = stage.with_options(name="retried stage", **RETRY)
-
-
-class TaskStages(Stages):
-    """Runs each stage of a command as a task, which has the stage's name."""
-
-    def _result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        return stage(name, work, args)
-
-    def _retried_result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        return retried_stage(name, work, args)
+@task(
+    task_run_name="{name}",
+    cache_policy=NO_CACHE,
+    retries=TRIES - 1,
+    retry_delay_seconds=DELAY_S,
+    retry_condition_fn=_may_pass,
+)
+def run_command(name: str, store: Store, command: Command) -> Done:
+    """Run a command and attach a table of its rows; a transient error is tried again."""
+    done = execute_on(store, command)
+    if rows := [dict(row) for row in done.rows]:
+        key = name_of(type(command)).replace(" ", "-")
+        create_table_artifact(key=key, table=rows, description=f"Rows of: {name}")
+    return done
 
 
 @flow(name="count")
@@ -76,13 +74,10 @@ def count(
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
-        try:
-            parts.corpus()
-        finally:
-            failed = _show_failed_shards(parts.store, parts.plan.corpora)
-        _show_rows(parts.done)
-    if failed:
-        return Failed(name=SHARDS_FAILED, message="; ".join(failed))
+        parts.corpus()
+    if parts.unread:
+        message = f"{'; '.join(parts.unread)}; repair it, then run this again"
+        return Failed(name=SHARDS_FAILED, message=message)
     return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
 
 
@@ -119,7 +114,6 @@ def score(
     pipeline.check()
     with _parts(pipeline) as parts:
         parts.evaluate()
-        _show_rows(parts.done)
     if parts.failed:
         return Failed(name=SCORES_FAILED, message="; ".join(parts.failed))
     return Completed(message=f"scored {', '.join(m.name for m in parts.plan.models)}")
@@ -135,9 +129,8 @@ def report(out: str = "", conf: str = "") -> State[None]:
     """
     with _parts(_pipeline(conf, out=out)) as parts:
         before = _preferences(parts.store)
-        parts.report()
-        _show_rows(parts.done)
-    page = Path(next(file for _, done in parts.done for file in done.files))
+        _, written = parts.report()
+    page = Path(written.files[0])
     _show_report(parts.store, page)
     _show_changes(before, _preferences(parts.store))
     return Completed(message=f"wrote {page}")
@@ -206,6 +199,7 @@ def _pipeline(
 ) -> Pipeline:
     """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
+    given["conf"] = conf
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
     with_retries(lambda: check_plan(pipeline))
     return pipeline
@@ -214,51 +208,20 @@ def _pipeline(
 @contextmanager
 def _parts(pipeline: Pipeline) -> Iterator[Parts]:
     """The parts of a pipeline, while no other pipeline writes to the same places."""
-    with sole_pipeline(pipeline.warehouse, pipeline.out):
-        context = Context(Store.open(pipeline.warehouse), "", TaskStages())
-        yield Parts(pipeline, make_plan(pipeline), context)
+    with sole_pipeline(pipeline.warehouse, pipeline.out) as store:
+        yield Parts(pipeline, make_plan(pipeline), store, run_command)
 
 
 def _run(kind: type[Command], conf: str, **options: Any) -> Done:
-    """Run a command, its stages as tasks, and show its rows."""
-    done = execute(made(kind, _given(options), None, here(kind, conf or None)), TaskStages())
-    _show_rows([(kind.__name__.lower(), done)])
+    """Check a command and run it as a task."""
+    command = made(kind, _given(options), None, here(kind, conf or None))
+    command.check()
+    command.ready()
+    store = Store.open(command.warehouse, create=command.makes_warehouse)
+    done = run_command(name_of(kind), store, command)
     if done.failed is not None:
         raise done.failed
     return done
-
-
-def _show_rows(parts: Sequence[tuple[str, Done]]) -> None:
-    """Attach a table of each command's rows."""
-    rows_of: dict[str, list[dict[str, Any]]] = {}
-    for name, done in parts:
-        rows_of.setdefault(name.replace(" ", "-"), []).extend(map(dict, done.rows))
-    for key, rows in rows_of.items():
-        if rows:
-            create_table_artifact(key=key, table=rows, description="Rows of the run")
-
-
-def _show_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str]:
-    """Attach a table of unreadable shards, with reasons and commands; return a line per corpus."""
-    rows, lines = [], []
-    for corpus in corpora:
-        ledger = store.read("corpus_shard", corpus=corpus.name).to_pylist()
-        failed = [row for row in ledger if row["status"] == "failed"]
-        if not failed:
-            continue
-        shards = expand_shards(corpus.patterns) if corpus.patterns else []
-        states = shard_states(store, corpus.name, shards)
-        again = update_command(store, corpus.name, states, corpus.patterns)
-        again = f"{again} --warehouse {store.root}"
-        rows += [
-            {"shard": row["shard"], "reason": row["error"] or "", "repair it, then": again}
-            for row in failed
-        ]
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        lines.append(f"{failed[0]['error']}{more}; repair it, then: {again}")
-    if rows:
-        create_table_artifact(key="failed-shards", table=rows, description="Not in the counts")
-    return lines
 
 
 def _show_report(store: Store, page: Path) -> None:

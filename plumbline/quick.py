@@ -69,7 +69,7 @@ def _directory() -> Path:
 
 
 @cache
-def _warehouse() -> Warehouse[pd.DataFrame]:
+def _warehouse() -> Warehouse:
     return open(_directory() / "warehouse", create=True)
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -74,7 +74,7 @@ class Look(DataOption, Command):
         _ = open_backend(self.model, ModelOptions()).identity
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.command.value_sources import made
+        from plumbline.pipelines.command.settings import made
         from plumbline.pipelines.commands.pipeline import Pipeline
         from plumbline.pipelines.pipeline_parts import Parts
         from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
@@ -86,17 +86,16 @@ class Look(DataOption, Command):
             sample, line = context.stage(stage, self._take, context.store, name, context.run_id)
             sets.append(sample)
             said.append(line)
-        given: dict[str, Any] = {f"fairpair_{name}": value for name, value in _FAIRPAIR.items()}
-        given |= {"benchmarks": sets, "probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
+        given = {"benchmarks": sets, "probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
         places = {"out": self.out, "warehouse": self.warehouse}
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
-        parts = Parts(pipeline, make_plan(pipeline), context)
+        plan = replace(make_plan(pipeline), fairpair=_FAIRPAIR)
+        parts = Parts(pipeline, plan, context.store)
         parts.evaluate()
-        parts.report()
-        done = dict(parts.done)
-        page = Path(done["report"].files[0])
+        measured, report = parts.report()
+        page = Path(report.files[0])
         return Done(
-            rows=done["measure"].rows,
+            rows=measured.rows,
             said=[*said, *page_answer(page.read_text(encoding="utf-8"))],
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",
