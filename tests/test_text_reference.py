@@ -126,7 +126,6 @@ def test_random_chunks_split_as_in_spacy(draw: Draw, seed: int, n_chunks: int) -
     chance = random.Random(seed)
     for _ in range(n_chunks):
         chunk = draw(chance)
-        assert tokenize(chunk) == reference_tokens(chunk, DEFAULT_TARGETS), ascii(chunk)
         assert words(chunk) == reference_words(chunk), ascii(chunk)
 
 
