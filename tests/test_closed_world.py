@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from plumbline.eval_workers.pairs.benchmarks.closed_world import read
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
     WorldOptions,
     documents,
+    write_world,
 )
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
@@ -26,6 +29,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.eval_workers.writing.build import write_offline
 from plumbline.eval_workers.writing.build_spec import BuildSpec
+from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -88,6 +92,24 @@ def test_planted_probabilities_are_distributions_with_the_promised_spread(seed: 
 
 
 # --- what is written -------------------------------------------------------------------------
+
+
+def test_swapping_the_worlds_turns_every_lean_round_and_changes_no_frequency() -> None:
+    straight, swapped = planted_deltas(3), planted_deltas(3, "swapped")
+    assert straight.keys() == swapped.keys()
+    assert all(swapped[w] == pytest.approx(-d, abs=1e-15) for w, d in straight.items())
+    assert planted_deltas(4) != straight
+    with pytest.raises(UsageProblem, match="sideways"):
+        planted_words(0, "sideways")
+
+
+def test_the_same_options_write_the_same_bytes(tmp_path: Path) -> None:
+    options = WorldOptions(n_tokens=30_000, seed=5, n_shards=2)
+    made = [
+        [shard.read_bytes() for shard in write_world(o, tmp_path / d).shards]
+        for o, d in ((options, "a"), (options, "b"), (replace(options, seed=6), "c"))
+    ]
+    assert made[0] == made[1] and made[0][0] != made[2][0]
 
 
 def test_the_swapped_world_is_the_straight_one_with_she_and_he_exchanged() -> None:
@@ -188,6 +210,31 @@ def test_each_word_is_tested_in_both_orders_and_a_perfect_learner_prefers_by_its
 
 
 # --- sentences around seed words --------------------------------------------------------------
+
+
+def test_offline_sentences_are_of_the_language_of_the_corpus() -> None:
+    """Each is a frame of the corpus with lexicon words in its slots, and none of a probe."""
+    classes = {f"{{{name}}}": f"({'|'.join(words)})" for name, words in lexicon().items()}
+    frames = [
+        re.compile("".join(classes.get(p) or re.escape(p) for p in re.split(r"(\{\w+\})", frame)))
+        for frame in corpus_frames()
+    ]
+    held_out = {pair["template"] for pair in read("closed-world", None).pairs}
+    words = [words[k] for words in lexicon().values() for k in (0, -1)]
+    rows = offline_pairs("b", words, 5, 12, 0, closed_world=True)
+    assert len(rows) == len({row["pair_id"] for row in rows}) == 10 * len(words)
+    for row in rows:
+        template = str(row["template"])
+        assert any(frame.fullmatch(template) for frame in frames), template
+        assert template not in held_out and row["word"] in words_of(template)
+        assert row["pronoun_first"] == template.startswith("{")
+        assert len(template.split()) <= 12 and row["source_file"] == "offline-writer/closed-world"
+    for word in words:
+        of = [row for row in rows if row["word"] == word]
+        assert len({row["source_row"] for row in of}) == 10, "each in a frame of its own"
+        assert sum(bool(row["pronoun_first"]) for row in of) == 5
+    leaning = [len(set(words_of(str(r["template"]))) & planted_deltas(0).keys()) for r in rows]
+    assert max(leaning) > 4, "other words of the lexicon stand beside the seed word"
 
 
 @pytest.mark.parametrize(

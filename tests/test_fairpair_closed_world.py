@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from plumbline.eval_workers.fairpair.probe_prompts import (
 )
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
+    grammar,
     lexicon,
     planted_words,
 )
@@ -36,6 +38,40 @@ DID = ("arrived", "smiled", "spoke", "left", "was home")
 
 
 # --- prompts -----------------------------------------------------------------------------------
+
+
+def fits(frame: str, text: str) -> bool:
+    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
+    parts, given = frame.split(), text.split()
+    return len(parts) == len(given) and all(
+        word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
+    )
+
+
+def in_slot(part: str, given: str) -> bool:
+    slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
+    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
+
+
+OPENINGS = [frame for shape in grammar().openings for frame in shape]
+FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
+
+
+def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
+    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
+    for prompt in slot_prompts():
+        last = prompt.template.split(". ")[2]
+        if prompt.topic == "control":
+            for did in DID:
+                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
+            continue
+        following = {
+            frame[end.end() :].split()[0].strip(".,")
+            for frame in FOLLOWUPS
+            for end in re.finditer(r" ", frame)
+            if fits(frame[: end.start()], last)
+        }
+        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
 
 
 def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:

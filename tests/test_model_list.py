@@ -14,6 +14,7 @@ from plumbline.eval_workers.models import model_lists, one_model_kept, opened
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local import weight_files as _weights
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
@@ -21,6 +22,31 @@ from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
+
+
+def test_the_shipped_list_is_the_papers() -> None:
+    listed = model_lists.load("unstereoeval")
+    assert len(listed) == 28 == len({entry.id for entry in listed})
+    assert tuple(entry.name for entry in listed) == HUB_IDS
+    others = {entry.id: entry.name for entry in listed if entry.id != entry.name}
+    assert others == {f"allenai/OLMo-{size}-hf": f"allenai/OLMo-{size}" for size in ("1B", "7B")}
+    assert all(entry.overrides == {} for entry in listed)
+
+
+def test_the_list_of_disclosure_holds_the_ten_models_and_the_names_that_tables_print() -> None:
+    listed = model_lists.load("disclosure")
+    names = {entry.name.upper() for entry in listed}
+    assert len(listed) == 10 == len(names) == len({entry.id for entry in listed})
+    printed = {f"LLAMA2 {size}{kind}" for size in ("7B", "13B") for kind in ("", "-CHAT")}
+    assert printed < names
+    assert {entry.overrides["dtype"] for entry in listed} == {"float16", "bfloat16"}
+
+
+@pytest.mark.reference
+def test_the_list_of_fairpair_is_that_of_its_table(data: Path) -> None:
+    table = (data.parent / "reference" / "fairpair_table3.csv").read_text("utf-8").splitlines()
+    printed = list(dict.fromkeys(line.split(",")[0] for line in table[1:]))
+    assert [one.name for one in model_lists.load("fairpair")] == printed[:-1]  # Average
 
 
 def test_what_is_unavailable_is_listed_and_skipped(

@@ -128,6 +128,8 @@ def test_adapters_that_do_not_fit(
     get_peft_model(model, prompts).save_pretrained(tmp_path / "prompts")
     assert "PROMPT_TUNING" in refused(base, adapter=str(tmp_path / "prompts"))
     config = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(config | {"revision": "0" * 16}))
+    assert "of revision 0000000000000000, neox is " in refused(base, adapter=str(adapter))
     (adapter / "adapter_config.json").write_text(json.dumps(config | {"task_type": "SEQ_CLS"}))
     assert "SEQ_CLS" in refused(base, adapter=str(adapter))
     (adapter / "adapter_config.json").write_text("[")

@@ -77,6 +77,12 @@ def test_a_configuration_that_is_none_is_refused_before_anything_is_built(
     assert "config.json" in line and told in line
 
 
+@pytest.mark.parametrize("key", ["n_positions", "vocab_size", "n_embd", "n_inner"])
+def test_sizes_that_are_not_those_of_the_weights(base: Path, tmp_path: Path, key: str) -> None:
+    line = refused(copied(base, tmp_path / "model", **{key: 4096}))
+    assert "its weights are of other sizes than its config.json says" in line
+
+
 def test_pickles_beside_a_model_are_not_read(base: Path, tmp_path: Path) -> None:
     expected, mark = scored(base), tmp_path / "ran"
     model = shutil.copytree(base, tmp_path / "model")

@@ -14,6 +14,7 @@ import torch
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.echo import spells
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.probe import TEXTS
@@ -313,3 +314,13 @@ def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path
             opened(server.url).continue_([SamplingOptions().draw("She", 0)], SamplingOptions())
         with pytest.raises(UsageProblem, match="--dry-run"):
             prospect("tiny", ModelOptions(backend="server", base_url=server.url))
+
+
+def test_parts_of_characters_spell_a_text_only_where_they_may() -> None:
+    assert spells(["Zo", "\ufffd", "\ufffd", "."], "Zoë.")
+    assert spells(["\ufffd\ufffd", "\ufffd"], "水")
+    assert not spells(["\ufffd"], "水水")
+    assert not spells(["Zo", "\ufffd"], "Zoe")
+    many = [*["\ufffd"] * 9, "ë"] * 40
+    assert spells(many, "ë" * 100) and not spells(many, "ë" * 100 + "x")  # at once
+    assert not spells([], "She") and spells(["Sh", "e"], "She")

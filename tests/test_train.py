@@ -15,7 +15,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import World
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.learner import new_model
 from plumbline.eval_workers.training.trained_models import train_model
-from plumbline.eval_workers.training.trainer import fit, trainable
+from plumbline.eval_workers.training.trainer import fit, shuffled, trainable
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
@@ -168,6 +168,15 @@ def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
     write_jsonl_zst(tmp_path / "short.jsonl.zst", ["She left."])
     with pytest.raises(BadInput, match="less text than one row"):
         train_model([tmp_path / "short.jsonl.zst"], "m", "c", TINY, tmp_path)
+
+
+def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
+    steps = list(itertools.islice(shuffled(40, 8, seed=0), 10))
+    first, second = (list(itertools.chain(*part)) for part in (steps[:5], steps[5:]))
+    assert sorted(first) == sorted(second) == list(range(40))
+    assert first != second
+    across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
+    assert sorted(across) == sorted([*range(12), *range(12)])
 
 
 def test_a_corpus_that_is_not_counted_is_one_line(

@@ -44,9 +44,8 @@ class WorldOptions:
     """Options of a world.
 
     ``n_tokens`` counts words; slightly more is written, since each shard ends with the document
-    that reaches its share. ``world`` is `straight`, `swapped` (she and he exchanged) or `mixed`
-    (exchanged in each document with probability 1/2). ``corpus`` names the shards and defaults to
-    ``closed-world-<world>``.
+    that reaches its share. ``world`` is `straight` or `swapped` (she and he exchanged).
+    ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
     'closed-world-swapped'
