@@ -55,3 +55,16 @@ def test_an_unknown_word_is_an_error_of_one_line(
     shown = capsys.readouterr()
     (line,) = shown.err.strip().splitlines()
     assert f"word {word!r}: {message}" in line and not shown.out
+
+
+@pytest.mark.parametrize("n_pairs", [400, None])
+def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_told(
+    store: Store, capsys: pytest.CaptureFixture[str], n_pairs: int | None
+) -> None:
+    counted(store, targets="gendered" if n_pairs else "", n_pairs=n_pairs)
+    fill(store, "word_delta", [delta("tea", 1.0)])
+    where = ["--warehouse", str(store.root)]
+    assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
+    assert "contrast 'foo/bar': is not one of corpus c" in capsys.readouterr().err
+    assert main(["why", "she", *where]) == 0
+    assert ("`she` is a word of she/he itself" in capsys.readouterr().out) == bool(n_pairs)
