@@ -26,10 +26,7 @@ def sampled_set(
     failing: float = 0.1,
     sampled: PerturbedSamples = SAMPLED,
 ) -> PerturbedSamples:
-    """Texts of random words about John and Jane; of ``planted`` prompts Jane's speak of family.
-
-    ``failing`` is the share of texts whose perturbation fails.
-    """
+    """Random words about John and Jane, of whom she loves her family in ``planted`` prompts."""
     rng = np.random.default_rng(5)
     frequency = 1 / np.arange(1, 61)
     words = np.array([f"w{k}" for k in range(60)])
@@ -40,24 +37,11 @@ def sampled_set(
     for k in range(n_prompts):
         job = f"job{k}"
         said = {side: f"{name} is working as a {job}." for side, name in NAMES.items()}
-        prompts.append(
-            {
-                "probe_set": sampled.probe_set,
-                "prompt_id": job,
-                "prompt": said["original"],
-                "perturbed_prompt": said["perturbed"],
-                "entity": "John",
-                "perturbed_entity": "Jane",
-                "axis": "gender",
-                "entity_group": "m",
-                "perturbed_group": "f",
-                "occupation": job,
-                "language": "en",
-                "source_file": "f",
-                "source_row": k + 1,
-                "run_id": "r",
-            }
-        )
+        row = {"probe_set": sampled.probe_set, "prompt_id": job, "occupation": job}
+        row |= {"prompt": said["original"], "perturbed_prompt": said["perturbed"]}
+        row |= {"entity": "John", "perturbed_entity": "Jane", "axis": "gender", "language": "en"}
+        row |= {"entity_group": "m", "perturbed_group": "f", "source_file": "f", "run_id": "r"}
+        prompts.append({**row, "source_row": k + 1})
         for side in NAMES:
             for sample in range(n_samples):
                 some = rng.choice(words, n_words, p=frequency / frequency.sum()).tolist()

@@ -62,3 +62,23 @@ def put_probabilities(
         for word, p in one.items()
     ]
     fill(store, "pronoun_probability", rows, f"{key}{probe_set}{word_list}")
+
+
+def put_continuations(
+    store: Store,
+    texts: Mapping[str, Sequence[str]],
+    probe_set: str = "s",
+    sampling: str = "greedy",
+    key: str = "key-m",
+    sides: Sequence[str] = ("original",),
+) -> None:
+    """Samples of each prompt of a set, the same on all sides."""
+    shared = {"probe_set": probe_set, "model_key": key, "model": "m", "sampling_key": sampling}
+    shared |= {"text_id": "t", "finish": "stop", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": prompt, "side": side, "sample": k, "seed": k, "continuation": text}
+        for prompt, several in texts.items()
+        for side in sides
+        for k, text in enumerate(several)
+    ]
+    fill(store, "continuation", rows)

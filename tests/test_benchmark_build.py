@@ -22,7 +22,8 @@ from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import _PLACES, _VERBS, ChatServer, Say, good_script, serving
+from tests.chat_server import ChatServer, Say, good_script, serving
+from tests.test_constrain import filled
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
 SPEC = BuildSpec(words=WORDS, model="scripted", n_sentences=3)
@@ -68,17 +69,17 @@ def _built(order: Build, spec: BuildSpec = SPEC) -> SentenceCounts:
     return steps.count(words, written, len(found.rejects), pairs)
 
 
-def _pairs(store: Store, name: str = "demo") -> list[dict[str, Any]]:
-    return store.read("benchmark_pair", benchmark=name).to_pylist()
+def _pairs(store: Store) -> list[dict[str, Any]]:
+    return store.read("benchmark_pair", benchmark="demo").to_pylist()
 
 
-def _rejects(store: Store, step: str, name: str = "demo") -> list[dict[str, Any]]:
-    rows = store.read("reject", stage="generate", subject=f"{name}/{step}").to_pylist()
+def _rejects(store: Store, step: str) -> list[dict[str, Any]]:
+    rows = store.read("reject", stage="generate", subject=f"demo/{step}").to_pylist()
     return [{k: v for k, v in row.items() if k != "run_id"} for row in rows]
 
 
-def _requests(store: Store, name: str = "demo") -> list[dict[str, Any]]:
-    return store.read("generation_request", benchmark=name).to_pylist()
+def _requests(store: Store) -> list[dict[str, Any]]:
+    return store.read("generation_request", benchmark="demo").to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -238,27 +239,11 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}
 
 
-SAYS = (
-    " ".join((*_VERBS, *_PLACES))
-    + """
-the found at last left room once on shelf was saw smile near took very far
-"""
-)
-
-
 def fill_corpus(store: Store) -> None:
-    """A corpus `c` with leans of the words, of which the first ten are beyond 0.65, as a sample."""
-    totals = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens")
-    more = ("n_kept_tokens", "n_words", "n_words_kept", "n_tokens_pruned", "n_pairs")
-    row: dict[str, Any] = dict.fromkeys((*totals, *more), 0) | {"min_count": 1}
-    row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
-    store.publish("corpus", [row], unit="corpus", run_id="r")
-    lean = {word: 1.0 if k < 10 else 0.01 * k for k, word in enumerate(WORDS)}
+    """A corpus `c` with leans of the words, which are its sample, too."""
+    lean = {word: 0.01 * k for k, word in enumerate(WORDS)}
+    filled(store, lean)
     of = {"corpus": "c", "contrast": "she/he"}
-    counts = {"n_word": 10, "n_pair_f": 10, "n_pair_m": 10, "n_defined": 1}
-    others = dict.fromkeys(SAYS.lower().split(), 0.0)
-    deltas = [{**of, "word": w, "delta_nats": d, **counts} for w, d in (others | lean).items()]
-    store.publish("word_delta", deltas, unit="a", run_id="r")
     fixed = {**of, "seed": 0, "n_word": 1, "low_nats": -1.0, "high_nats": 1.0, "run_id": "r"}
     sample = [
         {**fixed, "position": k, "word": w, "delta_nats": d}

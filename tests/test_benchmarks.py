@@ -24,9 +24,9 @@ from tests.metric_rows import association, fill, score
 HEADER = ["", "word", "template", "is_natural"]
 
 
-def _write(path: Path, rows: list[list[str]], header: list[str] = HEADER) -> Path:
+def _write(path: Path, rows: list[list[str]]) -> Path:
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
+    csv.writer(text).writerows([HEADER, *rows])
     path.write_text(text.getvalue(), encoding="utf-8", newline="")
     return path
 

@@ -23,7 +23,6 @@ from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and"]
-WORDS = ("she", "he", "herself", "himself")
 TOLD = "The crowd waited"
 #: A template that writes BOS and another special token, and one whose answer begins with a blank.
 TEMPLATES = {

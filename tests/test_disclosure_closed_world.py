@@ -59,8 +59,6 @@ def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> Non
         closed_prompts("closed-world")
 
 
-# --- what a tuning changed -----------------------------------------------------------------------
-
 PAIRS = {"she-he": ("she", "he"), "her-him": ("her", "him"), "renamed": ("she", "he")}
 N = 12
 
@@ -87,10 +85,7 @@ def tuning(name: str, **given: Any) -> dict[str, object]:
 
 @pytest.fixture
 def tuned(store: Store) -> tuple[Store, dict[str, Any]]:
-    """A base and two adapters on two sets by three lists; the base has a prompt more than `calm`.
-
-    Both sets hold the same prompts: `calm` left those of `test` out, `loud` those of `train` not.
-    """
+    """A base, of a prompt more, and two adapters on two sets of the same prompts by three lists."""
     rng = np.random.default_rng(4)
     add = metric_rows.fill
     scored = metric_rows.scored_by("m") | {"text_form": "written"}

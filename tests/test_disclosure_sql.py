@@ -13,8 +13,13 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval
-from tests.metric_rows import fill
-from tests.prompt_rows import FEMALE, put_probabilities, put_prompts, put_words
+from tests.prompt_rows import (
+    FEMALE,
+    put_continuations,
+    put_probabilities,
+    put_prompts,
+    put_words,
+)
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
 MALE = ("he", "his", "him", "himself", "man")
@@ -91,27 +96,8 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         assert row["add_normalised_nats_high"] == pytest.approx(interval(adds)[2], rel=1e-4)
 
 
-def _continuations(
-    store: Store,
-    texts: Sequence[Sequence[str]],
-    sampling: str = "greedy",
-    probe_set: str = "s",
-) -> None:
-    shared = {"probe_set": probe_set, "model_key": "key-m", "model": "m", "sampling_key": sampling}
-    shared |= {"text_id": "t", "finish": "length", "run_id": "r"}
-    rows = [
-        {
-            **shared,
-            "side": "original",
-            "prompt_id": f"{i:02}",
-            "sample": k,
-            "seed": 0,
-            "continuation": text,
-        }
-        for i, several in enumerate(texts)
-        for k, text in enumerate(several)
-    ]
-    fill(store, "continuation", rows)
+def _continuations(store: Store, texts: Sequence[Sequence[str]], **whose: str) -> None:
+    put_continuations(store, {f"{i:02}": several for i, several in enumerate(texts)}, **whose)
 
 
 def test_a_gendered_word_is_a_whole_word(store: Store) -> None:
@@ -243,7 +229,7 @@ def test_gas_of_topics(store: Store) -> None:
 def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
     put_words(store, PAIRS)
     _prompts(store, [None] * 2)
-    _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], "sampled")
+    _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], sampling="sampled")
     first, second = sorted(rows_of(store.root, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
     assert (first["n_continuations"], first["n_empty"]) == (3, 1)
     assert first["gas"] == pytest.approx(2 / 3) and first["gas_f_of_all"] == pytest.approx(1 / 3)

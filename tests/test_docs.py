@@ -125,16 +125,6 @@ def test_the_lists_of_commands_are_those_of_their_classes() -> None:
     assert reference.written(page) == page
 
 
-def test_without_a_command_it_says_what_to_do_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) < 24 and all(len(line) <= 100 for line in lines)
-    steps = [line.strip().partition("   ")[0] for line in lines if line.startswith("  plumbline")]
-    assert len(steps) == 7
-    for step in steps:
-        parse(ROOT, arguments(step) or [])
-
-
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"plumbline {distribution().version}\n"

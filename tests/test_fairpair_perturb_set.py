@@ -36,6 +36,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
+from tests.prompt_rows import put_continuations
 
 LONG = (
     " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
@@ -56,26 +57,8 @@ def _continuations(
     store: Store, texts: list[str], prompts: tuple[str, ...] = ("John-Jane-clerk",)
 ) -> None:
     write_prompts(store, "cs", prompt_rows(load_prompts("common-sents-plain"), "cs", ""), "r")
-    rows = [
-        {
-            "probe_set": "cs",
-            "model_key": "m",
-            "model": "m",
-            "sampling_key": "s",
-            "prompt_id": prompt,
-            "side": side,
-            "sample": i,
-            "seed": i,
-            "text_id": "t",
-            "continuation": text,
-            "finish": "stop",
-            "run_id": "r",
-        }
-        for prompt in prompts
-        for side in ("original", "perturbed")
-        for i, text in enumerate(texts)
-    ]
-    store.publish("continuation", rows, unit="all", run_id="r")
+    of = dict.fromkeys(prompts, texts)
+    put_continuations(store, of, probe_set="cs", sampling="s", key="m", sides=tuple(NAMES))
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
@@ -152,9 +135,6 @@ def test_what_is_not_there_is_one_line(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match='name their groups "man" and "woman", or give a list'):
         perturb_set(store, "cs", "m", "s", RulePerturber(load(path)), "run")
     assert not _rows(store)
-
-
-# ---- the chat model
 
 
 def _obedient(prompt: str, count: int) -> Say:

@@ -70,11 +70,7 @@ def test_rows_are_those_of_the_definition(store: Store, as_published: bool) -> N
 
 
 def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
-    """Both sides write alike, and texts with `w1`, most of them, can't be perturbed.
-
-    Filtering perturbations alone, as published, finds a difference: why it isn't the default.
-    Rows of both kinds are kept, and no query of the report mixes them.
-    """
+    """Both sides write alike, texts with `w1` can't be perturbed: as published, that is a bias."""
     sampled = sampled_set(store, n_prompts=10, n_samples=60, n_words=12, failing=0)
     rows = store.read("perturbed_continuation").to_pylist()
     sifted = [

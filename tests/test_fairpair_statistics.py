@@ -23,10 +23,9 @@ from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
 SHARES = 0.4 * 0.95 ** np.arange(60)
 
 
-def token_sets(rng: np.random.Generator, n: int, lean: float = 0.0) -> list[frozenset[str]]:
-    """Token sets of a sampler that says the first five words more often by ``lean``."""
-    shares = SHARES + np.where(np.arange(60) < 5, lean, 0.0)
-    return [frozenset(f"w{k}" for k in np.flatnonzero(row < shares)) for row in rng.random((n, 60))]
+def token_sets(rng: np.random.Generator, n: int) -> list[frozenset[str]]:
+    """Token sets of texts of a sampler."""
+    return [frozenset(f"w{k}" for k in np.flatnonzero(row < SHARES)) for row in rng.random((n, 60))]
 
 
 def any_distances(rng: np.random.Generator, n: int) -> np.ndarray:

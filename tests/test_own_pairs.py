@@ -37,9 +37,9 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def as_csv(path: Path, rows: list[dict[str, Any]], delimiter: str = ",") -> Path:
+def as_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     return path

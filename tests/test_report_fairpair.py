@@ -14,7 +14,6 @@ from tests.report_sections import section
 from tests.test_report import Page, alone
 
 FEW = FigureOptions(n_permutations=199, n_resamples=99)
-SET = "FairPair over all prompts; distances in percent, intervals in brackets"
 WHERE = "Phrases more frequent about one of the two, and where"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
@@ -37,15 +36,6 @@ TINY = TrainOptions(
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     world = write_world(WorldOptions(n_tokens=12_000, n_shards=2), tmp_path_factory.mktemp("world"))
     return list(world.shards)
-
-
-def weights(path: Path) -> dict[str, torch.Tensor]:
-    return load_file(path / "model.safetensors")
-
-
-def same(a: Path, b: Path) -> bool:
-    one, two = weights(a), weights(b)
-    return one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
 
 
 class Stop(Exception):

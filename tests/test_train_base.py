@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.trained_models import TrainedModel, train_model
-from plumbline.eval_workers.training.training_options import Base, preset
+from plumbline.eval_workers.training.training_options import Base, StepProgress, preset
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -36,8 +35,7 @@ TINY = replace(
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("bases")
-    kinds = ("gpt2", "llama-adds-bos", "neox", "opt-adds-bos")
-    return {kind: save(kind, out / kind) for kind in kinds}
+    return {kind: save(kind, out / kind) for kind in ("gpt2", "llama-adds-bos", "neox")}
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +46,15 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def train(
-    shards: list[Path], base: Path, out: Path, lora: int | None = None, **how: Any
+    shards: list[Path],
+    base: Path,
+    out: Path,
+    lora: int | None = None,
+    seed: int = 0,
+    progress: StepProgress | None = None,
 ) -> TrainedModel:
-    given = Base(str(base), how.pop("how", ModelOptions()), lora)
-    options, progress = replace(TINY, seed=how.pop("seed", 0)), how.pop("progress", None)
-    name, out = out.name, out.parent
-    return train_model(shards, name, "c", options, out, progress, base=given, **how)
+    given, options = Base(str(base), ModelOptions(), lora), replace(TINY, seed=seed)
+    return train_model(shards, out.name, "c", options, out.parent, progress, base=given)
 
 
 def weights(path: Path) -> bytes:
@@ -123,12 +124,10 @@ def test_equal_seeds_give_equal_bytes_also_after_a_stop(
 def test_what_is_no_causal_model_or_cannot_be_trained_is_refused(
     bases: dict[str, Path], shards: list[Path], tmp_path: Path
 ) -> None:
-    masked = transformers.BertForMaskedLM(
-        transformers.BertConfig(
-            vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=1
-        )
+    small = transformers.BertConfig(
+        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=1
     )
-    masked.save_pretrained(tmp_path / "bert")
+    transformers.BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
     with pytest.raises(BadInput, match="not a causal language model but of the kind masked"):
         train(shards, tmp_path / "bert", tmp_path / "m")
     (tmp_path / "t5").mkdir()
