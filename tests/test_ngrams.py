@@ -9,14 +9,12 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 
-from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import SENTENCE_END, NgramOptions, ngram_training
@@ -47,27 +45,6 @@ def count(text: list[list[int]], n_words: int, order: int) -> NgramModel:
 
 def probability(model: NgramModel, context: list[int], word: int) -> float:
     return math.exp(model.logprobs([[*context, word]])[0][-1])
-
-
-def test_probabilities_are_those_of_nltk() -> None:
-    """Where a sentence's beginning is not in reach: there NLTK pads, and has no unknown words."""
-    from nltk.lm import KneserNeyInterpolated
-    from nltk.util import everygrams
-
-    text, order = sentences(60), 4
-    theirs = KneserNeyInterpolated(order, discount=0.1)
-    grams = [list(everygrams(["<s>", *map(str, s)], max_len=order)) for s in text]
-    theirs.fit(grams, [str(w) for s in text for w in s])
-    ours = replace(count(text, N_WORDS, order), discounts=np.array([0.0] + [0.1] * (order - 1)))
-    asked = 0
-    for sentence in sentences(80, seed=1):
-        values = ours.logprobs([sentence])[0]
-        for end in range(order - 1, len(sentence)):
-            context, word = sentence[end - order + 1 : end], sentence[end]
-            expected = theirs.score(str(word), tuple(map(str, context)))
-            assert math.exp(values[end]) == pytest.approx(expected, rel=1e-9)
-            asked += 1
-    assert asked > 100
 
 
 class BruteForce:
@@ -121,17 +98,6 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("ngrams")
     write_jsonl_zst(root / "text.jsonl.zst", TEXT)
     return train_model([root / "text.jsonl.zst"], "five", "c", NgramOptions(), root).path
-
-
-def test_it_does_what_a_backend_does(directory: Path) -> None:
-    texts = ["The nurse said she ran.", "The nurse said he ran.", "An ÿnknown word"]
-    she, he, unknown = check_backend("ngram", str(directory), texts)
-    assert she.logprob_nats > he.logprob_nats
-    assert [s.n_tokens for s in (she, he, unknown)] == [6, 6, 3]
-    again = open_backend(str(directory), ModelOptions())
-    assert again.identity.backend == "ngram" and again.identity.dtype == "float64"
-    assert again.score(texts)[0] == she
-    assert list(again.pieces([she.token_ids[1]]).values()) == [" nurse"]
 
 
 def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None:
@@ -199,14 +165,6 @@ def test_words_are_those_of_the_scored_text() -> None:
     expected = [["<s>", *sentence] for text in texts for sentence in split_by_tokenizers(text)]
     assert [named[k] for k in words] == list(itertools.chain.from_iterable(expected))
     assert vocabulary == sorted(vocabulary) and UNKNOWN not in words
-
-
-def test_rare_words_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of words that are equally frequent, the first in alphabetical order are kept."""
-    monkeypatch.setattr(ngram_training, "MOST_WORDS", 3)
-    vocabulary, words = numbered(lambda: iter(["tea tea she ran far.", "Home"]))
-    assert vocabulary == [".", "far", "tea"]
-    assert words.tolist() == [BOS, 4, 4, UNKNOWN, UNKNOWN, 3, 2, BOS, UNKNOWN]
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])

@@ -17,7 +17,7 @@ from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
-from tests.tiny_models import one_by_one, save
+from tests.tiny_models import save
 
 TEMPLATES = [
     *(
@@ -29,12 +29,12 @@ TEMPLATES = [
 ]
 
 
-def _pairs(store: Store, templates: Sequence[str], benchmark: str = "demo") -> None:
-    parsed = Parsed(benchmark)
+def _pairs(store: Store, templates: Sequence[str]) -> None:
+    parsed = Parsed("demo")
     for i, template in enumerate(templates):
         parsed.add(pair_id=f"{i:03d}", template=template, source_file="demo.csv", source_row=i + 1)
-    rows = [{"benchmark": benchmark, **pair} for pair in parsed.pairs]
-    store.replace("benchmark_pair", rows, {"benchmark": benchmark}, "run")
+    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
+    store.replace("benchmark_pair", rows, {"benchmark": "demo"}, "run")
 
 
 def _score(store: Store, model: Path, **options: Any) -> Any:
@@ -44,27 +44,6 @@ def _score(store: Store, model: Path, **options: Any) -> Any:
 def _rows(store: Store) -> list[dict[str, Any]]:
     rows = store.read("pair_score").drop_columns("run_id").to_pylist()
     return sorted(rows, key=lambda r: (r["model_key"], r["pair_id"]))
-
-
-def test_every_pair_has_its_row_and_its_model(
-    store: Store, model: Path, texts_scored: list[str]
-) -> None:
-    _pairs(store, TEMPLATES)
-    done = _score(store, model)
-    assert (done.n_pairs, done.n_scored, done.n_new, done.n_rejected) == (42, 42, 42, 0)
-    assert len(texts_scored) == len(set(texts_scored)) == 82
-    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
-    rows = _rows(store)
-    texts = [pairs[row["pair_id"]][f"sentence_{g}"] for row in rows for g in "ab"]
-    expected = one_by_one(model, "<|endoftext|>", texts)
-    for row, f, m in zip(rows, expected[::2], expected[1::2], strict=True):
-        assert abs(row["logprob_a_nats"] - f[0]) < 1e-4
-        assert abs(row["logprob_b_nats"] - m[0]) < 1e-4
-        assert (row["n_tokens_a"], row["n_tokens_b"]) == (f[1], m[1])
-    (identity,) = store.read("model").to_pylist()
-    assert identity["model"] == "tiny-neox" and identity["dtype"] == "float32"
-    assert {row["model_key"] for row in rows} == {identity["model_key"]} == {done.model_key}
-    assert identity["n_parameters"] > 0
 
 
 def test_a_family_is_that_of_a_published_model_or_is_named(
@@ -136,19 +115,3 @@ def test_a_tokenizer_that_changes_the_words_gives_no_score(
     (done,) = caught.value.outcomes
     assert (done.n_scored, done.n_rejected) == (0, 3)
     assert all(reason in row["reason"] for row in store.read("reject").to_pylist())
-
-
-def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, model: Path) -> None:
-    bad = ["{pronoun} wrote <|endoftext|>.", "{pronoun} " + "x" * 80]
-    _pairs(store, [*TEMPLATES[:2], *bad])
-    done = _score(store, model)
-    assert (done.n_pairs, done.n_scored, done.n_rejected) == (4, 2, 2)
-    rejects = sorted(store.read("reject").to_pylist(), key=lambda r: r["source_row"])
-    assert [(r["stage"], r["source_row"]) for r in rejects] == [("score", 3), ("score", 4)]
-    assert "pair 002, female sentence: the tokenizer gives the special" in rejects[0]["reason"]
-    assert "context of 64" in rejects[1]["reason"]
-    assert _score(store, model).n_new == 0
-    assert store.read("reject").num_rows == 2
-    _pairs(store, TEMPLATES[:2])
-    _score(store, model)
-    assert store.read("reject").num_rows == 0
