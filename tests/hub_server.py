@@ -37,13 +37,13 @@ class Hub:
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Listen, on the same port each time."""
+        """Listen on a port of its own."""
         hub = self
 
         class Handler(_Handler):
             told = hub
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -58,11 +58,6 @@ class Hub:
         self.away = away
         if away == "refused":
             self.stop()
-
-    def come_back(self) -> None:
-        self.away = ""
-        if self._server is None:
-            self.start()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
     SeedVerdict,
     excluded_words,
@@ -19,7 +18,6 @@ from plumbline.jobs.seed_words.sample import (
     verdicts_on,
     vet,
 )
-from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -41,29 +39,6 @@ def test_a_smaller_sample_begins_a_larger_one(words: set[str], data: st.DataObje
     n, seed = data.draw(st.integers(1, len(words))), data.draw(st.integers(0, 9))
     assert sorted(sample(words, len(words), seed)) == sorted(words)
     assert sample(sorted(words), n, seed) == sample(words, len(words), seed)[:n]
-
-
-def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
-    leaning(store)
-    free = select_seed_words(store, "c", n=4)
-    assert (free.n_defined, free.n_outside, free.n_within) == (6, None, 4)
-    assert free.high_nats == pytest.approx(2 / 19)
-    build_vocabulary(store, "c", VocabularyOptions(quantile=0, any_language=True))
-    done = select_seed_words(store, "c", n=2)
-    # without u.s. the range is +-1 and the interval +-0.0526: rum is out of it
-    assert (done.n_defined, done.n_outside, done.n_within) == (5, 1, 3)
-    assert done.high_nats == pytest.approx(1 / 19) and set(done.words) < {"tea", "ale", "gin"}
-    configs = {r["run_id"]: json.loads(r["config"]) for r in store.read("run").to_pylist()}
-    (vocabulary,) = {c["vocabulary"] for c in configs.values() if c.get("vocabulary")}
-    assert configs[vocabulary]["quantile"] == 0
-    assert set(store.read("run")["command"].to_pylist()) == {"corpus words"}
-    store.replace("vocabulary", [], {"corpus": "c"}, "r")
-    only = {"corpus": "c", "word": "x", "n_word": 1, "is_kept": True, "reason": "WordNet"}
-    store.publish(
-        "vocabulary", [{**only, "checks": "WordNet", "run_id": "r"}], unit="a", run_id="r"
-    )
-    with pytest.raises(UsageProblem, match="no word of its vocabulary has a delta"):
-        select_seed_words(store, "c", n=1)
 
 
 def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
