@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,12 @@ def counted(path: Path, options: CorpusOptions, directory: Path) -> list[Kept]:
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are counted in pieces of a few hundred bytes, and written in tables of a few words."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 300)
     monkeypatch.setattr(document_stream, "_TABLE", 11)
     # A limit of its own, so that no other test's counter is used again.
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
-    yield
 
 
 SOURCES = st.sampled_from(["Pile-CC", "caf\u00e9", "", 'a "b"\\/c\n', "\u4e2d", "x" * MAX_SOURCE])

@@ -26,12 +26,12 @@ from tests.test_constrain import filled
 DELTA = {"u.s.": -1.9, "tea": 0.05, "rum": 0.08, "ale": -0.04, "gin": 0.0, "she": 0.9}
 
 
-def leaning(store: Store) -> Store:
+@pytest.fixture
+def leaning(store: Store) -> None:
     counts = [{"corpus": "c", "word": w, "n_word": 10 + k} for k, w in enumerate(DELTA)]
     with store.transaction("r"):
         filled(store, DELTA)
         store.replace("word_count", counts, {"corpus": "c"}, "r")
-    return store
 
 
 @given(st.sets(st.text("abc", min_size=1, max_size=4), min_size=1), st.data())
@@ -41,8 +41,8 @@ def test_a_smaller_sample_begins_a_larger_one(words: set[str], data: st.DataObje
     assert sample(sorted(words), n, seed) == sample(words, len(words), seed)[:n]
 
 
+@pytest.mark.usefixtures("leaning")
 def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
-    leaning(store)
     vet(
         store, "c", [SeedVerdict("ale", "rejected", "a drink"), SeedVerdict("gin", "accepted")], "r"
     )
@@ -78,8 +78,8 @@ def test_words_to_exclude(tmp_path: Path) -> None:
         excluded_words([str(tmp_path / "none")])
 
 
+@pytest.mark.usefixtures("leaning")
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
-    leaning(store)
     for said, problem in (
         ([], "no word to accept or reject"),
         (verdicts_on(["tea"], ["tea"]), "'tea': is both"),
