@@ -11,10 +11,8 @@ import pytest
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturbers import RulePerturber
-from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
 from plumbline.eval_workers.fairpair.probe_prompts import (
     CLOSED_WORLD_SET,
     closed_world_rows,
@@ -33,26 +31,6 @@ from tests.metric_rows import fill
 N_WORDS = 1_600_000
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
-
-
-# --- prompts -----------------------------------------------------------------------------------
-
-
-def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:
-    terms, he, she = load(), Entity("He", "m"), Entity("She", "f")
-    words = lexicon() | {"did": tuple(did.split()[0] for did in DID)}
-    for prompt, row in zip(slot_prompts(), closed_world_rows("r"), strict=True):
-        texts = str(row["prompt"]), str(row["perturbed_prompt"])
-        for (text, other), (one, two) in zip(
-            (texts, texts[::-1]), ((he, she), (she, he)), strict=True
-        ):
-            for word in (words[prompt.slot][0], words[prompt.slot][-1]):
-                made = perturb(f"{text} {word}", one, two, terms)
-                assert made.text == f"{other} {word}"
-                assert check(made, f"{text} {word}", other, one.name)["is_valid"]
-
-
-# --- the grammar's own figures -------------------------------------------------------------------
 
 
 def perfect_means(slot: str) -> tuple[float, float, float]:
@@ -75,9 +53,6 @@ def perfect_means(slot: str) -> tuple[float, float, float]:
         sum(p * q for (a, p), (b, q) in product(one.items(), two.items()) if a != b)
         for one, two in ((he, she), (he, he), (she, she))
     )
-
-
-# --- trained models ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

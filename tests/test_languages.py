@@ -35,8 +35,14 @@ from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
-from tests.spacy_languages import blank, language_tokens, language_words
-from tests.spacy_reference import agreement, hard_cases, words
+from tests.spacy_reference import (
+    agreement,
+    blank,
+    hard_cases,
+    language_tokens,
+    language_words,
+    words,
+)
 
 pytest.importorskip("spacy")
 

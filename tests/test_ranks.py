@@ -25,13 +25,10 @@ from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     Cells,
     ScoredPairs,
     clustered_variance,
-    degrees_of_freedom,
     difference_variances,
     influences,
-    n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.scored_pairs import scored as scored_pairs
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -79,21 +76,6 @@ def test_variances_are_those_of_sums_over_clusters(n_words: int, kind: str, seed
     order = rng.permutation(30)
     again = clustered_variance(influences(figures[order]), words[order])
     assert again == pytest.approx(products, abs=1e-12)
-
-
-def test_degrees_of_freedom_are_satterthwaites() -> None:
-    """2 E^2 / Var of the variance of independent normal figures, by its matrix."""
-    sizes = np.array([1, 2, 3, 5, 8, 13])
-    ids = np.repeat(np.arange(6), sizes)
-    share = sizes / sizes.sum()
-    scale = np.diag(1 / (1 - share))
-    matrix = scale @ (np.diag(share) - np.outer(share, share)) @ scale
-    wanted = np.trace(matrix) ** 2 / np.trace(matrix @ matrix)
-    assert degrees_of_freedom(ids[:, None]) == pytest.approx(wanted)
-    both = np.stack([ids, 6 + np.arange(32) % 2], axis=1)
-    assert degrees_of_freedom(both) == pytest.approx(1)
-    assert (n_clusters(both), n_clusters(ids[:, None])) == (2, 6)
-    assert degrees_of_freedom(np.zeros((4, 1), int)) == 0
 
 
 def test_models_are_told_apart_as_by_paired_t_tests_over_words() -> None:
@@ -191,18 +173,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
     return store
-
-
-def test_the_error_of_a_metric_is_that_of_the_arrays(store: Store) -> None:
-    """The macro behind intervals, `clustered`, and ``clustered_variance`` are one estimator."""
-    (of,) = scored_pairs(store.root, math.log(1.65))
-    metrics = store.read("metric_value", benchmark="scored").to_pylist()
-    for name, figures in (("us", of.even), ("pd", 100 * of.lean), ("aufc", of.area)):
-        se = np.sqrt(variances(clustered_variance(influences(figures), of.cells.clusters)))
-        rows = {r["model_key"]: r for r in metrics if (r["metric"], r["subset"]) == (name, "all")}
-        assert [rows[key]["value_se"] for key, _ in of.models] == pytest.approx(se)
-        df = {row["df"] for row in rows.values()}
-        assert max(df) == pytest.approx(degrees_of_freedom(of.cells.clusters))
 
 
 def test_results_of_a_list_are_corrected_by_holm(store: Store) -> None:

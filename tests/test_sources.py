@@ -184,7 +184,7 @@ def test_a_bucket(
 
 @pytest.mark.slow
 def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
-    with hub({}, {"org/text": shards}) as server:
+    with hub({"org/text": shards}) as server:
         names = ["hf://datasets/org/text/*.jsonl*", "hf://datasets/org/text/b.parquet"]
         command = [sys.executable, "-c", _ENTRY, "corpus", "count", *names, "--corpus", "c"]
         variables = environment(server, tmp_path / "home") | {"HF_TOKEN": "hf_madeup"}
