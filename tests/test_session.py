@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PythonException
 
 from plumbline.jobs.ingest import count_corpus as count
@@ -96,6 +96,8 @@ RAISED = [
     (java_error(*_HEAP.split(": ")), "Java heap space"),
     (java_error(_SPARK, "Job 3 cancelled because SparkContext was shut down"), "shut down"),
     (Py4JNetworkError("Answer from Java side is empty"), "Java process has ended"),
+    (Py4JError("An error occurred while calling o1.x"), "Java process has ended"),
+    (Py4JError("An error occurred while calling o1.x. Trace:\npy4j.Py4JException"), None),
     (failed_job(_NO_MODULE), None),
     (failed_job("java.lang.NullPointerException\n\tat ExecutorLostFailure"), None),
     (failed_job("java.io.IOException: No space left on device\n\tat"), None),
