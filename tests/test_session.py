@@ -36,27 +36,6 @@ def unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
-def test_a_file_of_ones_own_is_named_by_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "own.conf"
-    file.write_text("# why\nspark.master   yarn\n\nspark.executor.memory\t1g\n")
-    assert read_conf(str(file)) == {"spark.master": "yarn", "spark.executor.memory": "1g"}
-    monkeypatch.setenv(VARIABLE, str(file))
-    assert settings_for(None, {}, {}) == read_conf(str(file))
-    with pytest.raises(UsageProblem, match=r"other\.conf.*use local, cluster or a file"):
-        read_conf(str(tmp_path / "other.conf"))
-
-
-def test_the_master_chooses_the_file() -> None:
-    local, cluster = read_conf("local"), read_conf("cluster")
-    assert settings_for(None, {}, {}) == local
-    assert settings_for("local[3]", {}, {}) == {**local, "spark.master": "local[3]"}
-    for master in ("spark://host:7077", "yarn", "k8s://https://host", "local-cluster[2,1,2048]"):
-        assert settings_for(master, {}, {}) == {**cluster, "spark.master": master}
-        assert settings_for(None, {}, {"spark.master": master}) == settings_for(master, {}, {})
-
-
 def test_what_spark_submit_was_given_stands_before_the_file() -> None:
     submitted = {"spark.master": "yarn", "spark.executor.memory": "9g", "spark.yarn.queue": "q"}
     settings = settings_for(None, {}, submitted)
