@@ -111,3 +111,4 @@ def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path
     counted = count_corpus(store, "c", shards, CorpusOptions(min_count=N))
     assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]
     assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+    assert list(partials.parent.iterdir()) == [partials]
