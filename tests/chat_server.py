@@ -25,7 +25,6 @@ class Say:
     status: int = 200
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    usage: bool = True
     delay_s: float = 0.0
     cut: bool = False
     finish: str = "stop"
@@ -68,23 +67,20 @@ def as_json(text: str, form: dict[str, Any]) -> str:
 
 
 class ChatServer:
-    """What was asked: the prompts, whole bodies, keys, and the most requests at a time."""
+    """What was asked: whole bodies, keys and times."""
 
     def __init__(self, script: Script | None, sampler: Sampler | None, knows_schemas: bool) -> None:
         self.script = script
         self.sampler = sampler
         self.knows_schemas = knows_schemas
         self.asked: Counter[str] = Counter()
-        self.answered: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
         self.paths: set[str] = set()
         self.keys: set[str] = set()
         self.times: list[float] = []
-        self.most_at_once = 0
         self.url = ""
         #: What a GET of a path gets; 404 for any other.
         self.pages: dict[str, dict[str, Any]] = {}
-        self._at_once = 0
         self._lock = threading.Lock()
 
     @property
@@ -103,8 +99,6 @@ class ChatServer:
             self.paths.add(handler.path)
             self.keys.add(handler.headers.get("Authorization", ""))
             self.times.append(time.monotonic())
-            self._at_once += 1
-            self.most_at_once = max(self.most_at_once, self._at_once)
             count = self.asked[identity]
         try:
             say = self.script(prompt, count) if self.script else self.sampler(body)
@@ -112,20 +106,14 @@ class ChatServer:
                 say = replace(say, text=as_json(say.text, body["response_format"]))
             time.sleep(say.delay_s)
             self._send(handler, say, prompt, chat)
-            if say.status == 200 and not say.cut:
-                with self._lock:
-                    self.answered[identity] += 1
         except (BrokenPipeError, ConnectionResetError):
             pass
-        finally:
-            with self._lock:
-                self._at_once -= 1
 
     def _send(self, handler: BaseHTTPRequestHandler, say: Say, prompt: str, chat: bool) -> None:
         body = say.body
         if body is None:
             error = json.dumps({"error": {"message": say.text, "code": None}}).encode()
-            told = completion(say.text, prompt, say.usage, chat=chat, finish=say.finish)
+            told = completion(say.text, prompt, chat=chat, finish=say.finish)
             body = told if say.status == 200 else error
         handler.send_response(say.status)
         handler.send_header("Content-Type", "application/json")

@@ -1,7 +1,6 @@
 """A completions server on a real socket with a real model, though one that knows nothing.
 
-It echoes prompts with their log-probabilities as vLLM does, or gives them beside the reply
-(``prompt_logprobs``), and can be given a fault.
+It echoes prompts with their log-probabilities as vLLM does, and can be given a fault.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from tests.chat_server import ChatServer, Say, serving
 #: What a fault does to a reply before it is sent, given the request and how many there were.
 Fault = Callable[[dict[str, Any], dict[str, Any], int], None]
 Adjust = Callable[[torch.Tensor, list[int], dict[str, Any]], torch.Tensor]
-Draw = Callable[[torch.Tensor, float], int]
 Place = Callable[[torch.Tensor, list[int]], list[float | None]]
 
 
@@ -46,45 +44,31 @@ class EchoingModel:
         self.adjust: Adjust = lambda logits, ids, body: logits
         self.place: Place = own_place
         self.n_asked = 0
-        #: The generated token, given its logits and the temperature.
-        self.drawn: Draw = self._drawn
         self._generator = torch.Generator().manual_seed(1)
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A completion with the prompt, or its log-probabilities, before it."""
+        """A completion with the prompt and its log-probabilities before it."""
         assert body["max_tokens"] == 1
         ids = [*self._own, *self._encoded(body["prompt"]), *self._after]
         with torch.inference_mode():
             logits = self._network(torch.tensor([ids])).logits[0]
         logits = self.adjust(logits, ids, body)
         logprobs = torch.log_softmax(logits, dim=-1)
-        new = self.drawn(logits[-1], body.get("temperature", 1.0))
+        new = self._drawn(logits[-1], body.get("temperature", 1.0))
         whole = [*ids, new]
         values = self.place(logprobs, whole)
-        tokens = [self._piece(token) for token in whole]
+        # A token decoded alone loses a space at its start.
+        tokens = [self._decoded([token]) for token in whole]
         written = self._decoded(whole)[len(self._decoded(ids)) :]
-        choice: dict[str, Any] = {"index": 0, "text": tokens[-1], "finish_reason": "length"}
-        if "prompt_logprobs" in body:
-            known = zip(ids[1:], values[1:], tokens[1:], strict=False)
-            of_prompt = [{str(i): {"logprob": v, "decoded_token": t}} for i, v, t in known]
-            choice["prompt_logprobs"] = [None, *of_prompt]
-        else:
-            assert body["echo"] and body["logprobs"] >= 1
-            choice["text"] = body["prompt"] + written
-            likeliest = zip(
-                *(part.tolist() for part in logprobs.topk(body["logprobs"])), strict=True
-            )
-            tops = [{f"{i}": p for p, i in zip(*row, strict=True)} for row in likeliest]
-            choice["logprobs"] = {"tokens": tokens, "token_logprobs": values}
-            choice["logprobs"]["top_logprobs"] = [None, *tops]
+        assert body["echo"] and body["logprobs"] >= 1
+        likeliest = zip(*(part.tolist() for part in logprobs.topk(body["logprobs"])), strict=True)
+        tops = [{f"{i}": p for p, i in zip(*row, strict=True)} for row in likeliest]
+        found = {"tokens": tokens, "token_logprobs": values, "top_logprobs": [None, *tops]}
+        choice = {"index": 0, "text": body["prompt"] + written, "finish_reason": "length"}
+        choice["logprobs"] = found
         usage = {"prompt_tokens": len(ids), "completion_tokens": 1, "total_tokens": len(whole)}
         about = {"object": "text_completion", "id": "1", "model": body["model"]}
         return {**about, "choices": [choice], "usage": usage}
-
-    @property
-    def n_tokens(self) -> int:
-        """Size of the vocabulary."""
-        return int(self._tokenizer.get_vocab_size())
 
     def _drawn(self, logits: torch.Tensor, temperature: float) -> int:
         """The likeliest token at temperature 0."""
@@ -95,10 +79,6 @@ class EchoingModel:
 
     def _encoded(self, prompt: str) -> list[int]:
         return list(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
-
-    def _piece(self, token: int) -> str:
-        """A token decoded alone, special ones too, which loses a space at its start."""
-        return self._decoded([token])
 
     def _decoded(self, ids: list[int]) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 
 import numpy as np
 
@@ -21,58 +22,38 @@ def sampled_set(
     n_prompts: int = 3,
     n_samples: int = 12,
     n_words: int = 20,
-    vocabulary: int = 60,
     planted: Collection[int] = (),
     failing: float = 0.1,
     sampled: PerturbedSamples = SAMPLED,
-    model: str = "m",
-    mark: str = "",
 ) -> PerturbedSamples:
-    """Texts of random words about John and Jane; of ``planted`` prompts Jane's speak of family.
-
-    ``failing`` is the share of texts whose perturbation fails, ``mark`` goes into every text and
-    prompt.
-    """
+    """Random words about John and Jane, of whom she loves her family in ``planted`` prompts."""
     rng = np.random.default_rng(5)
-    frequency = 1 / np.arange(1, vocabulary + 1)
-    words = np.array([f"w{k}" for k in range(vocabulary)])
+    frequency = 1 / np.arange(1, 61)
+    words = np.array([f"w{k}" for k in range(60)])
     words[[4, 9, 15, 19]] = ["good", "sad", "bad", "happy"]
-    whose = {"probe_set": sampled.probe_set, "model_key": sampled.model_key}
-    whose["sampling_key"] = sampled.sampling_key
+    whose = asdict(sampled)
+    perturber = whose.pop("perturber")
     prompts, drawn, perturbed = [], [], []
     for k in range(n_prompts):
-        prompt_id, job = f"job{k}{mark}", f"job{k}{mark}"
+        job = f"job{k}"
         said = {side: f"{name} is working as a {job}." for side, name in NAMES.items()}
-        prompts.append(
-            {
-                "probe_set": sampled.probe_set,
-                "prompt_id": prompt_id,
-                "prompt": said["original"],
-                "perturbed_prompt": said["perturbed"],
-                "entity": "John",
-                "perturbed_entity": "Jane",
-                "axis": "gender",
-                "entity_group": "m",
-                "perturbed_group": "f",
-                "occupation": job,
-                "language": "en",
-                "source_file": "f",
-                "source_row": k + 1,
-                "run_id": "r",
-            }
-        )
+        row = {"probe_set": sampled.probe_set, "prompt_id": job, "occupation": job}
+        row |= {"prompt": said["original"], "perturbed_prompt": said["perturbed"]}
+        row |= {"entity": "John", "perturbed_entity": "Jane", "axis": "gender", "language": "en"}
+        row |= {"entity_group": "m", "perturbed_group": "f", "source_file": "f", "run_id": "r"}
+        prompts.append({**row, "source_row": k + 1})
         for side in NAMES:
             for sample in range(n_samples):
                 some = rng.choice(words, n_words, p=frequency / frequency.sum()).tolist()
                 if k in planted and side == "perturbed" and rng.random() < 0.8:
                     some[: n_words // 2] = ["she", "loves", "her", "family"] * (n_words // 8)
-                text = f" {' '.join(some)}{mark}."
-                ids = {**whose, "prompt_id": prompt_id, "side": side, "sample": sample}
-                more = {"model": model, "seed": 1, "text_id": "t", "finish": "stop", "run_id": "r"}
+                text = f" {' '.join(some)}."
+                ids = {**whose, "prompt_id": job, "side": side, "sample": sample}
+                more = {"model": "m", "seed": 1, "text_id": "t", "finish": "stop", "run_id": "r"}
                 drawn.append({**ids, **more, "continuation": text})
                 ok = rng.random() >= failing
                 done = {
-                    "perturber": sampled.perturber,
+                    "perturber": perturber,
                     "perturbed_text": said[OTHER[side]] + text if ok else None,
                     "is_valid": ok,
                     "reason": None if ok else "the original name is mentioned",

@@ -1,4 +1,4 @@
-"""A hub of models and data sets on a real socket, which can be away in several ways."""
+"""A hub of data sets without a model on a real socket, which can be away in several ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -25,17 +25,10 @@ AWAY = ("refused", "503", "dropped", "reset")
 
 @dataclass
 class Hub:
-    """A server of models and data sets by name, from directories.
+    """A server of data sets by name, from directories; ``away`` is one of ``AWAY`` or empty."""
 
-    A model may have revisions: ``NAME@REVISION`` is the name of one.
-
-    ``away`` is one of ``AWAY`` or empty.
-    """
-
-    models: Mapping[str, Path]
+    datasets: Mapping[str, Path]
     away: str = ""
-    datasets: Mapping[str, Path] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
     _server: ThreadingHTTPServer | None = None
     _port: int = 0
 
@@ -43,28 +36,14 @@ class Hub:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
-    def commit(self, model: str, revision: str) -> str:
-        """The commit of a revision, which may be named by its commit."""
-        if f"{model}@{revision}" not in self.models:
-            return revision if len(revision) == 40 else _COMMIT
-        return hashlib.sha1(revision.encode()).hexdigest()
-
-    def directory(self, model: str, revision: str) -> Path | None:
-        """Where a revision of a model lies."""
-        for name, path in self.models.items():
-            base, _, own = name.partition("@")
-            if base == model and own and revision in (own, self.commit(model, own)):
-                return path
-        return self.models.get(model)
-
     def start(self) -> None:
-        """Listen, on the same port each time."""
+        """Listen on a port of its own."""
         hub = self
 
         class Handler(_Handler):
             told = hub
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -80,17 +59,11 @@ class Hub:
         if away == "refused":
             self.stop()
 
-    def come_back(self) -> None:
-        self.away = ""
-        if self._server is None:
-            self.start()
-
 
 class _Handler(BaseHTTPRequestHandler):
     told: Hub
 
     def do_GET(self) -> None:
-        self.told.asked.append(self.path)
         if self.told.away == "503":
             self._answer(503, b"")
         elif self.told.away:
@@ -102,39 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif "datasets/" in self.path:
             self._of_dataset()
         else:
-            path = urlsplit(self.path).path
-            if what := re.fullmatch(r"/api/models/(.+?)/(refs|(revision|tree)/([^/]+))", path):
-                return self._of_revisions(what[1], unquote(what[4] or ""), what[3] == "tree")
-            model, _, place = self.path.lstrip("/").partition("/resolve/")
-            revision, _, name = place.partition("/")
-            directory = self.told.directory(model, unquote(revision))
-            commit = {"X-Repo-Commit": self.told.commit(model, unquote(revision))}
-            if directory and name and (directory / name).is_file():
-                self._answer(200, (directory / name).read_bytes(), **commit)
-            else:
-                known = any(f"/{m.partition('@')[0]}/" in self.path for m in self.told.models)
-                lacks = "EntryNotFound" if known else "RepoNotFound"
-                self._answer(404, b"{}", **{"X-Error-Code": lacks}, **commit)
+            self._answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
 
     do_HEAD = do_POST = do_PUT = do_GET
-
-    def _of_revisions(self, model: str, revision: str, as_tree: bool) -> None:
-        """The revisions of a model, or the files of one."""
-        names = [n.partition("@")[2] for n in self.told.models if n.startswith(f"{model}@")]
-        if not revision and names:
-            refs = [(n, self.told.commit(model, n)) for n in names]
-            branches = [{"name": n, "ref": f"refs/heads/{n}", "targetCommit": c} for n, c in refs]
-            found = {"branches": branches, "tags": [], "converts": []}
-            return self._answer(200, json.dumps(found).encode())
-        directory = self.told.directory(model, revision)
-        if directory is None:
-            return self._answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
-        if as_tree:
-            entries = _entries(directory, directory.iterdir())
-            return self._answer(200, json.dumps(entries).encode())
-        files = [{"rfilename": path.name} for path in sorted(directory.iterdir())]
-        info = {"id": model, "sha": self.told.commit(model, revision), "siblings": files}
-        return self._answer(200, json.dumps({"_id": "0", "private": False, **info}).encode())
 
     def _of_dataset(self) -> None:
         """A list of a data set's files, what is known of one, or bytes of one."""
@@ -195,9 +138,9 @@ def _entries(top: Path, paths: Iterable[Path]) -> list[dict[str, object]]:
 
 
 @contextmanager
-def hub(models: Mapping[str, Path], datasets: Mapping[str, Path] | None = None) -> Iterator[Hub]:
-    """Serve saved models, and data sets, by these names."""
-    server = Hub(models, datasets=datasets or {})
+def hub(datasets: Mapping[str, Path] | None = None) -> Iterator[Hub]:
+    """Serve data sets by these names."""
+    server = Hub(datasets or {})
     server.start()
     try:
         yield server

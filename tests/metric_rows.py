@@ -104,12 +104,12 @@ def trained(model: str, corpus: str) -> Row:
     }
 
 
-def scored_by(model: str, revision: str = "", key: str = "") -> Row:
+def scored_by(model: str, key: str = "") -> Row:
     """A `model` row: the identity under which ``score`` and ``trained`` know the same model."""
     return {
         "model_key": key or f"key-{model}",
         "model": model,
-        "revision": revision or f"revision-{model}",
+        "revision": f"revision-{model}",
         "backend": "transformers",
         "backend_version": "1",
         "dtype": "float32",

@@ -67,9 +67,9 @@ class Place:
         assert created.status_code in (200, 201), created.text
         return str(created.json()["id"])
 
-    def end(self, run_id: str, timeout_s: float = 400) -> dict[str, Any]:
+    def end(self, run_id: str) -> dict[str, Any]:
         """Wait for the end of a run; returns it with its state."""
-        return self.until(ENDED, run_id, timeout_s)
+        return self.until(ENDED, run_id, 400)
 
     def until(self, states: set[str], run_id: str, timeout_s: float) -> dict[str, Any]:
         """Wait until a run is in one of these states; returns it."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import fill
+
+FEMALE = ("she", "her", "hers", "herself", "woman")
 
 
 def put_prompts(
@@ -33,3 +36,49 @@ def list_file(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
     rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
     path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n', encoding="utf-8")
     return str(path)
+
+
+def put_words(store: Store, pairs: Iterable[tuple[str, str]], word_list: str = "l") -> None:
+    """Make these pairs, female and male, the list of that name."""
+    shared = {"word_list": word_list, "source": "made", "run_id": "r"}
+    rows = [{**shared, "pair": i, "female": f, "male": m} for i, (f, m) in enumerate(pairs, 1)]
+    fill(store, "attribute_pair", rows, word_list)
+
+
+def put_probabilities(
+    store: Store,
+    by_prompt: Iterable[Mapping[str, float]],
+    word_list: str = "l",
+    probe_set: str = "s",
+    key: str = "key-m",
+) -> None:
+    """Probabilities of the words after each prompt of a set."""
+    shared = {"probe_set": probe_set, "model_key": key, "model": "m", "word_list": word_list}
+    shared |= {"text_id": "t", "instruction_key": "none", "run_id": "r"}
+    rows = [
+        {**shared, "n_variants": 2, "prompt_id": f"{i:02}", "word": word, "probability": float(p)}
+        | {"gender": "f" if word in FEMALE else "m"}
+        for i, one in enumerate(by_prompt)
+        for word, p in one.items()
+    ]
+    fill(store, "pronoun_probability", rows, f"{key}{probe_set}{word_list}")
+
+
+def put_continuations(
+    store: Store,
+    texts: Mapping[str, Sequence[str]],
+    probe_set: str = "s",
+    sampling: str = "greedy",
+    key: str = "key-m",
+    sides: Sequence[str] = ("original",),
+) -> None:
+    """Samples of each prompt of a set, the same on all sides."""
+    shared = {"probe_set": probe_set, "model_key": key, "model": "m", "sampling_key": sampling}
+    shared |= {"text_id": "t", "finish": "stop", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": prompt, "side": side, "sample": k, "seed": k, "continuation": text}
+        for prompt, several in texts.items()
+        for side in sides
+        for k, text in enumerate(several)
+    ]
+    fill(store, "continuation", rows)

@@ -66,12 +66,11 @@ def as_csv(table: Sequence[Mapping[str, str]]) -> str:
 
 
 def write_scores(
-    directory: Path, table: Sequence[Mapping[str, str]] | str, name: str = "org__m.csv"
+    directory: Path, table: Sequence[Mapping[str, str]], name: str = "org__m.csv"
 ) -> Path:
     """A score file of use-5 below a results directory; its name ends in ``name``."""
-    text = table if isinstance(table, str) else as_csv(table)
     path = directory / "5words" / f"revised_templates__scores__{name}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = text.encode()
+    data = as_csv(table).encode()
     path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
     return path

@@ -101,19 +101,6 @@ def test_parts_are_those_of_brute_force_and_add_up(kinds: list[str]) -> None:
     assert "length" not in found  # it doesn't vary
 
 
-def test_the_balanced_table_is_the_analysis_of_variance() -> None:
-    """One model, ten words of four pairs: mean squares of a textbook."""
-    y = np.random.default_rng(2).normal(size=(40, 1)) + np.repeat(np.arange(10.0), 4)[:, None]
-    word = np.repeat(np.arange(10), 4)
-    found = products(LogRatioTable(y, {}, word[:, None], ["word"], np.array([0])))
-    groups = y.reshape(10, 4)
-    within = groups.var(axis=1, ddof=1).mean()
-    between = 4 * groups.mean(axis=1).var(ddof=1)
-    assert found["pair"][0, 0] == pytest.approx(within)
-    assert found["word"][0, 0] == pytest.approx((between - within) / 4)
-    assert found["constant"][0, 0] == pytest.approx(y.mean() ** 2 - between / 40)
-
-
 def test_what_families_share_is_the_nested_analysis_of_variance() -> None:
     same = FAMILIES[:, None] == FAMILIES
     planted = 3.0 + 2.0 * same + 0.5 * np.eye(9)  # expected products

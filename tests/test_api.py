@@ -6,8 +6,6 @@ import csv
 import errno
 import io
 import json
-import subprocess
-import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -25,7 +23,6 @@ from plumbline import api
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.plugins import distribution
 from plumbline.warehouse.query.connection import rows_of
 from tests.tiny_models import one_by_one, save
 
@@ -187,14 +184,6 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         wh.associate("c")
     with pytest.raises(BadInput, match="no usable pair"):
         wh.benchmark("empty", [{"sentence_a": "She ran.", "sentence_b": ""}])
-
-
-def test_importing_plumbline_loads_nothing_large() -> None:
-    large = {"duckdb", "numpy", "pandas", "pyarrow", "torch"}
-    code = f"import sys, plumbline; print(sorted({large!r} & set(sys.modules)), end=' '); "
-    code += "print('importlib.metadata' in sys.modules, plumbline.__version__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["[]", "False", distribution().version]
 
 
 def test_words_are_in_the_order_asked_for_and_missing_ones_are_rows(here: Path) -> None:

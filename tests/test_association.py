@@ -22,10 +22,11 @@ from plumbline.jobs.association.measures import (
     dispersion,
     pmi_nats,
 )
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList, WordPair
@@ -260,6 +261,16 @@ def counted(store: Store) -> None:
     fixed = {"corpus": "c", "rule": "pairs", "window_tokens": 10}
     pairs = [{**fixed, "word": w, "target": t, "n_pair": n} for (w, t), n in PAIRS.items()]
     store.publish("pair_count", pairs, unit="a", run_id="r")
+
+
+def test_what_a_corpus_lacks_is_refused(store: Store) -> None:
+    counted(store)
+    with pytest.raises(UsageProblem, match="was counted without keeping its documents"):
+        evidence_of(store, "c")
+    row = {**store.read("corpus").to_pylist()[0], "n_pairs": None}
+    store.replace("corpus", [row], {"corpus": "c"}, "r")
+    with pytest.raises(UsageProblem, match="was imported without counts"):
+        associate(store, "c")
 
 
 def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:

@@ -24,13 +24,13 @@ FRAMES = (
 )
 
 
-def written(path: Path, a: str, b: str, frames: tuple[str, ...] = FRAMES) -> Path:
-    """A file of pairs that differ by a word, of the groups a and b."""
+def imported(store: Store, name: str, path: Path, a: str, b: str) -> None:
+    """Import pairs that differ by a word, of the groups a and b."""
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["sentence_a", "sentence_b", "group_a", "group_b"])
-        rows.writerows([f.format(a), f.format(b), a, b] for f in frames)
-    return path
+        rows.writerows([f.format(a), f.format(b), a, b] for f in FRAMES)
+    import_benchmark(store, name, path, "r", ImportOptions())
 
 
 def pair(a: str, b: str) -> Row:
@@ -52,55 +52,6 @@ def warned(*pairs: Row) -> bool:
     return "how frequent" in " ".join(pair_warnings(pairs))
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "words"),
-    [
-        ("The old man slept.", "The quiet man slept.", ("old", "quiet")),
-        ("Old people sleep.", "Very quiet people sleep.", ("Old", "Very quiet")),
-        ("The Muslim woman.", "The Christian woman.", ("Muslim", "Christian")),
-        ("The old man loves his dog.", "The quiet woman loves her dog.", ("old", "quiet")),
-    ],
-)
-def test_words_that_no_list_has_get_a_baseline(a: str, b: str, words: tuple[str, str]) -> None:
-    (found,) = baselines(pair(a, b))
-    assert found == tuple(f"The word here is {w}." for w in words)
-    assert warned(pair(a, b))
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("She goes home and washes her car.", "They go home and wash their car."),
-        ("She carries the bag and studies.", "They carry the bag and study."),
-        ("She’s in and doesn’t sing with them.", "They’re in and don’t sing with them."),
-        ("She saw herself with her dog.", "He saw himself with his dog."),
-        ("Emily sings with the band.", "Lakisha sings with the band."),
-        ("This is Emily's dog, and Emily’s cat.", "This is Lakisha's dog, and Lakisha’s cat."),
-        ("The waitress sings.", "The waiter sings."),
-        ("The waitresses sing.", "The waiters sing."),
-        ("Her wife has the dog.", "His husband has the dog."),
-        ("My grandmother sings.", "My grandfather sings."),
-        ("The man slept.", "The old man slept."),
-    ],
-)
-def test_words_that_a_list_has_need_no_baseline(a: str, b: str) -> None:
-    assert baselines(pair(a, b)) == [None]
-    assert not warned(pair(a, b))
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("The old man saw the tall tree.", "The quiet man saw the green tree."),
-        ("The old man and the old dog.", "The quiet man and the quiet dog."),
-        ("They were over seventy years old.", "They were strangely quiet that day."),
-    ],
-)
-def test_pairs_that_differ_in_more_than_one_run_of_three_words(a: str, b: str) -> None:
-    assert baselines(pair(a, b)) == [None]
-    assert warned(pair(a, b))
-
-
 def test_only_english_pairs_have_a_baseline() -> None:
     """A recipe's word counts; without it, common words tell German and French from English."""
     german = pair("Der alte Mann war in der Stadt.", "Der stille Mann war in der Stadt.")
@@ -119,10 +70,8 @@ def test_the_baseline_is_what_the_words_score_alone(
     store: Store, model: Path, tmp_path: Path
 ) -> None:
     """With one model by a loop without Plumbline; only the difference is another figure."""
-    import_benchmark(
-        store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", ImportOptions()
-    )
-    import_benchmark(store, "plain", written(tmp_path / "b.csv", "she", "he"), "r", ImportOptions())
+    imported(store, "ages", tmp_path / "a.csv", "old", "quiet")
+    imported(store, "plain", tmp_path / "b.csv", "she", "he")
     done = score_benchmarks(store, str(model), ["ages", "plain"], ModelOptions(), "r")
     assert [x.benchmark for x in done] == ["ages", "plain"]
     texts = [f"The word here is {word}." for word in ("old", "quiet")]
@@ -147,16 +96,13 @@ def test_the_baseline_is_what_the_words_score_alone(
     assert found["ages", "less baseline"] == pytest.approx(100 * share)
     (alert,) = (x for x in section(store, "preference").alerts if "how frequent" in x)
     assert alert.startswith("ages (old/quiet): 6 pairs differ")
-    assert "PD after subtracting each pair's log ratio in such a sentence" in alert
 
 
 def test_a_baseline_that_cannot_be_scored_is_null(
     store: Store, model: Path, tmp_path: Path
 ) -> None:
     """A baseline longer than the model's context: its pair still has a score."""
-    import_benchmark(
-        store, "ages", written(tmp_path / "a.csv", "old", "quiet"), "r", ImportOptions()
-    )
+    imported(store, "ages", tmp_path / "a.csv", "old", "quiet")
     pairs = store.read("benchmark_pair").to_pylist()
     pairs[0]["baseline_a"] = "The word here is " + "old " * 2000
     store.replace("benchmark_pair", pairs, {"benchmark": "ages"}, "r")

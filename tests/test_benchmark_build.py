@@ -1,7 +1,8 @@
-"""From seed words to a published benchmark: with a scripted server, killed, replayed, offline."""
+"""From seed words to a published benchmark, steps and command: scripted, replayed, offline."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +19,11 @@ from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving
+from tests.test_constrain import filled
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
 SPEC = BuildSpec(words=WORDS, model="scripted", n_sentences=3)
@@ -66,17 +69,17 @@ def _built(order: Build, spec: BuildSpec = SPEC) -> SentenceCounts:
     return steps.count(words, written, len(found.rejects), pairs)
 
 
-def _pairs(store: Store, name: str = "demo") -> list[dict[str, Any]]:
-    return store.read("benchmark_pair", benchmark=name).to_pylist()
+def _pairs(store: Store) -> list[dict[str, Any]]:
+    return store.read("benchmark_pair", benchmark="demo").to_pylist()
 
 
-def _rejects(store: Store, step: str, name: str = "demo") -> list[dict[str, Any]]:
-    rows = store.read("reject", stage="generate", subject=f"{name}/{step}").to_pylist()
+def _rejects(store: Store, step: str) -> list[dict[str, Any]]:
+    rows = store.read("reject", stage="generate", subject=f"demo/{step}").to_pylist()
     return [{k: v for k, v in row.items() if k != "run_id"} for row in rows]
 
 
-def _requests(store: Store, name: str = "demo") -> list[dict[str, Any]]:
-    return store.read("generation_request", benchmark=name).to_pylist()
+def _requests(store: Store) -> list[dict[str, Any]]:
+    return store.read("generation_request", benchmark="demo").to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +237,80 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     steps.publish(order, steps.write_offline(store, "demo", spec.words, spec), [])
     assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
     assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}
+
+
+def fill_corpus(store: Store) -> None:
+    """A corpus `c` with leans of the words, which are its sample, too."""
+    lean = {word: 0.01 * k for k, word in enumerate(WORDS)}
+    filled(store, lean)
+    of = {"corpus": "c", "contrast": "she/he"}
+    fixed = {**of, "seed": 0, "n_word": 1, "low_nats": -1.0, "high_nats": 1.0, "run_id": "r"}
+    sample = [
+        {**fixed, "position": k, "word": w, "delta_nats": d}
+        for k, (w, d) in enumerate(lean.items(), 1)
+    ]
+    store.publish("seed_word", sample, unit="she/he 0", run_id="r")
+
+
+CONFIG = """
+corpus = "c"
+model = "scripted"
+base_url = "{url}"
+n_sentences = 3
+concurrency = 4
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a warehouse of a corpus, as the working directory."""
+    fill_corpus(Store.open(tmp_path / "out/warehouse"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _configured(here: Path, url: str) -> list[str]:
+    (here / "mine.toml").write_text(CONFIG.format(url=url))
+    return ["benchmark", "build", "demo", "--config", "mine.toml"]
+
+
+def planned(
+    capsys: pytest.CaptureFixture[str], command: list[str]
+) -> dict[tuple[str, str], tuple[Any, str]]:
+    """Amount and note of a dry run, by subject and what."""
+    assert main([*command, "--dry-run", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    return {(row["subject"], row["what"]): (row["amount"], row["note"]) for row in rows}
+
+
+def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(here.rglob("*"))
+    with serving(imperfect) as server:
+        command = _configured(here, server.url)
+        found = planned(capsys, command)
+        assert server.n_asked == 0
+    # 80 lists of at most 3 rounds with 40 revisions a sentence, 4 verdicts and 3 conversions.
+    most = 80 * (3 * (1 + 3 * 40) + 12) + 40 * 9
+    assert found["demo", "seed words"][0] == 40 and found["demo", "pairs"][0] == 240
+    assert found["demo", "requests"][1] == f"about, without revisions and repeats; at most {most:,}"
+    fewer = planned(capsys, [*command, "--revise-rounds", "10", "--no-reject-longer"])
+    assert fewer["demo", "requests"][1].endswith(f"{80 * (3 * (1 + 3 * 10) + 12) + 40 * 9:,}")
+    assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
+    offline = planned(capsys, ["benchmark", "build", "demo", "--offline", "--corpus", "c"])
+    assert offline["demo", "requests"][0] == 0
+
+
+def test_a_judge_of_its_own_is_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(good_script) as server:
+        command = [*_configured(here, server.url), "--words", ",".join(WORDS[12:14])]
+        assert main([*command, "--judge-model", "arbiter"]) == 0
+    rows = _requests(Store.open(here / "out/warehouse"))
+    assert {(r["purpose"], r["model"]) for r in rows} == {
+        ("generate", "scripted"),
+        ("judge", "arbiter"),
+    }
+    assert "- Judged by: arbiter" in (here / "out/benchmarks/demo/README.md").read_text("utf-8")
+    assert main([*command, "--judge-model", "arbiter", "--replay"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--judge-model", "a", "--no-judge"]) == 2
+    assert "judge" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Importing benchmarks: every row of a source is a pair or a reject, and figures are published."""
+"""Importing benchmarks: every row is a pair or a reject; what goes with pairs that are replaced."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ import pytest
 
 from plumbline.contracts import check_benchmark
 from plumbline.eval_workers.pairs.benchmarks import (
-    MODULES,
-    discover,
     find,
     import_benchmark,
 )
+from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
+from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import association, fill, score
 
 HEADER = ["", "word", "template", "is_natural"]
 
 
-def _write(path: Path, rows: list[list[str]], header: list[str] = HEADER) -> Path:
+def _write(path: Path, rows: list[list[str]]) -> Path:
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
+    csv.writer(text).writerows([HEADER, *rows])
     path.write_text(text.getvalue(), encoding="utf-8", newline="")
     return path
 
@@ -37,13 +38,6 @@ def test_names_lead_to_modules_without_importing_the_others() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "use" in done.stdout and "wino" not in done.stdout
-
-
-def test_every_module_keeps_the_contract() -> None:
-    for name, description in discover().items():
-        assert description and name in find(name).NAMES
-    assert check_benchmark("closed-world").pairs
-    assert {"use", "winobias", "winogender"} <= set(MODULES.names())
 
 
 def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:
@@ -81,16 +75,6 @@ def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:
     assert store.read("reject").num_rows == 0
 
 
-def test_bytes_that_are_not_utf8_reject_their_row_only(store: Store, tmp_path: Path) -> None:
-    good = b",word,template,is_natural\n0,tea,{pronoun} drank.,True\n"
-    (tmp_path / "USE-5.csv").write_bytes(
-        good + b"1,t\xff,{pronoun} ate.,True\n2,tea,{pronoun} \xff.,True\n"
-    )
-    done = import_benchmark(store, "use-5", tmp_path, "run")
-    assert (done.n_pairs, done.n_rejects) == (1, 2)
-    assert all("UTF-8" in reason for reason in store.read("reject")["reason"].to_pylist())
-
-
 def test_of_several_without_files_each_is_named_and_the_advice_is_given_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,3 +108,73 @@ def test_released_files_give_the_published_numbers_of_pairs(
         check_benchmark(name)
     winobias = store.read("benchmark_pair", benchmark="winobias").to_pylist()
     assert sum(p["split"] == "dev" for p in winobias) == 792
+
+
+@pytest.mark.reference
+def test_the_stereotype_favours_who_usually_holds_the_occupation(data: Path) -> None:
+    usual = {
+        line.split()[-1].lower(): side  # the worker is a construction worker
+        for side, name in (("a", "female"), ("b", "male"))
+        for line in (data / "corefbias" / f"{name}_occupations.txt").read_text().splitlines()
+    }
+    pairs = find("winobias").read("winobias", data / "unstereo-eval/data/datasets/raw").pairs
+    assert sum("[" in str(pair["template"]) for pair in pairs) == 41
+    pairs = [pair for pair in pairs if pair["word"]]
+    assert len(pairs) > 1_500
+    assert all(p["direction"] == usual[str(p["word"]).lower()] for p in pairs)
+    assert {(p["direction"], p["stereotype"]) for p in pairs} == {("a", "anti"), ("b", "pro")}
+
+
+HEAD = "sentence_a,sentence_b,group_a,group_b\n"
+FIRST = "She wept.,He wept.,female,male\n"
+OTHER = "She ran far.,He ran far.,female,male\n"
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text(HEAD + "".join(lines), encoding="utf-8")
+    return path
+
+
+def test_what_is_known_of_changed_pairs_goes_with_them(store: Store, tmp_path: Path) -> None:
+    import_benchmark(store, "mine", written(tmp_path / "1.csv", FIRST, OTHER), "r")
+    pairs = store.read("benchmark_pair", benchmark="mine").to_pylist()
+    ids = {pair["sentence_a"]: pair["pair_id"] for pair in pairs}
+    for key in ("k", "l"):
+        fill(store, "pair_score", [score("mine", i, 1.0, key=key) for i in ids.values()])
+    fill(store, "pair_score", [score("yours", i, 2.0, key="k") for i in ids.values()])
+    fill(store, "pair_association", [association("mine", i, 0.5) for i in ids.values()])
+    lost = {"stage": "score", "source_file": "1.csv", "reason": "too long", "excerpt": ""}
+    lost |= {"source_row": 1, "run_id": "r"}
+    for name in ("mine", "yours"):
+        fill(store, "reject", [{**lost, "subject": f"k/{name}"}])
+    measure(store, "r", MeasureOptions())
+    import_benchmark(store, "mine", tmp_path / "1.csv", "s")
+    assert store.read("pair_score", benchmark="mine").num_rows == 4
+    assert not store.snapshot().out_of_date
+    assert store.read("metric_value", benchmark="mine").num_rows
+    assert store.read("reject", stage="score").num_rows == 2
+
+    edited = written(tmp_path / "2.csv", FIRST.replace("wept", "killed the bear"), OTHER)
+    n_figures = store.read("metric_value", benchmark="mine").num_rows
+    import_benchmark(store, "mine", edited, "r")
+    assert store.snapshot().out_of_date == {
+        "pair_score/benchmark=mine/model_key=k": 1,
+        "pair_score/benchmark=mine/model_key=l": 1,
+        "pair_association/corpus=c/benchmark=mine": 1,
+        "metric_value/benchmark=mine": n_figures,
+        "model_rank/benchmark=mine": 6,  # two models, three metrics
+        "benchmark_power/benchmark=mine": 2,
+    }
+    now = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark="mine").to_pylist()}
+    left = store.read("pair_score", benchmark="mine").to_pylist()
+    assert store.read("reject", stage="score")["subject"].to_pylist() == ["k/yours"]
+    assert sorted((r["model_key"], r["pair_id"]) for r in left) == [
+        (key, ids["She ran far."]) for key in ("k", "l")
+    ]
+    assert now[ids["She ran far."]]["sentence_a"] == "She ran far."
+    assert len({text_id(pair) for pair in now.values()}) == 2
+    assert [r["pair_id"] for r in store.read("pair_association").to_pylist()] == [
+        ids["She ran far."]
+    ]
+    assert store.read("pair_score", benchmark="yours").num_rows == 2
+    assert store.read("metric_value", benchmark="mine").num_rows == 0

@@ -163,7 +163,9 @@ def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "cache")
 
 
-def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_server_says_is_one_line(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         Store.open(f"{root}-x", create=False)
     monkeypatch.setattr(remote_files, "CLIENT", _ONE_RETRY)
@@ -174,6 +176,10 @@ def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.Monkey
             Store.open(url)
         assert "\n" not in str(caught.value)
         assert "made-up" not in str(caught.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+    place._store.cache_clear()
+    assert main(["sql", "FROM run", "--warehouse", str(root)]) == 2
+    assert "AWS_ENDPOINT_URL=127.0.0.1:9000: is not an address" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_remote", [True, False])

@@ -141,23 +141,6 @@ def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path
     assert import_benchmark(other, "parts", tmp_path / "part-*.parquet", "r4").n_pairs == 2
 
 
-def test_a_constraint_leaves_out_pairs_that_follow_gender(store: Store, tmp_path: Path) -> None:
-    """A limit is inclusive; a pair without a MaxPMI is not within any; figures are of the rest."""
-    shapes(store)
-    found = [association("b", str(k), x) for k, x in enumerate((0.65, -0.66, None, -0.2))]
-    fill(store, "pair_association", [*found, association("b", "bad", 0.1)])
-    done = export(store, "b", tmp_path / "card", constraint=Constraint("c", eta_nats=0.65))
-    rows = pq.read_table(done.paths[1]).to_pylist()
-    assert [(r["pair_id"], r["max_pmi_nats"]) for r in rows] == [("0", 0.65), ("3", -0.2)]
-    assert all(r["max_pmi_word"] == "nurse" for r in rows)
-    text = done.paths[0].read_text(encoding="utf-8")
-    assert "- Pairs left out, not within |MaxPMI| <= 0.65 nats in c (she/he): 2\n" in text
-    assert "- Sentence pairs: 2\n" in text and "- Words that pairs were made for: 1\n" in text
-    done = export(store, "b", tmp_path / "card", constraint=Constraint("c"))
-    rows = pq.read_table(done.paths[1]).to_pylist()
-    assert [r["max_pmi_nats"] for r in rows] == [0.65, -0.66, None, -0.2], "all, without a limit"
-
-
 def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) -> None:
     shapes(store)
     fill(store, "pair_association", [association("b", "0", 0.9)])

@@ -15,8 +15,6 @@ import pytest
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.choice_questions import load as load_wordings
-from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.eval_workers.scoring.pair_choices import Chosen, choose
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
@@ -60,12 +58,9 @@ def chooser(p: float, b: float, neither: float = 0.0) -> Sampler:
     return answer
 
 
-def asked(
-    store: Store, server: ChatServer | None, n: int = 4, run_id: str = "run", **how: Any
-) -> Chosen:
-    url = {} if server is None else {"base_url": server.url}
-    options = ChoiceOptions(model="m", n=n, **url, **how)
-    return choose(store, "demo", options, options.server() if server else None, run_id)
+def asked(store: Store, server: ChatServer, n: int = 4, **how: Any) -> Chosen:
+    options = ChoiceOptions(model="m", n=n, base_url=server.url, **how)
+    return choose(store, "demo", options, options.server(), "run")
 
 
 def figures(store: Store) -> dict[str, Any]:
@@ -130,32 +125,6 @@ def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:
         assert abs(np.mean([row[name] for row in found]) - true) < 0.01
 
 
-def test_both_orders_are_asked_with_the_same_words_and_replies_kept(store: Store) -> None:
-    fill(store, 6)
-    with serving(sampler=chooser(0.5, 0.0, neither=0.3)) as server:
-        done = asked(store, server, 4)
-    bodies = [body["messages"][0]["content"] for body in server.bodies]
-    assert len(bodies) == 48 and {b["max_tokens"] for b in server.bodies} == {16}
-    for wording in load_wordings():
-        start = wording.split("{first}")[0]
-        of = [text for text in bodies if text.startswith(start)]
-        firsts = [dict(_SHOWN.findall(text))["1"] for text in of]
-        assert len(of) == 24 and sum(" she " in first for first in firsts) == 12
-    rows = store.read("pair_choice").to_pylist()
-    assert len(rows) == done.n_asks == done.n_new == 48
-    replies = {r["request_id"]: r for r in store.read("generation_request").to_pylist()}
-    for row in rows:
-        request = replies[row["request_id"]]
-        assert (request["word"], request["pronoun"]) == (row["pair_id"], row["shown_first"])
-        assert (row["choice"] is None) == (request["reply"] == "I can't tell.")
-    assert 0 < done.n_neither == sum(row["choice"] is None for row in rows) < 48
-    found = figures(store)
-    assert found["n_neither"] == done.n_neither and found["n_pairs"] + found["n_without"] == 6
-    assert not compute(store.root, MeasureOptions(), "r").num_rows  # none of US and PD
-    (model,) = store.read("model").to_pylist()
-    assert (model["model"], model["backend"]) == ("m", "openai chat")
-
-
 def test_changed_and_unnatural_pairs(store: Store) -> None:
     fill(store, 5)
     with serving(sampler=chooser(0.7, 0.1)) as server:
@@ -171,12 +140,14 @@ def test_changed_and_unnatural_pairs(store: Store) -> None:
 
 def test_a_budget_stops_it_in_one_line_and_a_larger_one_goes_on(store: Store) -> None:
     fill(store, 20)
-    with serving(sampler=chooser(0.7, 0.1)) as server:
+    with serving(sampler=chooser(0.7, 0.1, neither=0.3)) as server:
         with pytest.raises(Interrupted, match=r"could exceed 30 requests; 30 of 80 asks are done"):
             asked(store, server, 2, max_requests=30)
         assert server.n_asked == 30 and not store.read("pair_choice").num_rows
         done = asked(store, server, 2, max_requests=80)
     assert done.n_asks == 80 == server.n_asked
+    choices = store.read("pair_choice")["choice"]
+    assert 0 < done.n_neither == choices.null_count < 80 == len(choices)
     assert set(server.asked.values()) == {1}
 
 

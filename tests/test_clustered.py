@@ -8,14 +8,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pytest
 from scipy import stats
 
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
-    degrees_of_freedom,
-)
+from plumbline.eval_workers.scoring.statistics.scored_pairs import degrees_of_freedom
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -74,10 +71,10 @@ def shared(u: Floats, w: Floats, first: list[str], second: list[str]) -> float:
     return total
 
 
-def made(seed: int, n: int = 120) -> tuple[np.random.Generator, Floats, Floats]:
+def made(seed: int) -> tuple[np.random.Generator, Floats, Floats]:
     rng = np.random.default_rng(seed)
-    w = (rng.random(n) < 0.8).astype(float)
-    return rng, w * rng.integers(0, 2, n), w
+    w = (rng.random(120) < 0.8).astype(float)
+    return rng, w * rng.integers(0, 2, 120), w
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -107,29 +104,6 @@ def test_two_kinds_of_clusters_and_strata(seed: int, is_dyadic: bool) -> None:
     expected = max(one_way(u, w, first), one_way(u, w, second), shared(u, w, first, second))
     assert row["se"] ** 2 == pytest.approx(expected)
     assert row["n_clusters"] == 9 and row["df"] <= (4 if is_dyadic else 8)
-
-
-def test_errors_hold_where_half_of_the_rows_have_one_cluster() -> None:
-    """Effects of occupations in either place: the mean error is that of the estimates."""
-    rng = np.random.default_rng(3)
-    f: dict[str, list[Any]] = {name: [] for name in ("subject", "one", "two", "x")}
-    for draw in range(200):
-        first, second = rng.integers(0, 20, (2, 200))
-        is_single = rng.random(200) < 0.5
-        effect = rng.normal(0, 1, 20)
-        x = effect[first] + np.where(is_single, 0, effect[second]) + rng.normal(0, 1, 200)
-        f["subject"] += [draw] * 200
-        f["one"] += [f"{k}" for k in first]
-        f["two"] += [None if s else f"{k}" for s, k in zip(is_single, second, strict=True)]
-        f["x"] += x.tolist()
-    connection = duckdb.connect()
-    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered_interval"))
-    connection.register("drawn", pa.table(f))
-    rows = connection.sql(
-        "WITH f AS (SELECT subject, one AS cluster_1, two AS cluster_2, NULL AS stratum, "
-        "x AS numerator, 1 AS denominator FROM drawn) SELECT value, se FROM clustered('f')"
-    ).fetchnumpy()
-    assert np.sqrt(np.mean(rows["se"] ** 2)) > 0.9 * np.std(rows["value"])
 
 
 def test_df_is_that_of_the_ranks() -> None:

@@ -11,9 +11,7 @@ import pytest
 
 import plumbline
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import (
-    Done,
-)
+from plumbline.pipelines.command.base import Done
 from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import made
@@ -92,33 +90,11 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, A
     return rows
 
 
-def test_a_command_of_another_package_is_in_the_help(
+def test_the_help_names_a_command_of_another_package_and_imports_none(
     shelf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--help"]) == 0
     assert "shelf" in capsys.readouterr().out and "shelf_pack.tidy" not in sys.modules
-    assert main(["shelf", "--help"]) == 0
-    assert "Count letters of words." in capsys.readouterr().out
-    assert main(["shelf", "tidy", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Example: plumbline shelf tidy tea rum" in said
-    assert "How often. (1 to 9) [default: 1]" in said.replace(" │ │", "") and "--no-loud" in said
-
-
-def test_a_value_comes_from_the_strongest_source(
-    shelf: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Command line, --config, environment, settings file, default."""
-    assert ran(capsys, "tea") == [{"word": "tea!", "n_letters": 3}]
-    settings = "[shelf.tidy]\ntimes = 2\ncase = 'upper'\nloud = false\n"
-    (shelf / "plumbline.toml").write_text(settings)
-    assert ran(capsys, "tea") == [{"word": "TEA", "n_letters": 6}]
-    monkeypatch.setenv("PLUMBLINE_SHELF_TIDY_TIMES", "3")
-    assert ran(capsys, "tea") == [{"word": "TEA", "n_letters": 9}]
-    (shelf / "mine.toml").write_text("times = 4\n")
-    assert ran(capsys, "tea", "--config", "mine.toml") == [{"word": "TEA", "n_letters": 12}]
-    given = ("--times", "5", "--loud", "--config", "mine.toml")
-    assert ran(capsys, "tea", *given) == [{"word": "TEA!", "n_letters": 15}]
 
 
 @pytest.mark.parametrize(
@@ -174,17 +150,11 @@ def test_every_source_is_taken_alike(shelf: Path, capsys: pytest.CaptureFixture[
     assert wh.shelf_tidy(words="tea").num_rows == 1
 
 
-@pytest.fixture
-def texts(shelf: Path) -> Path:
-    """A shard, of which the working directory's name is `texts.jsonl`."""
-    path = shelf / "texts.jsonl"
-    path.write_text('{"text": "She is a nurse and he is a captain."}\n')
-    return path
-
-
 def test_a_dry_run_of_a_count_says_what_is_counted_already(
-    texts: Path, capsys: pytest.CaptureFixture[str]
+    shelf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    texts = shelf / "texts.jsonl"
+    texts.write_text('{"text": "She is a nurse and he is a captain."}\n')
     given = ["corpus", "count", "texts.jsonl", "--corpus", "a"]
 
     def planned() -> dict[str, tuple[str, int]]:
@@ -197,10 +167,10 @@ def test_a_dry_run_of_a_count_says_what_is_counted_already(
     assert before["texts.jsonl"] == ("to count", n_bytes)
     assert before["a"] == ("bytes to count", n_bytes)
     assert before["this machine"] == ("processes", 1)
-    assert list(texts.parent.iterdir()) == [texts], "nothing is made"
+    assert list(shelf.iterdir()) == [texts], "nothing is made"
     assert main(given) == 0
     capsys.readouterr()
-    made = sorted(texts.parent.rglob("*"))
+    made = sorted(shelf.rglob("*"))
     after = planned()
     assert after["texts.jsonl"] == ("counted already", n_bytes)
     assert after["a"] == ("bytes to count", 0)
@@ -209,36 +179,9 @@ def test_a_dry_run_of_a_count_says_what_is_counted_already(
     assert "exists with window_tokens 10" in capsys.readouterr().err
     given += ["--replace"]
     assert planned()["texts.jsonl"] == ("to count", n_bytes), "counted otherwise"
-    assert sorted(texts.parent.rglob("*")) == made
+    assert sorted(shelf.rglob("*")) == made
     given += ["--master", "local[2]"]
     assert planned()["Spark"] == ("counts", None)
-
-
-def test_it_is_recorded(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shelf", "tidy", "tea", "rum", "--times", "2"]) == 0
-    said = capsys.readouterr().out
-    assert "Next: plumbline sql" in said
-    store = Store.open(shelf / "out/warehouse")
-    (run,) = store.read("run").to_pylist()
-    assert (run["command"], run["status"]) == ("shelf tidy", "finished")
-    assert json.loads(run["config"])["words"] == ["tea", "rum"]
-
-
-def test_wrong_input_is_a_failed_run(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["corpus", "count", "texts.jsonl", "--corpus", "c"]) == 0
-    assert main(["corpus", "associate", "--corpus", "other"]) == 2
-    rows = Store.open("out/warehouse").read("run").to_pylist()
-    assert [row["status"] for row in rows] == ["finished", "failed"]
-    assert rows[1]["error"].startswith("corpus 'other'")
-
-
-def test_the_next_command_is_on_the_same_warehouse(
-    shelf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["shelf", "tidy", "tea", "--warehouse", "two words"]) == 0
-    assert "Next: plumbline sql --warehouse 'two words'\n" in capsys.readouterr().out
-    assert main(["shelf", "tidy", "tea", "--warehouse", "w", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["next"] == "plumbline sql --warehouse w"
 
 
 def test_it_is_a_method_in_python(shelf: Path) -> None:

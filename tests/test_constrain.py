@@ -16,7 +16,7 @@ from plumbline.jobs.association.max_pmi import constrain, lean
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair, score
+from tests.metric_rows import delta, fill, pair, score
 
 TEMPLATES = {
     "a": "The nurse told {pronoun2}self that {pronoun}'s late for the army.",
@@ -29,7 +29,7 @@ DELTA = {"nurse": 0.5, "army": -1.5, "tea": 0.25, "she": 2.0, "self": 9.0}
 
 def filled(
     store: Store,
-    delta: Mapping[str, float] = DELTA,
+    deltas_of: Mapping[str, float] = DELTA,
     n_pair: Mapping[str, tuple[int, int] | None] | None = None,
 ) -> Store:
     """A corpus and pairs; ``n_pair`` holds the counts of words that don't have 10 a side."""
@@ -38,29 +38,13 @@ def filled(
     row: dict[str, Any] = dict.fromkeys((*totals, *words), 0) | {"min_count": 1}
     row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
     store.publish("corpus", [row], unit="corpus", run_id="r")
-    counts = {w: (n_pair or {}).get(w, (10, 10)) or (None, None) for w in delta}
+    counts = {w: (n_pair or {}).get(w, (10, 10)) or (None, None) for w in deltas_of}
     deltas = [
-        {"corpus": "c", "contrast": "she/he", "word": w, "delta_nats": d, "n_word": 1}
-        | {"n_pair_f": counts[w][0], "n_pair_m": counts[w][1], "n_defined": 1}
-        for w, d in delta.items()
+        delta(w, d) | {"n_word": 1, "n_pair_f": counts[w][0], "n_pair_m": counts[w][1]}
+        for w, d in deltas_of.items()
     ]
     store.publish("word_delta", deltas, unit="a", run_id="r")
-    pairs = [
-        {
-            "benchmark": "b",
-            "pair_id": k,
-            "item_id": k,
-            "template": t,
-            "sentence_a": "",
-            "sentence_b": "",
-            "group_a": "female",
-            "group_b": "male",
-            "pronoun_first": False,
-            "source_file": "",
-            "source_row": 1,
-        }
-        for k, t in TEMPLATES.items()
-    ]
+    pairs = [pair("b", k, template=t) for k, t in TEMPLATES.items()]
     store.publish("benchmark_pair", pairs, unit="a", run_id="r")
     return store
 
@@ -163,9 +147,8 @@ def test_first_of_equals_decides() -> None:
 def test_pairs_of_other_groups_get_their_own_contrast(store: Store) -> None:
     """Each two groups their own; the words of sentences without a template are those they share."""
     filled(store)
-    counts = {"n_word": 30, "n_pair_f": 10, "n_pair_m": 10, "n_defined": 1}
     rows = [
-        {"corpus": "c", "contrast": f"she/{other}", "word": word, "delta_nats": value, **counts}
+        delta(word, value) | {"contrast": f"she/{other}"}
         for other, word, value in (("they", "tea", 0.75), ("xe", "tea", -0.5), ("xe", "old", 9.0))
     ]
     store.publish("word_delta", rows, unit="more", run_id="r")

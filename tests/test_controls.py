@@ -34,11 +34,6 @@ def study(n_words: int, slope: float, seed: int) -> tuple[np.ndarray, np.ndarray
     return x, y, word
 
 
-def of_delta(n: int, n_words: int, slope: float) -> list[Effect]:
-    """The effect of delta in each of ``n`` studies."""
-    return [effects(*study(n_words, slope, seed))[0] for seed in range(n)]
-
-
 def fitted(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The constant and the coefficients."""
     return np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y, rcond=None)[0]
@@ -95,25 +90,6 @@ def test_each_figure_is_that_of_fits_without_each_word() -> None:
         gain, low, high = effect.gain
         assert gain == pytest.approx((lost - left).sum() / total.sum())
         assert (low + high) / 2 == pytest.approx(gain) and high > low
-
-
-@pytest.mark.parametrize("n_words", [20, 60])
-def test_intervals_leave_out_a_delta_of_no_effect_in_5_of_100_studies(n_words: int) -> None:
-    ends = [effect.coefficient for effect in of_delta(200, n_words, 0.0)]
-    n = sum(low * high > 0 for _, low, high in (e for e in ends if e))
-    assert stats.binomtest(n, 200, 0.05).pvalue > 0.001
-
-
-def test_an_effect_of_delta_is_found_and_held() -> None:
-    found = list(of_delta(100, 100, 0.3))
-    assert sum(effect.verdict == "predicts" for effect in found) > 80
-    ends = [effect.coefficient for effect in found]
-    assert sum(low <= 0.3 <= high for _, low, high in (e for e in ends if e)) >= 88
-
-
-def test_a_text_that_adds_nothing_is_said_to_where_words_are_many() -> None:
-    verdicts = [effect.verdict for effect in of_delta(10, 2_000, 0.0)]
-    assert verdicts.count("does not") >= 8
 
 
 def test_what_cannot_be_told_has_no_figures() -> None:

@@ -111,29 +111,6 @@ def test_any_other_change_is_refused(sentence: str, data: st.DataObject) -> None
 
 
 @pytest.mark.parametrize(
-    ("sentence", "other"),
-    [
-        ("She's sure she'd've won, she’ll say.", "He's sure he'd've won, he’ll say."),
-        ("\"Her!\" she said. 'She' left.", "\"Him!\" he said. 'He' left."),
-        ("SHE HURT HERSELF AND LOST HER KEY.", "HE HURT HIMSELF AND LOST HIS KEY."),
-        ("«Her key», she said — to her.", "«His key», he said — to him."),
-        ("They saw her\nand took her key\r\nhome.", "They saw him\nand took his key\r\nhome."),
-        ("She met a she-wolf and a he‑man.", "He met a she-wolf and a he‑man."),
-        ("He told the sheriff about his heritage.", "She told the sheriff about her heritage."),
-        ("The CEO [ she ] lost [ her ] key.", "The CEO [ he ] lost [ his ] key."),
-        ("“I love her” was hard for him", None),
-        ("“I love her” was hard to say", "“I love him” was hard to say"),
-        ("'I love her' was hard to say", "'I love him' was hard to say"),
-        ("He gave his all.", "She gave her all."),
-        ("She's her own boss in her 20s.", "He's his own boss in his 20s."),
-        ("Women like her join her.", "Women like him join him."),
-    ],
-)
-def test_sentences(sentence: str, other: str | None) -> None:
-    assert converted(to_template(sentence)) == other
-
-
-@pytest.mark.parametrize(
     ("sentence", "reason"),
     [
         ("The key was hers.", "hers"),
@@ -171,28 +148,6 @@ def test_her_is_undecided_where_both_would_do_and_never_wrong(truth: str, n_righ
         found[decide_her(TOKEN.findall(before), TOKEN.findall(after))] += 1
     assert set(found) <= {truth, None} and found[truth] >= n_right
     assert found.total() == {"him": 63, "his": 56}[truth]
-
-
-@pytest.mark.parametrize(
-    ("converted", "template"),
-    [
-        ("He saw him smile; women do too.", "{pronoun} saw {pronoun2} smile; women do too."),
-        ("He saw his smile; women do too.", "{pronoun} saw {pronoun1} smile; women do too."),
-        ("He saw him laugh; women do too.", None),
-        ("He saw him smile; men do too.", None),
-        ("He saw him smile, women do too.", None),
-        ("He saw him smile; women do too. ", None),
-        ("He saw her smile; women do too.", None),
-        ("He saw himself smile; women do too.", None),
-        ("he saw him smile; women do too.", None),
-        ("He saw the smile; women do too.", None),
-    ],
-)
-def test_an_answer_decides_what_the_rules_left_open_and_nothing_else(
-    converted: str, template: str | None
-) -> None:
-    decided = to_template("She saw her smile; women do too.").decided_by(converted)
-    assert (decided and decided.template) == template
 
 
 # The release: each row has a written sentence and the template that an editor made of it.

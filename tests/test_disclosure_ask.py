@@ -14,17 +14,15 @@ from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.prompt_rows import put_prompts
-from tests.steps import probe_set, sample_set
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and"]
-WORDS = ("she", "he", "herself", "himself")
 TOLD = "The crowd waited"
 #: A template that writes BOS and another special token, and one whose answer begins with a blank.
 TEMPLATES = {
@@ -170,25 +168,3 @@ def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) ->
         backend.tokenizer.chat_template = template
         with pytest.raises(UsageProblem, match=problem):
             backend.lead(Instruction(TOLD, "chat"))
-
-
-def test_forms_and_instructions_share_nothing(store: Store, saved: dict[str, Path]) -> None:
-    """A prefix keeps the key that it had when it was the only form."""
-    keys = {
-        SamplingOptions(instruction=text, form=form).key
-        for text, form in ((None, "prefix"), (TOLD, "prefix"), (TOLD, "chat"), ("Go", "chat"))
-    }
-    assert len(keys) == 4
-    assert (
-        SamplingOptions().key == "d09b5563037fac4d"
-        and SamplingOptions(instruction="Go").key == "28ba4d4112bbfdf5"
-    )
-    put_prompts(store, "demo", PROMPTS)
-    model, options = str(saved["neox"]), ModelOptions()
-    for asked in ALL:
-        how = SamplingOptions(max_new_tokens=3, instruction=asked.text, form=asked.form)
-        assert sample_set(store, "demo", model, options, how, 2).n_new == 4
-        probed = probe_set(store, "demo", model, options, "she-he", asked)
-        assert (probed.instruction_key, probed.n_new) == (asked.key, 2)
-    ids = [r["text_id"] for r in store.read("continuation").to_pylist()]
-    assert len(set(ids)) == len(ids) / 2

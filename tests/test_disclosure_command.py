@@ -47,9 +47,9 @@ class Ran:
         self.words = ["--word-list", str(here / "mine.toml"), "--max-new-tokens", "6"]
         self.store = Store.open(here / "w")
 
-    def probe(self, *sets: str, model: str = "base") -> list[str]:
+    def probe(self, *sets: str) -> list[str]:
         more = [*self.where, *self.words]
-        return ["disclosure", "probe", *sets, "--model", str(self.here / model), *more]
+        return ["disclosure", "probe", *sets, "--model", str(self.here / "base"), *more]
 
     def tune(self, *more: str) -> list[str]:
         places = ["--out", str(self.here / "adapters")]

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.disclosure import set_measures as measure
-from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import (
-    WORD_LIST,
     ProbedSet,
     texts_to_score,
-    word_list,
     word_probability,
 )
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.training_options import TuneOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
 from tests.tiny_models import KINDS, save
@@ -126,20 +119,3 @@ def test_what_contradicts_itself_is_refused(
         _probe(store, model, list_file(tmp_path / "mine.toml", [("her", "him")]))
     with pytest.raises(BadInput, match="'her' on both sides"):
         _probe(store, model, list_file(tmp_path / "both.toml", [("she", "her"), ("her", "him")]))
-
-
-def test_the_default_list_has_the_pronouns_of_the_paper() -> None:
-    """No noun is in it: by `My mother` nobody discloses the gender of the friend."""
-    ours = word_list(WORD_LIST)
-    pairs = [("she", "he"), ("her", "his"), ("herself", "himself"), ("hers", "him")]
-    assert [(p.a, p.b) for p in ours.pairs] == pairs and ours.name == "disclosure"
-    assert "Dong" in ours.source
-    # The authors' code has the same words in one list: our pairs, under another name and hash.
-    code = [("she", "he"), ("her", "him"), ("hers", "his"), ("herself", "himself")]
-    assert [(p.a, p.b) for p in load("pronouns").pairs] == code
-    assert set(load("pronouns").targets) == set(ours.targets)
-    assert load("pronouns").hash != ours.hash and "our reading" in load("pronouns").source
-    lists = [inspect.signature(measure.measure_sets).parameters["word_list"].default]
-    lists += [kind().word_list for kind in (ProbeOptions, TuneOptions)]
-    assert lists == [WORD_LIST] * 3
-    assert "mother" in load("gendered").targets

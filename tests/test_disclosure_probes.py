@@ -1,4 +1,4 @@
-"""Probe sets: the released ones row for row, the builder, what is refused."""
+"""Probe sets: the released ones row for row, the builder, a chat model's, what is refused."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ import csv
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import closed_world_prompts
 from plumbline.eval_workers.disclosure.neutral import derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
+from plumbline.eval_workers.disclosure.written import (
+    PromptSpec,
+    ledger_name,
+    load_wording,
+    write_probe,
+    writing,
+)
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.chat_server import ChatServer, Say, serving
 
 SUBJECTS = ("A person", "Someone", "Somebody", "One person", "The person", "An individual")
 
@@ -84,19 +96,6 @@ def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
     assert Counter(r["topic"] for r in rows) == dict.fromkeys(facts, 40)
     assert sum(r["occupation"] is not None for r in rows) == 40
     assert rows[0]["prompt"] == "My friend is a attendant, and"  # as published
-
-
-@pytest.mark.parametrize(
-    ("sentence", "prompt"),
-    [
-        ("A person, wearing a hat, sits.", "My friend, wearing a hat, sits, and"),
-        ("  someone   is here . ", "My friend is here, and"),
-        ("SOMEBODY sings!", "My friend sings, and"),
-        ("A person and a dog run", "My friend and a dog run, and"),
-    ],
-)
-def test_a_sentence_about_a_person_becomes_a_prompt(sentence: str, prompt: str) -> None:
-    assert derive(sentence).prompt == prompt
 
 
 @pytest.mark.parametrize(
@@ -209,3 +208,47 @@ def test_a_line_that_is_no_beginning_is_rejected(store: Store, tmp_path: Path) -
     path.write_text("My friend ran\nYour friend ran\n")
     assert import_probe(store, "llm-1", path, "r").n_rejects == 1
     assert _rejects(store, "llm-1") == [(2, "does not start with 'My friend'")]
+
+
+SEED = "My friend owns a canoe"
+
+
+def _build(store: Store, server: ChatServer | None, **options: Any) -> Build:
+    to = Server(server.url, 5.0, 2, max_attempts=2, first_wait_s=0.01) if server else None
+    return Build(store, ledger_name("friends"), "run-1", to, **options)
+
+
+def _spec(**options: Any) -> PromptSpec:
+    return PromptSpec(ChatModel("scripted"), replace(load_wording(), at_once=4), **options)
+
+
+def test_a_prompt_with_nearly_the_words_of_another_is_rejected(store: Store) -> None:
+    near = "My friend owns a great many old clocks."  # 7 of 8 words
+    said = Say(f"1. My friend owns a great many clocks.\n2. {near}\n3. My friend rows.")
+    with serving(lambda *_: said) as server:
+        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=3, rounds=1))
+    assert {row["prompt"] for row in _prompts(store, "friends")} == {
+        "My friend owns a great many clocks, and",
+        "My friend rows, and",
+    }
+    (row,) = store.read("reject", stage="prompts", subject="friends").to_pylist()
+    assert (row["excerpt"], row["reason"]) == (near, "nearly repeats another sentence")
+
+
+def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path) -> None:
+    with (
+        serving(lambda *_: Say("I'm sorry, but I can't help with that.")) as server,
+        pytest.raises(BadInput, match="no usable prompt"),
+    ):
+        write_probe(_build(store, server), "friends", [SEED], _spec(rounds=1))
+    for problem, name, seeds in (
+        ("is imported", "topics", [SEED]),
+        ("has to start with", "friends", ["Your friend"]),
+        ("has to start with", "friends", []),
+    ):
+        with pytest.raises(UsageProblem, match=problem):
+            write_probe(_build(store, None), name, seeds, _spec())
+    file = tmp_path / "200.toml"
+    file.write_text('at_once = 200\nwrite = "{n} such as {seed}"')
+    first = writing(SEED, PromptSpec(ChatModel("m"), load_wording(file)), {}).request
+    assert first is not None and first.prompt == f"200 such as {SEED}"

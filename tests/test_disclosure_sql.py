@@ -7,54 +7,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.pipelines.report.charts import disclosure_charts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill
-from tests.prompt_rows import put_prompts
+from tests.clustered_means import interval
+from tests.prompt_rows import (
+    FEMALE,
+    put_continuations,
+    put_probabilities,
+    put_prompts,
+    put_words,
+)
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
-FEMALE = ("she", "her", "hers", "herself", "woman")
 MALE = ("he", "his", "him", "himself", "man")
 WORDS = ("she", "her", "woman", "he", "his", "him", "man")
 
 
-def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] = PAIRS) -> None:
-    shared = {"word_list": word_list, "source": "made", "run_id": "r"}
-    rows = [{**shared, "pair": i, "female": f, "male": m} for i, (f, m) in enumerate(pairs, 1)]
-    fill(store, "attribute_pair", rows)
-
-
 def _prompts(store: Store, topics: Sequence[str | None]) -> None:
     put_prompts(store, "s", [f"p {i}" for i in range(len(topics))], topics=topics)
-
-
-def _probabilities(
-    store: Store,
-    by_prompt: Sequence[Mapping[str, float]],
-    word_list: str = "l",
-    model: str = "m",
-    probe_set: str = "s",
-) -> None:
-    shared = {"probe_set": probe_set, "model_key": f"key-{model}", "model": model, "run_id": "r"}
-    shared |= {"word_list": word_list, "text_id": "t", "instruction_key": "none"}
-    rows = [
-        {
-            **shared,
-            "n_variants": 2,
-            "prompt_id": f"{i:02}",
-            "word": word,
-            "gender": "f" if word in FEMALE else "m",
-            "probability": p,
-        }
-        for i, one in enumerate(by_prompt)
-        for word, p in one.items()
-    ]
-    fill(store, "pronoun_probability", rows)
 
 
 def _random(n: int, seed: int = 5) -> list[dict[str, float]]:
@@ -79,31 +52,12 @@ def _gld(one: Mapping[str, float]) -> float:
     return abs(f - m) / (f + m)
 
 
-def _error(values: Sequence[float]) -> tuple[float, float]:
-    """Student's point and the jackknife's standard error of a mean."""
-    n = len(values)
-    return float(stats.t.ppf(0.975, n - 1)), float(np.std(values)) / math.sqrt(n) * n / (n - 1)
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    t, se = _error(values)
-    return float(np.mean(values)) - t * se, float(np.mean(values)) + t * se
-
-
-def _on_range(values: Sequence[float]) -> tuple[float, float]:
-    """Means between 0 and 1 that these values are t errors away from, by their own errors."""
-    (t, se), p = _error(values), float(np.mean(values))
-    n = p * (1 - p) / se**2
-    low, high = sorted(np.roots([1 + t * t / n, -(2 * p + t * t / n), p * p]).real)
-    return float(low), float(high)
-
-
 @pytest.mark.parametrize("e", [0.0, 1e-6, 0.5])
 def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
     given = _random(30)
-    _words(store)
+    put_words(store, PAIRS)
     _prompts(store, ["a"] * 12 + ["b"] * 10 + [None] * 8)
-    _probabilities(store, given)
+    put_probabilities(store, given)
     prompts = {
         r["prompt_id"]: r for r in rows_of(store.root, f"FROM disclosure_prompt(smoothing := {e})")
     }
@@ -132,36 +86,18 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         if topic is None:  # two topics and eight prompts by themselves
             assert row["gld_low"] < row["gld"] < row["gld_high"]
             continue
-        assert (row["gld_low"], row["gld_high"]) == pytest.approx(_on_range(glds), rel=1e-4)
-        low, high = _interval(adds)
+        low, _, high = interval(glds, (0, 1))
+        assert (row["gld_low"], row["gld_high"]) == pytest.approx((low, high), rel=1e-4)
+        low, _, high = interval(adds)
         assert row["add_nats_high"] == pytest.approx(high, rel=1e-4)
         assert row["add_nats_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-6)
         adds = [_add({w: p / sum(o.values()) for w, p in o.items()}, e) for o in part]
         assert row["add_normalised_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
-        assert row["add_normalised_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
+        assert row["add_normalised_nats_high"] == pytest.approx(interval(adds)[2], rel=1e-4)
 
 
-def _continuations(
-    store: Store,
-    texts: Sequence[Sequence[str]],
-    sampling: str = "greedy",
-    probe_set: str = "s",
-) -> None:
-    shared = {"probe_set": probe_set, "model_key": "key-m", "model": "m", "sampling_key": sampling}
-    shared |= {"text_id": "t", "finish": "length", "run_id": "r"}
-    rows = [
-        {
-            **shared,
-            "side": "original",
-            "prompt_id": f"{i:02}",
-            "sample": k,
-            "seed": 0,
-            "continuation": text,
-        }
-        for i, several in enumerate(texts)
-        for k, text in enumerate(several)
-    ]
-    fill(store, "continuation", rows)
+def _continuations(store: Store, texts: Sequence[Sequence[str]], **whose: str) -> None:
+    put_continuations(store, {f"{i:02}": several for i, several in enumerate(texts)}, **whose)
 
 
 def test_a_gendered_word_is_a_whole_word(store: Store) -> None:
@@ -175,7 +111,7 @@ def test_a_gendered_word_is_a_whole_word(store: Store) -> None:
         "": (None, None),
         " \n\t ": (None, None),
     }
-    _words(store)
+    put_words(store, PAIRS)
     _prompts(store, [None] * len(held))
     _continuations(store, [[text] for text in held])
     rows = rows_of(store.root, "FROM gendered_continuation ORDER BY prompt_id")
@@ -185,22 +121,13 @@ def test_a_gendered_word_is_a_whole_word(store: Store) -> None:
         assert row["first_is_f"] == (f if either else None)
 
 
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Wilson's interval of a share, with Student's point and the jackknife's error."""
-    t, rows = stats.t.ppf(0.975, n - 1), (n - 1) ** 2 / n
-    low, high = np.sort(
-        np.roots([1 + t * t / rows, -(2 * share + t * t / rows), share * share]).real
-    )
-    return float(low), float(high)
-
-
 #: Continuations of 18 prompts: 16 with words, 10 of them gendered.
 TEXTS = [" she"] * 5 + [" he"] * 3 + [" her and him"] * 2 + [" it rains"] * 6 + [" "] * 2
 
 
 def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
     """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
-    _words(store)
+    put_words(store, PAIRS)
     _prompts(store, [None] * 18)
     _continuations(store, [[text] for text in TEXTS])
     (whole,) = rows_of(store.root, "FROM gas")
@@ -211,8 +138,9 @@ def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
     shares |= {"gas_f_of_gendered": (7, 10), "gas_m_of_gendered": (3, 10)}
     for name, (k, n) in shares.items():
         found = [whole[f"{name}{end}"] for end in ("", "_low", "_high")]
-        assert found == pytest.approx([k / n, *_wilson(k / n, n)], abs=1e-4)
-    low, high = _wilson(0.7, 10)
+        low, share, high = interval([1] * k + [0] * (n - k), (0, 1))
+        assert found == pytest.approx([share, low, high], abs=1e-4)
+    low, _, high = interval([1] * 7 + [0] * 3, (0, 1))
     # The interval of F holds one half, so that of Delta begins at 0.
     found = [whole[f"gas_delta{end}"] for end in ("", "_low", "_high")]
     assert found == pytest.approx([0.4, 0, max(1 - 2 * low, 2 * high - 1)], abs=1e-4)
@@ -221,11 +149,11 @@ def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
 def test_strategies_pool_their_sets(store: Store) -> None:
     """As over one set of all prompts; a strategy with a set that was not measured has no row."""
     sets = {"stsb": _random(9, 1), "snli": _random(7, 2), "llm-1": _random(5, 3)}
-    _words(store)
+    put_words(store, PAIRS)
     texts = [" she", " it", " he"]
     for name, given in sets.items():
         put_prompts(store, name, [f"p {i}" for i in range(len(given))])
-        _probabilities(store, given, probe_set=name)
+        put_probabilities(store, given, probe_set=name)
         _continuations(store, [[texts[i % 3]] for i in range(len(given))], probe_set=name)
     (row,) = rows_of(store.root, "FROM disclosure_strategy(smoothing := 0.01)")
     assert (row["strategy"], row["n_prompts"], row["model"]) == ("naturally-sourced", 16, "m")
@@ -233,11 +161,10 @@ def test_strategies_pool_their_sets(store: Store) -> None:
     adds = [_add(one, 0.01) for one in both]
     held = [float(i % 3 != 1) for i in [*range(9), *range(7)]]
     assert row["gld"] == pytest.approx(np.mean([_gld(one) for one in both]), abs=1e-12)
-    assert (row["gld_low"], row["gld_high"]) == pytest.approx(
-        _on_range([_gld(one) for one in both]), rel=1e-3
-    )
+    low, _, high = interval([_gld(one) for one in both], (0, 1))
+    assert (row["gld_low"], row["gld_high"]) == pytest.approx((low, high), rel=1e-3)
     assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
-    assert row["add_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-3)
+    assert row["add_nats_high"] == pytest.approx(interval(adds)[2], rel=1e-3)
     assert row["gas"] == pytest.approx(np.mean(held)) and row["gas_low"] < row["gas"]
 
 
@@ -268,9 +195,9 @@ VERDICTS = {
 
 
 def test_the_implicit_verdicts_of_tables_7_and_8_come_back(store: Store) -> None:
-    _words(store, pairs=[("she", "he")])
+    put_words(store, [("she", "he")])
     _prompts(store, [None] * len(VERDICTS))
-    _probabilities(store, [{"she": f, "he": m} for f, m in VERDICTS])
+    put_probabilities(store, [{"she": f, "he": m} for f, m in VERDICTS])
     _continuations(store, [[" it"]] * len(VERDICTS))
     rows = rows_of(store.root, "FROM disclosed_continuation ORDER BY prompt_id")
     assert [(r["p_f"], r["p_m"]) for r in rows] == list(VERDICTS)
@@ -288,7 +215,7 @@ def test_the_implicit_verdicts_of_tables_7_and_8_come_back(store: Store) -> None
 
 
 def test_gas_of_topics(store: Store) -> None:
-    _words(store)
+    put_words(store, PAIRS)
     _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
     _continuations(store, [[text] for text in TEXTS])
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
@@ -300,22 +227,12 @@ def test_gas_of_topics(store: Store) -> None:
 
 
 def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
-    _words(store)
+    put_words(store, PAIRS)
     _prompts(store, [None] * 2)
-    _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], "sampled")
+    _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], sampling="sampled")
     first, second = sorted(rows_of(store.root, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
     assert (first["n_continuations"], first["n_empty"]) == (3, 1)
     assert first["gas"] == pytest.approx(2 / 3) and first["gas_f_of_all"] == pytest.approx(1 / 3)
     assert second["gas"] == 0
     (whole,) = rows_of(store.root, "FROM gas")
     assert whole["gas"] == pytest.approx(1 / 3) and whole["n_prompts"] == 2
-
-
-def test_the_four_topics_are_four_clusters(store: Store) -> None:
-    """One topic's prompts have occupations, too: forty clusters of one beside three of forty."""
-    import_probe(store, "topics", None, "r")
-    (row,) = rows_of(
-        store.root,
-        "SELECT count(DISTINCT cluster_1) AS n FROM prompt_cell WHERE probe_set = 'topics'",
-    )
-    assert row["n"] == 4

@@ -88,13 +88,6 @@ def test_an_example_in_the_help_can_be_given(words: list[str]) -> None:
     parse(ROOT, words)
 
 
-def test_a_wrong_command_is_noticed() -> None:
-    with pytest.raises(Exception, match="No such option"):
-        parse(ROOT, ["why", "nurse", "--colour", "red"])
-    with pytest.raises(Exception, match="No such command"):
-        parse(ROOT, ["corpus", "cuont"])
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -126,44 +119,10 @@ def test_the_index_lists_each_page_once() -> None:
     )
 
 
-def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The commands that have none below them, and their words."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
-        yield path, command
-    for name, one in (inner or {}).items():
-        yield from leaves(one, (*path, name))
-
-
-def test_the_page_of_commands_has_each() -> None:
-    """A row's first cell names one, or several of one group: `benchmark list`, `show`."""
-    page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
-    named = set()
-    for cell in re.findall(r"(?m)^\| (`.*?) \|", page):
-        first, *others = re.findall(r"`(.*?)`", cell)
-        named |= {first, *(" ".join([*first.split()[:-1], other]) for other in others)}
-    assert not {" ".join(path) for path, _ in leaves(ROOT)} - named
-
-
 def test_the_lists_of_commands_are_those_of_their_classes() -> None:
     """Written anew by python -m plumbline.pipelines.command.app docs/commands.md"""
     page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
     assert reference.written(page) == page
-
-
-def test_every_command_has_an_example() -> None:
-    without = [path for path, command in leaves(ROOT) if not list(helps(command))]
-    assert not without
-
-
-def test_without_a_command_it_says_what_to_do_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) < 24 and all(len(line) <= 100 for line in lines)
-    steps = [line.strip().partition("   ")[0] for line in lines if line.startswith("  plumbline")]
-    assert len(steps) == 7
-    for step in steps:
-        parse(ROOT, arguments(step) or [])
 
 
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which errors of the system are a disk's."""
+"""Which errors of the system are a disk's, and which errors of one model end a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.pipelines.command.failures import Failures
+from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
 
 
 @pytest.mark.parametrize(
@@ -33,17 +34,8 @@ def test_an_error_of_a_connection_stays_what_it_is(error: OSError, tmp_path: Pat
     assert caught.value is error
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        *(OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "quota"), OSError(errno.EIO, "i/o")),
-        *(OSError(errno.EROFS, "read-only"), PermissionError(errno.EACCES, "denied")),
-        *(FileNotFoundError(errno.ENOENT, "gone", "a/b"), IsADirectoryError(), FileExistsError()),
-        # as pyarrow raises it, and a disk that another machine serves and that does not answer
-        *(OSError("Error writing bytes to file"), TimeoutError(errno.ETIMEDOUT, "late", "a/b")),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_an_error_of_a_disk_is_a_line(error: OSError, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="check the disk"), disk_problems(tmp_path):
-        raise error
+def test_a_stop_a_defect_and_the_failure_of_an_only_model_end_the_command() -> None:
+    stops = (Interrupted("lock", "taken"), KeyboardInterrupt(), ZeroDivisionError("a defect"))
+    for n, error in (*((3, stop) for stop in stops), (1, BadInput("model a", "is damaged"))):
+        with pytest.raises(type(error)), Failures(n).collected("m"):
+            raise error

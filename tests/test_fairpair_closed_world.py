@@ -12,10 +12,8 @@ import pytest
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturbers import RulePerturber
-from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
 from plumbline.eval_workers.fairpair.probe_prompts import (
     CLOSED_WORLD_SET,
     closed_world_rows,
@@ -35,60 +33,6 @@ from tests.metric_rows import fill
 N_WORDS = 1_600_000
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
-
-
-# --- prompts -----------------------------------------------------------------------------------
-
-
-def fits(frame: str, text: str) -> bool:
-    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
-    parts, given = frame.split(), text.split()
-    return len(parts) == len(given) and all(
-        word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
-    )
-
-
-def in_slot(part: str, given: str) -> bool:
-    slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
-    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
-
-
-OPENINGS = [frame for shape in grammar().openings for frame in shape]
-FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
-
-
-def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
-    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
-    for prompt in slot_prompts():
-        last = prompt.template.split(". ")[2]
-        if prompt.topic == "control":
-            for did in DID:
-                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
-            continue
-        following = {
-            frame[end.end() :].split()[0].strip(".,")
-            for frame in FOLLOWUPS
-            for end in re.finditer(r" ", frame)
-            if fits(frame[: end.start()], last)
-        }
-        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
-
-
-def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:
-    terms, he, she = load(), Entity("He", "m"), Entity("She", "f")
-    words = lexicon() | {"did": tuple(did.split()[0] for did in DID)}
-    for prompt, row in zip(slot_prompts(), closed_world_rows("r"), strict=True):
-        texts = str(row["prompt"]), str(row["perturbed_prompt"])
-        for (text, other), (one, two) in zip(
-            (texts, texts[::-1]), ((he, she), (she, he)), strict=True
-        ):
-            for word in (words[prompt.slot][0], words[prompt.slot][-1]):
-                made = perturb(f"{text} {word}", one, two, terms)
-                assert made.text == f"{other} {word}"
-                assert check(made, f"{text} {word}", other, one.name)["is_valid"]
-
-
-# --- the grammar's own figures -------------------------------------------------------------------
 
 
 def perfect_means(slot: str) -> tuple[float, float, float]:
@@ -111,9 +55,6 @@ def perfect_means(slot: str) -> tuple[float, float, float]:
         sum(p * q for (a, p), (b, q) in product(one.items(), two.items()) if a != b)
         for one, two in ((he, she), (he, he), (she, she))
     )
-
-
-# --- trained models ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +128,37 @@ def test_nothing_is_found_where_nothing_was_planted(measured: Store, phi: str) -
     assert found["fairpair_f_low"] < 1 + near and found["fairpair_f_high"] > 1 - near
     assert abs(found["fairpair_f"] - 1) < 3 * near
     assert found["p_permutation"] > 0.005, "the smallest that 199 exchanges can give"
+
+
+def fits(frame: str, text: str) -> bool:
+    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
+    parts, given = frame.split(), text.split()
+    return len(parts) == len(given) and all(
+        word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
+    )
+
+
+def in_slot(part: str, given: str) -> bool:
+    slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
+    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
+
+
+OPENINGS = [frame for shape in grammar().openings for frame in shape]
+FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
+
+
+def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
+    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
+    for prompt in slot_prompts():
+        last = prompt.template.split(". ")[2]
+        if prompt.topic == "control":
+            for did in DID:
+                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
+            continue
+        following = {
+            frame[end.end() :].split()[0].strip(".,")
+            for frame in FOLLOWUPS
+            for end in re.finditer(r" ", frame)
+            if fits(frame[: end.start()], last)
+        }
+        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.fairpair.perturbation import text_rules as rules
-from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
+from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
@@ -25,8 +25,8 @@ PEOPLE = {"m": Entity("John", "m"), "f": Entity("Jane", "f")}
 OTHER: dict[str, Gender] = {"m": "f", "f": "m"}
 
 
-def _perturbed(text: str, group: str, terms: Terms = TERMS) -> Perturbed:
-    return perturb(text, PEOPLE[group], PEOPLE[OTHER[group]], terms)
+def _perturbed(text: str, group: str) -> Perturbed:
+    return perturb(text, PEOPLE[group], PEOPLE[OTHER[group]], TERMS)
 
 
 def _cases() -> list[dict[str, str]]:
@@ -35,11 +35,7 @@ def _cases() -> list[dict[str, str]]:
 
 
 def test_labelled_texts() -> None:
-    """``expected`` is what a reader makes of the text, null where no reader can tell.
-
-    The 30 of the kind "held" were labelled when the rules stood; 22 of them came out right at first
-    sight, 5 undecided, 3 wrong.
-    """
+    """``expected`` is what a reader makes of the text, null where no reader can tell."""
     told: dict[str, Counter[str]] = {}
     wrong = []
     for case in _cases():

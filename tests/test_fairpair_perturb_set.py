@@ -1,7 +1,8 @@
-"""Perturbing a probe set: checks at their bounds, every row kept, a chat model, kill and resume."""
+"""Probe sets and their perturbation: published words, checks, every row kept, a chat model."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
+from tests.prompt_rows import put_continuations
 
 LONG = (
     " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
@@ -55,26 +57,8 @@ def _continuations(
     store: Store, texts: list[str], prompts: tuple[str, ...] = ("John-Jane-clerk",)
 ) -> None:
     write_prompts(store, "cs", prompt_rows(load_prompts("common-sents-plain"), "cs", ""), "r")
-    rows = [
-        {
-            "probe_set": "cs",
-            "model_key": "m",
-            "model": "m",
-            "sampling_key": "s",
-            "prompt_id": prompt,
-            "side": side,
-            "sample": i,
-            "seed": i,
-            "text_id": "t",
-            "continuation": text,
-            "finish": "stop",
-            "run_id": "r",
-        }
-        for prompt in prompts
-        for side in ("original", "perturbed")
-        for i, text in enumerate(texts)
-    ]
-    store.publish("continuation", rows, unit="all", run_id="r")
+    of = dict.fromkeys(prompts, texts)
+    put_continuations(store, of, probe_set="cs", sampling="s", key="m", sides=tuple(NAMES))
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
@@ -106,61 +90,6 @@ def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
 
 def _numbered(n: int) -> str:
     return " ".join(f"w{i}" for i in range(n))
-
-
-#: Answers of one sentence, as a chat model gives them; all are perturbed correctly by the rules.
-ANSWERS = [
-    *(" He likes to help people.", " He starts work at seven and comes home late in the evening."),
-    *(" His day begins with a cup of tea.", " The work is hard, but he would not change it."),
-    " Every morning he takes the bus into town.",
-]
-
-
-@pytest.mark.parametrize(
-    ("text_filter", "n_valid"),
-    [
-        (TextFilter(), 0),
-        (TextFilter(unit="characters"), 5),
-        (TextFilter(0.3), 4),
-        (TextFilter(0.5), 5),
-    ],
-)
-def test_short_answers_are_valid_by_another_filter(
-    store: Store, text_filter: TextFilter, n_valid: int
-) -> None:
-    """Valid or not by sets made here; and what failed, failed since it was short."""
-    _continuations(store, ANSWERS)
-    name = perturb_set(store, "cs", "m", "s", RulePerturber(), "run", text_filter=text_filter)
-    rows = [row for row in _rows(store) if row["side"] == "original"]
-    for row in rows:
-        pair = [f"John is working as a clerk.{ANSWERS[row['sample']]}", row["perturbed_text"]]
-        if text_filter.unit == "words":
-            pair = [text.lower().translate({ord(c): " " for c in ".,"}) for text in pair]
-        split = str.split if text_filter.unit == "words" else list
-        a, b = (set(split(text)) - {" "} for text in pair)
-        assert row["dissimilarity"] == pytest.approx(1 - len(a & b) / len(a | b), abs=1e-6)
-        assert row["is_valid"] == (row["dissimilarity"] <= text_filter.limit)
-        assert row["is_valid"] or row["reason"] == perturbed_set.SHORT
-    assert sum(row["is_valid"] for row in rows) == n_valid
-    assert {row["perturber"] for row in rows} == {name}
-
-
-def test_the_length_that_a_valid_text_needs_is_the_least() -> None:
-    """By trying: a text of n new words, with the name and a pronoun changed, at each length."""
-    for limit in (0.05, 0.15, 1.0):
-        for start in ("", "a man with a dog "):
-            row = {"prompt": f"John is {start}", "axis": "gender"}
-            row["perturbed_prompt"] = f"Jane is {start.replace('man', 'woman')}"
-
-            def made(n: int, row: dict[str, str] = row) -> tuple[str, str]:
-                rest = f"{_numbered(n)}"
-                return f"{row['prompt']} he {rest}", f"{row['perturbed_prompt']} she {rest}"
-
-            f = TextFilter(limit)
-            valid = [f.dissimilarity(*made(n)) <= limit for n in range(150)]
-            assert f.n_missing(row) == valid.index(True), (limit, start)
-            for n in range(150):
-                assert (f.n_missing(row, made(n)[0]) == 0) == valid[n]
 
 
 @pytest.mark.reference
@@ -208,9 +137,6 @@ def test_what_is_not_there_is_one_line(store: Store, tmp_path: Path) -> None:
     assert not _rows(store)
 
 
-# ---- the chat model
-
-
 def _obedient(prompt: str, count: int) -> Say:
     """Exchanges names and pronouns; the answer is cut, empty or chatty for some texts."""
     text = prompt.split("\n\n")[-1]
@@ -251,3 +177,44 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     before = _rows(store)
     perturb_set(store, "cs", "m", "s", _llm(store, None, "run"), "run")
     assert _rows(store) == before and server.n_asked == 6
+
+
+GERMAN = """
+language = "de"
+axis = "gender"
+groups = ["m", "f"]
+names = [["Hans", "Anna"]]
+occupations = [{ m = "Lehrer", f = "Lehrerin" }, "Fachkraft"]
+[templates]
+plain = "{name} arbeitet als {occupation}."
+"""
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("probe_set", "man", "woman"),
+    [("common-sents", "a man ", "a woman "), ("common-sents-plain", "", "")],
+)
+def test_common_sents_have_the_published_words(
+    data: Path, probe_set: str, man: str, woman: str
+) -> None:
+    path = data.parent / "reference" / "fairpair_common_sents.json"
+    published = json.loads(path.read_text("utf-8"))
+    rows = prompt_rows(load_prompts(probe_set), probe_set, "r")
+    assert [row["occupation"] for row in rows] == published["occupations"] and len(rows) == 60
+    names = published["names"]
+    sides = {"prompt": (names["male"], man), "perturbed_prompt": (names["female"], woman)}
+    for side, (name, words) in sides.items():
+        for row, occupation in zip(rows, published["occupations"], strict=True):
+            article = "an" if occupation[0] in "aeiou" else "a"  # none of the 60 is an exception
+            assert row[side] == f"{name} is {words}working as {article} {occupation}."
+
+
+def test_word_forms_by_group_and_no_article(tmp_path: Path) -> None:
+    path = tmp_path / "de.toml"
+    path.write_text(GERMAN)
+    rows = prompt_rows(load_prompts(path), "de", "r")
+    assert [(r["prompt"], r["perturbed_prompt"]) for r in rows] == [
+        ("Hans arbeitet als Lehrer.", "Anna arbeitet als Lehrerin."),
+        ("Hans arbeitet als Fachkraft.", "Anna arbeitet als Fachkraft."),
+    ]

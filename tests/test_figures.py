@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.charts import chart_forms, model_charts
+from plumbline.pipelines.report.charts import chart_forms
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Figure
 from plumbline.pipelines.report.paper import figures
@@ -59,25 +59,6 @@ def test_a_file_of_each_format_comes_with_its_data(
     assert sorted(float(row["value"]) for row in rows) == sorted(row["value"] for row in again)
     assert list(about["columns"]) == list(rows[0]) and about["columns"]["epsilon_nats"] == "nats"
     assert spec["description"] == on_page["pd-made"].alt and "duckdb" in about["versions"]
-
-
-def test_a_dot_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
-    clear, unclear, other = (9.0, 5.0, 13.0), (2.0, -2.0, 6.0), (-7.0, -11.0, -3.0)
-    rows = [
-        {"model": name, "model_key": name, "groups": "female/male", "n": 9, "metric": "pd"}
-        | dict(zip(("value", "value_low", "value_high"), values, strict=True))
-        for name, values in (("a", clear), ("b", unclear), ("c", other))
-    ]
-    spec = model_charts.disparity(rows).to_dict()
-    points = next(p for p in spec["datasets"].values() if len(p) == 3)
-    (colour,) = {json.dumps(s["encoding"]["color"]["scale"]) for s in spec["layer"][1:]}
-    colours = json.loads(colour)
-    by_kind = dict(zip(colours["domain"], colours["range"], strict=True))
-    assert [(p["name"], by_kind[p["kind"]], p["label"]) for p in points] == [
-        ("a", chart_forms.FEMALE, "+9.0 (+5.0 to +13.0)"),
-        ("b", chart_forms.NEUTRAL, "+2.0 (−2.0 to +6.0)"),
-        ("c", chart_forms.MALE, "−7.0 (−11.0 to −3.0)"),
-    ]
 
 
 def test_numbers_that_json_lacks_and_text_that_steers_are_neither_lost_nor_run() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import tables
-from plumbline.warehouse.storage.opening import FORMAT, MARKER
 from plumbline.warehouse.storage.store import Store
 
 OLD, GROWN = tables("""
@@ -70,17 +67,3 @@ def test_what_a_newer_plumbline_added_is_refused(
     monkeypatch.delitem(TABLES, "planted")
     (line,) = Store.open(old.root).snapshot().kept
     assert line == "Table planted: no installed package declares it; kept as it is"
-
-
-@pytest.mark.parametrize("version", [1, 3, FORMAT - 1])
-def test_a_warehouse_of_an_earlier_format_is_one_line(
-    old: Store, version: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    marker = json.dumps({"warehouse_version": version})
-    (old.root / MARKER).write_text(marker, encoding="utf-8")
-    before = sorted(old.root.rglob("*"))
-    for command in (["sql", "FROM run"], ["warehouse", "check"], ["measure"]):
-        assert main([*command, "--warehouse", str(old.root)]) == 3
-        (line,) = capsys.readouterr().err.splitlines()
-        assert f"has format {version}, this Plumbline reads {FORMAT} (use the Plumbline" in line
-    assert sorted(old.root.rglob("*")) == before

@@ -40,24 +40,6 @@ def requests(store: Store) -> list[dict[str, Any]]:
     return store.read("generation_request", benchmark="demo").to_pylist()
 
 
-def test_a_build_ends_complete(store: Store) -> None:
-    with serving(lambda *asked: replace(good_script(*asked), delay_s=0.1)) as server:
-        written = write_sentences(build(store, server), WORDS, SPEC)
-    assert [p.word for p in written] == WORDS
-    kept = Counter((s.word, s.pronoun) for p in written for s in p.kept)
-    assert kept == {(word, pronoun): 3 for word in WORDS for pronoun in ("she", "he")}
-    assert server.n_asked == 8 and set(server.asked.values()) == {1}
-    rows = requests(store)
-    assert len(rows) == 8
-    for row in rows:
-        assert (row["status"], row["n_attempts"], row["error"]) == ("replied", 1, None)
-        assert row["reply"] == good_script(row["prompt"], 1).text
-        assert row["n_input_tokens"] == len(row["prompt"].split())
-        assert row["n_tokens_most"] == row["n_input_tokens"] + row["n_output_tokens"]
-    assert {(body["temperature"], body["seed"]) for body in server.bodies} == {(0.7, 1)}
-    assert 1 < server.most_at_once <= N_AT_ONCE
-
-
 def test_revisions_use_the_wordings_in_turn(store: Store) -> None:
     def stubborn(prompt: str, count: int) -> Say:
         return Say("1. The room was empty.") if "different" in prompt else Say("Still no change.")

@@ -43,29 +43,6 @@ def released(where: Path, content: Files) -> Path:
     return where / "use-5"
 
 
-def test_their_files_are_wordings(tmp_path: Path) -> None:
-    folder = released(tmp_path, files())
-    spec = BuildSpec(model="chat-1", prompts=str(folder), max_words=5)
-    assert spec.request("generate", "tea", "she", 1, n=3).prompt == "Say 3 with tea for she, 5 long"
-    assert (
-        spec.request("generate", "tea", "he", 1, n=3).prompt == "He. Say 3 with tea for he, 5 long"
-    )
-    she, he = "she/her/her/herself", "he/his/him/himself"
-    # Each wording ten times, in turn (App. D); *he* written out is the pronoun that is meant.
-    assert spec.n_revisions == 20
-    for pronoun, forms in (("she", she), ("he", he)):
-        asked = [
-            spec.request("revise", "tea", pronoun, k, sentence="It.").prompt for k in (1, 2, 3)
-        ]
-        one, other = f"Put tea and {forms} into It.", f"It.: tea, {forms}, or {forms}"
-        assert asked == [one, other, one]
-    verdict = spec.request("judge", "tea", "she", 1, sentence="She ran.")
-    assert verdict.prompt == "Is She ran. fine?"
-    assert dict(verdict.parameters) == {"max_tokens": 64, "seed": 1, "temperature": 0}
-    converted = spec.request("convert", "tea", "he", 1, sentence="I saw her.")
-    assert converted.prompt == f"{she} becomes {he}: I saw her."
-
-
 def changed(name: str, value: object, *path: str) -> Files:
     """The files with another value at a path of keys, or without it for None."""
     content = files()
@@ -79,19 +56,6 @@ def changed(name: str, value: object, *path: str) -> Files:
 
 
 SHE, HE, REVISION, FILTERING = files()
-
-
-def test_the_hash_is_of_every_wording(tmp_path: Path) -> None:
-    places = [(SHE, "generation"), (HE, "generation"), (REVISION, "revision", "revise_2")]
-    places += [(REVISION, "conversion"), (FILTERING, "filters", "is_likely")]
-    hashes = {load_released(released(tmp_path / "a", files())).hash}
-    for n, (name, *path) in enumerate(places):
-        at: dict[str, object] = files()[name]
-        for key in path:
-            at = at[key]  # type: ignore[assignment]
-        content = changed(name, f"{at['prompt']}!", *path, "prompt")
-        hashes.add(load_released(released(tmp_path / str(n), content)).hash)
-    assert len(hashes) == 6
 
 
 @pytest.mark.parametrize(

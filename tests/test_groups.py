@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect, rows_of
@@ -94,22 +93,3 @@ def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     odd = found["divergence", "she/he/they", "category: odd"]
     assert odd["value"] == pytest.approx(oracle(logprobs[1::2])[1])
     assert {g for m, g, _ in found if m == "us"} == {"she/he", "she/they", "he/they"}
-
-
-def test_the_stereotype_score_by_category_has_wilsons_interval(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "w")
-    kinds = ["age"] * 12 + ["faith"] * 3
-    rows = [pair("b", f"{i:02}", direction="a", category=kind) for i, kind in enumerate(kinds)]
-    fill(store, "benchmark_pair", rows)
-    fill(store, "pair_score", [score("b", f"{i:02}", 1.0 if i % 4 else -1) for i in range(15)])
-    rows = compute(store.root, MeasureOptions(), "r", ["stereotype"]).to_pylist()
-    found = {r["subset"]: r for r in rows}
-    age, z = found["category: age"], stats.t.ppf(0.975, 11)
-    assert (age["value"], age["n"]) == (0.75, 12) and found["category: faith"]["n"] == 3
-    n = 11**2 / 12  # the jackknife over pairs, each its own cluster; three are exceptions
-    centre = (0.75 + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(0.75 * 0.25 / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    assert age["value_low"] == pytest.approx(centre - half, abs=1e-5)
-    score_test = abs(0.75 - 0.5) / math.sqrt(0.25 / n)
-    assert age["p"] == pytest.approx(2 * stats.t.sf(score_test, 11))
-    assert age["value_high"] == pytest.approx(centre + half)

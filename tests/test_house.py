@@ -10,10 +10,12 @@ from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from plumbline import contracts
+from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.corpus_options import Rule
 from plumbline.warehouse.query.reference import filled
 from plumbline.warehouse.schema.catalog import TABLES
 from tests.conftest import REPOSITORY
@@ -230,12 +232,6 @@ def test_the_page_of_tables_describes_them_as_they_are() -> None:
     )
 
 
-def test_every_table_has_a_key_among_its_columns() -> None:
-    for name in TABLES:
-        table = contracts.check_table(name)
-        assert table.name == name and set(table.partitions) <= set(table.key)
-
-
 #: Names of a command's file, of what it does and of the report's section on it; and the benchmarks
 #: that are named after their module, beside the folder of all that makes pairs.
 SHARED_NAMES = {
@@ -277,3 +273,7 @@ def test_the_way_of_a_document_and_of_a_pair(handled: str, most_files: int) -> N
     ]
     assert not [file for file in files if not file.is_file()]
     assert 15 < len(files) <= most_files, len(files)
+
+
+def test_the_rules_of_counting_are_those_of_the_kernel() -> None:
+    assert get_args(Rule) == RULES

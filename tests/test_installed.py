@@ -1,4 +1,4 @@
-"""The package as others have it: built, installed, and run beside packages of the rooms' names."""
+"""The package as others have it: built, installed beside clashing packages, and run by make."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
 from tests.distributions import build, clashing_packages, copy_sources, source_files
 from tests.tiny_models import save
 
@@ -98,3 +99,35 @@ def test_it_counts_scores_and_reports_beside_clashing_packages(
         for c in ("c", "s")
     ]
     assert counts[0] == counts[1] and ("tea", 40) in counts[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], ["pipeline"]),
+        (
+            ["CORPUS=a b.jsonl.zst", "BENCHMARKS=use-5,winobias", "MODEL=train:small"],
+            [
+                *("pipeline", "--corpus", "a b.jsonl.zst", "--benchmarks", "use-5,winobias"),
+                *("--model", "train:small"),
+            ],
+        ),
+        (["CONF=own.toml", "OUT=there"], ["pipeline", "--out", "there", "--conf", "own.toml"]),
+    ],
+)
+def test_the_pipeline_gets_what_is_given_and_nothing_else(
+    tmp_path: Path, given: list[str], expected: list[str]
+) -> None:
+    """An option that is empty would be a setting: the output would go to the empty path."""
+    program = tmp_path / "venv" / "bin" / "plumbline"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
+    program.chmod(0o755)
+    (tmp_path / "venv" / ".installed").touch()
+    unset = ("CORPUS", "BENCHMARKS", "MODEL", "OUT", "CONF", "GIVEN", "MAKEFLAGS", "MAKELEVEL")
+    environment = {k: v for k, v in os.environ.items() if k not in unset}
+    command = ["make", "--no-print-directory", "pipeline", f"VENV={tmp_path / 'venv'}", *given]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == expected

@@ -1,4 +1,4 @@
-"""Masked models and encoder-decoders: scores by one pass at a time and by a peer, refusals."""
+"""Masked models and encoder-decoders by one pass at a time and by peers; what they refuse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import torch
 import transformers
+from transformers.utils import is_sentencepiece_available
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
@@ -16,15 +18,15 @@ from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderModel
 from plumbline.eval_workers.models.kinds.masked import MaskedModel
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
+from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.pair_scores import (
-    score_benchmarks,
-)
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests import tiny_kinds
+from tests.test_sampling import PROMPTS
 from tests.tiny_models import SENTENCES
 
 #: Nats between a score in float32 and the one in float64; CPUs differed by up to 1.2e-4.
@@ -203,3 +205,57 @@ def test_what_needs_next_tokens_names_what_such_a_model_can_do(
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert "needs a model that predicts next tokens" in error and "plumbline score" in error
     assert ("plumbline fairpair run" in error) == (name == "bart")
+
+
+def _continued(backend: Any, wanted: list[tuple[str, int]], **how: Any) -> list[Sample]:
+    options = SamplingOptions(**how)
+    found: list[Sample] = backend.continue_([options.draw(*one) for one in wanted], options)
+    return found
+
+
+@pytest.mark.parametrize("name", tiny_kinds.ENCODER_DECODERS)
+def test_greedy_continuations_are_what_generate_gives(saved: dict[str, Path], name: str) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(saved[name])
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(saved[name]).eval()
+    led, n = LED[name], 24
+    found = _continued(
+        _opened(saved[name]), [(p, 0) for p in PROMPTS], greedy=True, max_new_tokens=n
+    )
+    for prompt, sample in zip(PROMPTS, found, strict=True):
+        made = model.generate(
+            tokenizer(prompt, return_tensors="pt")["input_ids"],
+            decoder_input_ids=torch.tensor([led]),
+            do_sample=False,
+            max_new_tokens=n,
+            forced_eos_token_id=None,
+        )[0, len(led) :].tolist()
+        stopped = made[-1] == model.generation_config.eos_token_id
+        text = tokenizer.decode(made, skip_special_tokens=True)
+        assert sample.finish == ("stop" if stopped else "length")
+        assert sample.n_tokens == len(made) - stopped
+        assert sample.text.removeprefix(" ") == text.removeprefix(" ")
+        assert sample.text[:1].isspace() or not sample.text
+    assert len({sample.text for sample in found}) > 1  # the prompts are read
+
+
+def test_what_an_encoder_decoder_cannot_read_or_write_is_a_problem(saved: dict[str, Path]) -> None:
+    backend = _opened(saved["bart"])  # 64 positions; `<s>` and `</s>` take two of the encoder's
+    wanted = [("x" * 62, 0), ("x" * 63, 0), ("", 0), ("a </s>", 0)]
+    fits, long, empty, special = _continued(backend, wanted, max_new_tokens=63)
+    assert fits.problem is None
+    assert long.problem == "65 tokens, more than the 64 that the model's encoder reads"
+    assert empty.problem == "the text is empty" and "special token" in str(special.problem)
+    (much,) = _continued(backend, [("x", 0)], max_new_tokens=64)
+    assert much.problem == "64 new tokens, more than the 63 that the decoder writes"
+
+
+def test_a_tokenizer_to_be_converted_names_what_converts_it(tmp_path: Path) -> None:
+    """As T5's own, a SentencePiece file alone."""
+    if is_sentencepiece_available():
+        pytest.skip("sentencepiece is installed: it would convert the tokenizer")
+    path = tiny_kinds.save("t5", tmp_path / "t5")
+    (path / "tokenizer.json").unlink()
+    (path / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>")
+    (path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}')
+    with pytest.raises(MissingComponent, match="pip install sentencepiece protobuf"):
+        _opened(path)

@@ -81,14 +81,6 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
     assert set(store.read("reject")["subject"].to_pylist()) == set(sizes)
 
 
-def test_words_lean_to_the_side_they_are_near() -> None:
-    texts = ["She met the nurse by the sea."] * 30 + ["He met the baker by the sea."] * 30
-    found = plumbline.lean(texts, ["nurse", "met", "baker"])
-    low, _, high = found["delta_nats_low"], found["delta_nats"], found["delta_nats_high"]
-    assert low[0] > 0 > high[2] and low[1] < 0 < high[1]
-    assert found.chart().to_dict(validate=False)["layer"]
-
-
 def test_pairs_come_as_tuples_or_as_a_frame(model: Path) -> None:
     pairs = [("She ran.", "He ran."), ("She sat.", "He sat.")]
     found = plumbline.prefer(str(model), pairs)

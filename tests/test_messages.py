@@ -131,7 +131,6 @@ def swapped(text: str, old: str, new: str) -> str:
     return text.replace(old, new, 1)
 
 
-COUNTED = ("she", "he", "her", "queen")
 NOBLES = """
 description = "nobles"
 source = "made up for this test"
@@ -175,6 +174,9 @@ COMMAND_LINES = [
     Typed("runs", 2, "plumbline.toml: key 'dta': ...", {"plumbline.toml": "dta = 'data'\n"}),
     Typed("doctor --settings pipeline --conf none.toml", 2, "settings file none.toml: ..."),
     Typed("pipeline --benchmarks winobias", 2, "setting model: ..."),
+    # a shell's variable that isn't set: it would be the working directory
+    Typed("corpus list --warehouse ''", 2, "warehouse: is empty ..."),
+    Typed("pipeline --out ''", 2, "out: is empty ..."),
     # corpus
     Typed("corpus pack nowhere --out a.jsonl.zst", 3, "texts nowhere: ...", is_recorded=True),
     Typed("corpus count a.txt --corpus c", 3, "shard a.txt: ...", {"a.txt": "Tea."}),
@@ -354,23 +356,3 @@ def test_called(row: Called) -> None:
     said = str(caught.value)
     assert "\n" not in said and _is(said, row.message), said
     assert not Path("w").exists() or not store().snapshot().tables, "nothing is written"
-
-
-@pytest.mark.parametrize(
-    ("read", "text"),
-    [
-        (choice_wordings, 'choose = ["{first} {second}"]'),
-        (prompt_wording, 'at_once = 2\nwrite = "{seed} {n}"'),
-        (perturbation_wording, 'perturb = "{text} {name} {counterpart}"'),
-        (terms.load, TERMS),
-        (name_prompts, NAMES),
-        (wordings.load, SENTENCES),
-        (word_list, NOBLES),
-        (model_list, '[[model]]\nid = "a"'),
-    ],
-)
-def test_without_its_fault_a_file_is_read(
-    read: Callable[[Path], object], text: str, tmp_path: Path
-) -> None:
-    (tmp_path / "nobles.toml").write_text(text)
-    assert read(tmp_path / "nobles.toml")

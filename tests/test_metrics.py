@@ -14,11 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
-from plumbline.warehouse.query.connection import connect, sql, sql_names
-from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 from tests.metric_rows import association, fill, pair, score
 
 Metrics = dict[tuple[str, str], dict[str, Any]]
@@ -248,16 +246,3 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> N
     gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
     covered = np.mean([r["value_low"] <= (1 - r["n"] / n) * 0.4 <= r["value_high"] for r in gaps])
     assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
-
-
-def test_every_file_states_its_grain_and_metrics_have_unique_keys(store: Store) -> None:
-    files = sorted((REPOSITORY / "warehouse/sql").rglob("*.sql"))
-    for file in files:
-        assert file.read_text("utf-8").startswith("-- grain: "), file
-    folders = {file.parent.name for file in files}
-    assert [name for folder in folders for name in sql_names(folder) if not sql(name)] == []
-    assert sum(len(sql_names(folder)) for folder in folders) == len(files) > 100
-    build(store, [(0.1 * i, 0.1 * i, i % 2 == 0, None) for i in range(10)])
-    rows = measure(store, "r").to_pylist()
-    keys = {tuple(row[c] for c in TABLES["metric_value"].key) for row in rows}
-    assert len(keys) == len(rows) > 0

@@ -21,7 +21,7 @@ from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
-from tests.prompt_rows import put_prompts
+from tests.prompt_rows import put_probabilities, put_prompts, put_words
 from tests.tiny_models import KINDS, save
 
 PAIRS = [WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")]
@@ -46,28 +46,8 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
     rng = np.random.default_rng(5)
     table = 10.0 ** rng.uniform(-12, -1, size=(6, len(WORDS)))
     table[5] = table[5, 0]  # all alike: no distance, yet more male words than female ones
-    shared = {"probe_set": "s", "model_key": "k", "model": "m", "word_list": "l", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i:02}", "word": word, "gender": gender, "probability": float(p)}
-        for i, values in enumerate(table)
-        for (word, gender), p in zip(WORDS.items(), values, strict=True)
-    ]
-    rows = [{**r, "n_variants": 1, "text_id": "t", "instruction_key": "none"} for r in rows]
-    place = {key: rows[0][key] for key in ("probe_set", "model_key", "word_list")}
-    place["instruction_key"] = "none"
-    store.replace("pronoun_probability", rows, place, "r")
-    pairs = [
-        {
-            "word_list": "l",
-            "pair": i,
-            "female": p.a,
-            "male": p.b,
-            "source": "",
-            "run_id": "r",
-        }
-        for i, p in enumerate(PAIRS, 1)
-    ]
-    store.replace("attribute_pair", pairs, {"word_list": "l"}, "r")
+    put_probabilities(store, [dict(zip(WORDS, values, strict=True)) for values in table])
+    put_words(store, [(pair.a, pair.b) for pair in PAIRS])
     put_prompts(store, "s", [f"prompt {i}" for i in range(6)])
     query = f"FROM disclosure_prompt(smoothing := {smoothing}) ORDER BY prompt_id"
     measured = rows_of(store.root, query)
@@ -152,17 +132,6 @@ def test_gradients_are_those_of_finite_differences(
         numeric = (ends[0] - ends[1]) / (2 * h)
         assert gradient.view(-1)[i].item() == pytest.approx(numeric, rel=1e-5, abs=1e-9)
         assert numeric != 0
-
-
-def test_parts_of_a_batch_hold_as_much_as_a_pass(saved: dict[str, Path]) -> None:
-    backend = CausalModel(str(saved["gpt2"]), ModelOptions())
-    targets = _targets(backend, PROMPTS * 3)
-    model = backend.weights.model
-    whole, small = _reader(backend, model), WordReader(model, 1, 200)
-    assert len(list(whole.passes(targets))) == 1
-    parts = list(small.passes(targets))
-    assert len(parts) > 2 and [one for part in parts for one in part] == targets
-    assert list(WordReader(model, 1, 1).passes(targets[:2])) == [[t] for t in targets[:2]]
 
 
 def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:

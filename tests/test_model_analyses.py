@@ -1,4 +1,4 @@
-"""Model size and deduplication in SQL, against scipy on made-up rows."""
+"""Model size, families and correlations in SQL, against scipy on made-up rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
-from tests import fits
-from tests.metric_rows import association, delta, fill, pair, score
+from tests.metric_rows import delta, fill, pair, score
 
 LIMIT = math.log(1.65)
 N = 30
@@ -73,11 +72,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         + [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)],
     )
     fill(store, "word_delta", [delta(f"w{k}", float(x)) for k, x in enumerate(leans)])
-    fill(
-        store,
-        "pair_association",
-        [association("b", f"{i:02}", None if i == 4 else i / N) for i in range(N)],
-    )
     measure(store, "r")
     return store, given
 
@@ -147,52 +141,6 @@ def test_changes_with_size_are_those_of_families(measured: Measured, measure_nam
     assert row["direction"] == clear
 
 
-#: Sizes of seven families, in parameters.
-SEVEN: tuple[tuple[float, ...], ...] = ((7e7, 1.6e8, 1e9), (1e9, 7e9), (7e9, 1.3e10, 7e10))
-SEVEN += ((1e8, 3e8, 3e9, 7e9), (7e9, 3e10), (7e9, 4.7e10), (1e8, 1e10))
-
-
-def trends(
-    store: Store, draws: int, families: tuple[tuple[float, ...], ...], effect: float
-) -> list[Any]:
-    """The mean change with size, and its direction, in made-up sets of models by view size_trend.
-
-    Models of a family have a level in common; the noise of single models differs by family.
-    """
-    rng = np.random.default_rng(11)
-    rows = []
-    for draw in range(draws):
-        for k, sizes in enumerate(families):
-            level, noise = rng.normal(0, 30), (1, 3, 10)[k % 3]
-            for size in sizes:
-                y = level + effect * math.log10(size) + rng.normal(0, noise)
-                rows.append(
-                    (f"{k}-{size}", f"f{k}", "own", size, f"b{draw}", "g", "", "", "all", y)
-                )
-    names = "model family scores n_parameters benchmark groups corpus contrast subset figure"
-    points = pa.table(dict(zip(names.split(), zip(*rows, strict=True), strict=True)))
-    text = "SELECT per_tenfold, direction FROM size_trend WHERE family = ''"
-    with connect(store.root, text) as connection:
-        connection.register("points", points)
-        connection.execute(
-            "CREATE OR REPLACE VIEW size_point AS SELECT *, 'pd' AS measure FROM points"
-        )
-        return connection.execute(text).fetchall()
-
-
-def test_false_claims_about_size_stay_near_5_percent(store: Store) -> None:
-    """Of families of unequal noise and number; changes that are there are found."""
-    found = trends(store, 2000, SEVEN, 0.0)
-    share = sum(direction != "neither" for _, direction in found) / len(found)
-    assert 0.01 < share <= 0.06
-    changed = trends(store, 500, SEVEN, 20.0)
-    assert np.mean([x for x, _ in changed]) == pytest.approx(20, abs=0.5)
-    assert sum(direction == "rose" for _, direction in changed) > 450
-    assert {d for _, d in trends(store, 20, SEVEN[:4], 20.0)} == {None}, (
-        "four families bear no statement"
-    )
-
-
 #: The seven families of the paper's 28 models, by what their names begin with.
 SEVEN_FAMILIES = {"pythia": "Pythia", "gpt-j": "GPT-J", "opt": "OPT", "llama": "Llama 2"}
 SEVEN_FAMILIES |= {"mpt": "MPT", "olmo": "OLMo", "mistral": "Mistral", "mixtral": "Mistral"}
@@ -218,71 +166,6 @@ def test_families_are_those_of_published_models(store: Store) -> None:
     trend = rows_of(store.root, "FROM size_trend WHERE measure = 'us'")
     assert {r["family"] for r in trend} == {"", *SEVEN_FAMILIES.values()} - {"GPT-J"}
     assert {r["n_models"] for r in trend if not r["family"]} == {27}
-
-
-def test_deduplication_is_a_paired_difference(measured: Measured) -> None:
-    store, ratios = measured
-    text = "FROM deduplication(eta_limit := 0.5)"
-    found = {(r["model"], r["subset"], r["measure"]): r for r in rows_of(store.root, text)}
-    models = [named("org/m", s) for s in SIZES[: FAMILIES["org/m-deduped"]]]
-    subsets = ("all", "|max_pmi| <= 0.5")
-    assert set(found) == {(m, s, x) for m in models for s in subsets for x in ("us", "pd")} | {
-        (m, "words, measured delta", "slope") for m in models
-    }
-    within = np.array([i != 4 and i / N <= 0.5 + 1e-9 for i in range(N)])
-    for (name, subset, what), row in found.items():
-        old, new = ratios[name], ratios[f"{name}-deduped"]
-        if what == "slope":
-            x, old = of_words(store, old)
-            _, new = of_words(store, new)
-            lines = [fits.slope(x, y)[0] for y in (old, new, new - old)]
-            means, n, middle = [f.value for f in lines[:2]], len(x), lines[2].value
-            ends = (2 * middle - lines[2].high, lines[2].high)
-        else:
-            kept = within if subset != "all" else np.ones(N, bool)
-            leaning = [np.where(np.abs(x[kept]) <= LIMIT, 0, np.sign(x[kept])) for x in (old, new)]
-            a, b = [100 * (y == 0).astype(float) if what == "us" else 100 * y for y in leaning]
-            means, n, middle = [a.mean(), b.mean()], len(a), (b - a).mean()
-            ends = over_words((b - a) / 100, np.arange(N)[kept] // 2, what)
-        assert (row["plain_figure"], row["deduped_figure"]) == pytest.approx(tuple(means))
-        assert row["n"] == n and row["difference"] == pytest.approx(middle)
-        assert row["unit"] == ("nats per nat" if what == "slope" else "points")
-        assert (row["difference_low"], row["difference_high"]) == pytest.approx(ends, rel=1e-4)
-
-
-def over_words(
-    changes: np.ndarray[Any, Any], words: np.ndarray[Any, Any], what: str
-) -> tuple[float, float]:
-    """The 95% interval of a mean change in points, by leaving each word out in turn.
-
-    Of US Bonett and Price's of paired shares, of as many rows as have that error (where few words
-    hold an exception, at most as many as there are words of their sizes); of PD Wilson's on the
-    range from -2 to 2.
-    """
-    n, mean = len(changes), changes.mean()
-    ids, sizes = np.unique(words, return_counts=True)
-    left = np.array([changes[words != word].mean() for word in ids])
-    squares = float(((left - mean) ** 2).sum())
-    share = sizes / n
-    m = (np.diag(share) - np.outer(share, share)) / np.outer(1 - share, 1 - share)
-    t = float(stats.t.ppf(0.975, np.trace(m) ** 2 / (m * m.T).sum()))
-    signs = np.sign(changes)
-    count = {sign: int((signs == sign).sum()) for sign in (-1, 0, 1)}
-    commonest = [sign for sign in count if count[sign] == max(count.values())]
-    varied = min(
-        sum(bool((signs[words == word] != sign).any()) for word in ids) for sign in commonest
-    )
-    most = math.inf if varied >= min(10, len(ids)) else 1 / float((share**2).sum())
-    if what == "us":
-        above, below = float((changes > 0).mean()), float((changes < 0).mean())
-        rows = min((above + below - mean**2) / squares, most)
-        centre = rows * mean / (rows + 2)
-        error = math.sqrt(((rows * (above + below) + 2) / (rows + 2) - centre**2) / (rows + 2))
-        return 100 * max(-1, centre - t * error), 100 * min(1, centre + t * error)
-    p, rows = (mean + 2) / 4, (mean + 2) * (2 - mean) / squares
-    middle = (p + t**2 / (2 * rows)) / (1 + t**2 / rows)
-    half = t * math.sqrt(p * (1 - p) / rows + t**2 / (4 * rows**2)) / (1 + t**2 / rows)
-    return 100 * (4 * (middle - half) - 2), 100 * (4 * (middle + half) - 2)
 
 
 def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:

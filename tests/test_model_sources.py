@@ -53,14 +53,14 @@ def refused(model: Path | str, kind: type[Exception] = BadInput, **options: str)
     return str(caught.value)
 
 
-def lora(base: Path, out: Path, target: str, seed: int = 0) -> Path:
+def lora(base: Path, out: Path, target: str) -> Path:
     """Save a LoRA adapter for ``base`` whose B is not zero."""
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     options = LoraConfig(
         r=RANK, lora_alpha=ALPHA, target_modules=[target], task_type="CAUSAL_LM", lora_dropout=0.5
     )
     adapted = get_peft_model(model, options)
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     for name, weight in adapted.named_parameters():
         if "lora_" in name:
             torch.nn.init.normal_(weight, std=0.2)
@@ -69,7 +69,7 @@ def lora(base: Path, out: Path, target: str, seed: int = 0) -> Path:
 
 
 def merged_by_hand(base: Path, adapter: Path, out: Path) -> Path:
-    """W + alpha / r B A on the saved tensors, in float64; GPT-2 keeps W transposed."""
+    """W + alpha / r B A on the saved tensors, in float64."""
     shutil.copytree(base, out)
     weights = load_file(out / "model.safetensors")
     for name, a in load_file(adapter / "adapter_model.safetensors").items():
@@ -78,26 +78,9 @@ def merged_by_hand(base: Path, adapter: Path, out: Path) -> Path:
         b = load_file(adapter / "adapter_model.safetensors")[name.replace("lora_A", "lora_B")]
         module = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
         change = ALPHA / RANK * (b.double() @ a.double())
-        weight = weights[f"{module}.weight"]
-        change = change.T if "c_attn" in name else change
-        weights[f"{module}.weight"] = weight.double() + change
+        weights[f"{module}.weight"] = weights[f"{module}.weight"].double() + change
     save_file(weights, out / "model.safetensors", {"format": "pt"})
     return out
-
-
-@pytest.mark.parametrize("kind", TARGETS)
-def test_an_adapter_scores_as_the_merged_weights(
-    saved: dict[str, Path], kind: str, tmp_path: Path
-) -> None:
-    adapter = lora(saved[kind], tmp_path / "tuned", TARGETS[kind])
-    whole = merged_by_hand(saved[kind], adapter, tmp_path / "merged")
-    expected = [total for total, _ in one_by_one(whole, BOS, SENTENCES)]
-    plain = [total for total, _ in one_by_one(saved[kind], BOS, SENTENCES)]
-    assert min(abs(a - b) for a, b in zip(expected, plain, strict=True)) > 0.01
-    found = scored(saved[kind], adapter=str(adapter))
-    worst = max(abs(a - b) for a, b in zip(found, expected, strict=True))
-    print(f"{kind}: largest difference {worst:.2e} nats")
-    assert worst < 1e-4
 
 
 def test_adapters_that_do_not_fit(
@@ -182,16 +165,10 @@ def test_adapters_of_the_hub_are_held_to_a_commit(saved: dict[str, Path], tmp_pa
     assert "is an adapter" in told and "--model BASE --adapter somebody/tuned" in told
 
 
-needs_bitsandbytes = pytest.mark.skipif(
-    importlib.util.find_spec("bitsandbytes") is None,
-    reason="bitsandbytes is not installed: pip install bitsandbytes",
-)
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
     """As `llama-adds-bos`, with matrices of whole blocks of 64 weights, which nf4 asks for."""
-    path = save("llama-adds-bos", tmp_path_factory.mktemp("models") / "wide")
+    path = save("llama-adds-bos", tmp_path / "wide")
     config = transformers.AutoConfig.from_pretrained(path)
     config.hidden_size, config.intermediate_size, config.head_dim = 64, 128, 16
     torch.manual_seed(0)
@@ -199,7 +176,10 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@needs_bitsandbytes
+@pytest.mark.skipif(
+    importlib.util.find_spec("bitsandbytes") is None,
+    reason="bitsandbytes is not installed: pip install bitsandbytes",
+)
 @pytest.mark.parametrize("method", ["int8", "nf4"])
 def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     exact = [total for total, _ in one_by_one(wide, "<s>", SENTENCES)]
@@ -275,24 +255,7 @@ class MarkedConfig(GPT2Config):
     model_type = "marked"
 class MarkedLMHeadModel(GPT2LMHeadModel):
     config_class = MarkedConfig
-    def forward(self, *args, **kwargs):
-        out = super().forward(*args, **kwargs)
-        out.logits = out.logits * {factor}
-        return out
 """
-
-
-def with_code(base: Path, out: Path, mark: Path, factor: float = 1.0) -> Path:
-    """A model that only its own code can load; running any of it leaves a mark."""
-    shutil.copytree(base, out)
-    config = json.loads((out / "config.json").read_text())
-    config |= {"model_type": "marked", "architectures": ["MarkedLMHeadModel"]}
-    names = {"AutoConfig": "MarkedConfig", "AutoModelForCausalLM": "MarkedLMHeadModel"}
-    config["auto_map"] = {auto: f"modeling_marked.{name}" for auto, name in names.items()}
-    (out / "config.json").write_text(json.dumps(config))
-    code = _CODE.format(mark=str(mark), factor=factor)
-    (out / "modeling_marked.py").write_text(code)
-    return out
 
 
 def test_a_models_own_code_never_runs(
@@ -300,8 +263,13 @@ def test_a_models_own_code_never_runs(
 ) -> None:
     monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "m"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    mark = tmp_path / "ran"
-    model = with_code(saved["gpt2"], tmp_path / "coded", mark)
+    mark, model = tmp_path / "ran", shutil.copytree(saved["gpt2"], tmp_path / "coded")
+    config = json.loads((model / "config.json").read_text())
+    config |= {"model_type": "marked", "architectures": ["MarkedLMHeadModel"]}
+    names = {"AutoConfig": "MarkedConfig", "AutoModelForCausalLM": "MarkedLMHeadModel"}
+    config["auto_map"] = {auto: f"modeling_marked.{name}" for auto, name in names.items()}
+    (model / "config.json").write_text(json.dumps(config))
+    (model / "modeling_marked.py").write_text(_CODE.format(mark=str(mark)))
     assert "needs code of its own, which is never run" in refused(model, UsageProblem)
     assert not mark.exists()
 

@@ -80,21 +80,6 @@ def grams(text: str) -> set[str]:
     return {" ".join(of[i : i + n]) for n in range(1, 5) for i in range(len(of) - n + 1)}
 
 
-def test_both_sides_in_the_same_terms(
-    connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
-) -> None:
-    """Texts that can't be perturbed stay out of both groups; each side is about one name."""
-    columns = "side, is_perturbed, written_of, prompt_id, sample, text"
-    found = rows_of(connection, f"SELECT {columns} FROM compared_text")
-
-    def key(row: dict[str, Any]) -> list[str]:
-        return [str(v) for v in row.values()]
-
-    assert sorted(found, key=key) == sorted(world[1], key=key)
-    told = connection.sql("SELECT DISTINCT side, told_of FROM compared_text").fetchall()
-    assert set(told) == {("original", "Jane"), ("perturbed", "John")}
-
-
 def test_log_odds_against_plain_python(
     connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
 ) -> None:

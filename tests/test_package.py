@@ -15,7 +15,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.run_records import runs, written
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, pair, score
 from tests.test_extend_docs import FIRST, files_of
@@ -76,17 +75,6 @@ def store() -> Store:
     for table, rows in made.items():
         found.publish(table, rows, unit="u", run_id=run)
     return found
-
-
-def test_listing_imports_nothing(
-    uninstall: Callable[[], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "topics" in ran(capsys, "--help")
-    assert "topic_word" in TABLES and "topic_word" in list(TABLES) and len(TABLES) > 40
-    made = Store.open("out/warehouse")
-    assert rows_of(made, "SELECT count(*) AS n FROM run") == [{"n": 0}]
-    assert not [name for name in sys.modules if name.startswith("my_parts.")]
-    assert "Read topics of words" in ran(capsys, "topics", "import", "--help")
 
 
 def test_all_five_parts_work(

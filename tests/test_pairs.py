@@ -1,4 +1,4 @@
-"""Filling templates: laws over generated templates, and the released sentences."""
+"""Filling templates: laws, the released sentences, verbs that agree with they."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, find, for_groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     PRONOUNS,
+    Undecided,
     fill,
+    fill_for,
 )
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
@@ -44,26 +47,6 @@ def test_only_the_pronouns_differ_and_they_lead_back_to_the_template(
     ):
         assert f[0].isupper() == m[0].isupper()
         assert (f.lower(), m.lower()) == (PRONOUNS["f"][placeholder], PRONOUNS["m"][placeholder])
-
-
-@pytest.mark.parametrize(
-    ("template", "female", "male"),
-    [
-        ("{pronoun} ran.", "She ran.", "He ran."),
-        ('"{pronoun1} key"', '"Her key"', '"His key"'),
-        ("('{pronoun2}self')", "('Herself')", "('Himself')"),
-        ("Presto! {pronoun} won.", "Presto! She won.", "Presto! He won."),
-        ("Ann left. ({pronoun} ran.)", "Ann left. (She ran.)", "Ann left. (He ran.)"),
-        ('"Go." {pronoun} ran.', '"Go." She ran.', '"Go." He ran.'),
-        ('"Why?" {pronoun} said.', '"Why?" she said.', '"Why?" he said.'),
-        ("One:\n{pronoun} ran.", "One:\nShe ran.", "One:\nHe ran."),
-        ("Then; {pronoun} saw {pronoun2}.", "Then; she saw her.", "Then; he saw him."),
-        ("The cook [{pronoun1}] hat", "The cook [her] hat", "The cook [his] hat"),
-    ],
-)
-def test_capitals(template: str, female: str, male: str) -> None:
-    assert fill(template, "f") == female
-    assert fill(template, "m") == male
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -115,3 +98,73 @@ def test_capitals_are_those_of_the_released_sentences(data: Path, words: int) ->
             n_wrong += ours[0].isupper() != theirs[0].isupper()
     assert n_compared > 6000
     assert n_wrong <= 1  # one released sentence reads "and Hime fearlessly"
+
+
+#: Template, and the sentence about them, written by hand.
+THEY = {
+    "{pronoun} is tall.": "They are tall.",
+    "{pronoun} was late, wasn't {pronoun}?": "They were late, weren't they?",
+    "{pronoun} has a car and drives it.": "They have a car and drive it.",
+    "Ann says {pronoun} does.": "Ann says they do.",
+    "{pronoun} runs {pronoun1} shop.": "They run their shop.",
+    "{pronoun} often carries {pronoun1} bag.": "They often carry their bag.",
+    "{pronoun} sometimes watches {pronoun2}self.": "They sometimes watch themselves.",
+    "{pronoun} really fixes the car.": "They really fix the car.",
+    "{pronoun} cries at night.": "They cry at night.",
+    "{pronoun} goes home and is happy.": "They go home and are happy.",
+    "{pronoun} ran home and was happy.": "They ran home and were happy.",
+    "{pronoun} will sing.": "They will sing.",
+    "{pronoun} could have been first.": "They could have been first.",
+    "{pronoun}'ll sing, and {pronoun}'d know.": "They'll sing, and they'd know.",
+    "{pronoun}'s going home.": "They're going home.",
+    "{pronoun}'s never been there.": "They've never been there.",
+    "{pronoun} isn't here and hasn't called.": "They aren't here and haven't called.",
+    "Was {pronoun} there?": "Were they there?",
+    "What does {pronoun} want?": "What do they want?",
+    "Nor does {pronoun} know.": "Nor do they know.",
+    "The nurse said that {pronoun} needs rest.": "The nurse said that they need rest.",
+    "{pronoun} knows what {pronoun} wants.": "They know what they want.",
+    "{pronoun} loves the sea and hates the sun.": "They love the sea and hate the sun.",
+    "{pronoun} and Ann were late.": "They and Ann were late.",
+    "The friend was {pronoun1}.": "The friend was theirs.",
+    "I saw {pronoun2} with {pronoun1} dog.": "I saw them with their dog.",
+    "{pronoun} {pronoun2}self is a cook.": "They themselves are a cook.",
+    "{pronoun} misses {pronoun1} train.": "They miss their train.",
+    "{pronoun} focuses on {pronoun1} work.": "They focus on their work.",
+    "Rarely does {pronoun} sing.": "Rarely do they sing.",
+    "{pronoun} had tea.": "They had tea.",
+    '"{pronoun} is," Ann said.': '"They are," Ann said.',
+}
+UNDECIDED = [
+    "{pronoun} likes cats and dogs.",  # dogs: a verb?
+    "The truth is {pronoun} left.",  # is she left?
+    "{pronoun}'s finished.",  # is or has
+    "{pronoun}, a nurse, runs the shop.",
+    "It was {pronoun} who was late.",
+    "{pronoun} or Ann was late.",
+]
+
+
+@pytest.mark.parametrize("template", THEY)
+def test_the_verb_agrees_with_they(template: str) -> None:
+    assert fill_for(template, "they") == THEY[template]
+
+
+@pytest.mark.parametrize("template", UNDECIDED)
+def test_what_the_words_do_not_decide_is_refused(template: str) -> None:
+    with pytest.raises(Undecided, match="stays undecided"):
+        fill_for(template, "they")
+    assert fill_for(template, "xe")  # a singular verb needs no decision
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+def test_how_many_released_templates_are_refused(data: Path) -> None:
+    """Those of which the words do not tell what agrees; docs/pairs.md has their share."""
+    refused = {}
+    for name in ("use-5", "use-10", "use-20", "winobias", "winogender"):
+        parsed = find(name).read(name, data / "unstereo-eval/data/datasets/raw")
+        made = for_groups(parsed, ImportOptions(groups=("she", "he", "they")))
+        assert len(made.pairs) + 3 * (len(made.rejects)) == 3 * len(parsed.pairs)
+        refused[name] = len(made.rejects)
+    assert refused == {"use-5": 67, "use-10": 108, "use-20": 199, "winobias": 0, "winogender": 0}

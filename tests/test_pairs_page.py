@@ -1,12 +1,15 @@
-"""`docs/pairs.md`, and README's first examples: the commands run as they are written there."""
+"""`docs/pairs.md`, README's first examples and the notebook run as they are written there."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of
@@ -93,16 +96,6 @@ def test_every_row_is_a_pair_with_figures(ran: Path) -> None:
     assert items == [{"n": 6, "m": 18}]
 
 
-def test_the_recipe_is_what_the_page_says_of_it(
-    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ran)
-    check, _ = next(b for b in blocks("sh") if "--dry-run" in b).splitlines()
-    run(check)
-    assert "old/young 3" in capsys.readouterr().out
-    assert 10 <= len(blocks("toml")[0].splitlines()) <= 24
-
-
 def test_the_report_names_these_groups_and_no_others(ran: Path) -> None:
     text = text_of((ran / "out/report/index.html").read_text(encoding="utf-8"))
     assert "old" in text and "young" in text
@@ -110,3 +103,27 @@ def test_the_report_names_these_groups_and_no_others(ran: Path) -> None:
     plots = [path.read_text(encoding="utf-8") for path in (ran / "out/report").glob("*.vl.json")]
     assert plots and not any(re.search(r"\b(fe)?male\b", plot) for plot in plots)
     assert any("young < 0 < old" in plot for plot in plots)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a Jupyter without ipywidgets, as `pip install jupyterlab` alone may leave it."""
+    path = REPOSITORY / "docs/notebooks/own-pairs.ipynb"
+    hidden = "import sys\nsys.modules['ipywidgets'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(hidden, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(REPOSITORY))))
+    notebook = nbformat.read(path, as_version=4)
+    kept = [shown(cell) for cell in notebook.cells]
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": tmp_path}}).execute()
+    for cell, before in zip(notebook.cells, kept, strict=True):
+        said = "".join(output.get("text", "") for output in cell.get("outputs", []))
+        is_warned = '"broken"' in cell["source"]  # of rows that can't be used
+        assert "error:" not in said and ("Warning" in said) is is_warned, (cell["source"], said)
+        # tables are the same again: texts, models and draws are by seed
+        assert shown(cell) == before, cell["source"]
+
+
+def shown(cell: nbformat.NotebookNode) -> list[str]:
+    """The frames that a cell shows, as text; what progress leaves behind is empty."""
+    data = [output.get("data", {}) for output in cell.get("outputs", [])]
+    return [d["text/plain"] for d in data if "text/html" in d and d["text/plain"]]

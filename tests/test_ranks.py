@@ -26,13 +26,10 @@ from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     Cells,
     ScoredPairs,
     clustered_variance,
-    degrees_of_freedom,
     difference_variances,
     influences,
-    n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.scored_pairs import scored as scored_pairs
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -80,32 +77,6 @@ def test_variances_are_those_of_sums_over_clusters(n_words: int, kind: str, seed
     order = rng.permutation(30)
     again = clustered_variance(influences(figures[order]), words[order])
     assert again == pytest.approx(products, abs=1e-12)
-
-
-def test_degrees_of_freedom_are_satterthwaites() -> None:
-    """2 E^2 / Var of the variance of independent normal figures, by its matrix."""
-    sizes = np.array([1, 2, 3, 5, 8, 13])
-    ids = np.repeat(np.arange(6), sizes)
-    share = sizes / sizes.sum()
-    scale = np.diag(1 / (1 - share))
-    matrix = scale @ (np.diag(share) - np.outer(share, share)) @ scale
-    wanted = np.trace(matrix) ** 2 / np.trace(matrix @ matrix)
-    assert degrees_of_freedom(ids[:, None]) == pytest.approx(wanted)
-    both = np.stack([ids, 6 + np.arange(32) % 2], axis=1)
-    assert degrees_of_freedom(both) == pytest.approx(1)
-    assert (n_clusters(both), n_clusters(ids[:, None])) == (2, 6)
-    assert degrees_of_freedom(np.zeros((4, 1), int)) == 0
-
-
-def test_strata_and_missing_scores_leave_their_pairs_out() -> None:
-    figures = np.array([[1.0, 1], [3, np.nan], [10, 4], [14, 2]])
-    strata = np.array([0, 0, 1, 1])
-    of_pair = influences(figures, strata)
-    assert of_pair[:, 0] == pytest.approx(np.array([-1, 1, -2, 2]) / 4)
-    assert of_pair[[0, 2, 3], 1] == pytest.approx(np.array([0, 1, -1]) / 3)
-    alone = clustered_variance(of_pair, np.arange(4)[:, None])
-    known = clustered_variance(of_pair[[0, 2, 3], 1:], np.arange(3)[:, None])
-    assert variances(alone)[1] == pytest.approx(variances(known)[0])
 
 
 def test_models_are_told_apart_as_by_paired_t_tests_over_words() -> None:
@@ -187,34 +158,6 @@ def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
     assert spread.sd == pytest.approx(100)
 
 
-@pytest.mark.parametrize(
-    ("lean", "known"),
-    [
-        (
-            [[1, 1], [-1, -1], [0, 0], [1, 1], [0, 0], [-1, -1]],
-            {"pd", "us"},
-        ),  # one model twice
-        ([[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0]], {"pd", "us"}),  # always the same apart
-        ([[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], {"us"}),  # no preference anywhere
-        ([[1], [-1], [0], [1], [0], [-1]], {"pd", "us"}),  # one model
-        ([[1, 1]], {"pd", "us"}),  # one pair
-        ([[1, -1], [-1, 0], [0, 0], [1, 1], [0, 1], [-1, 1]], set(STATED)),
-    ],
-)
-def test_no_power_is_told_of_a_spread_that_is_not_known(
-    lean: list[list[float]], known: set[str]
-) -> None:
-    """Two models that agree on every pair don't show that 0.0 points of PD can be found."""
-    figures = np.array(lean, float)
-    of = scored(figures, np.arange(len(lean))[:, None])
-    found = {row["measure"]: row for row in powers([of])}
-    assert set(found) == known
-    if len(lean[0]) == 2:
-        assert ("pd difference" in found) == (np.std(figures[:, 0] - figures[:, 1]) > 0)
-    assert all(row["smallest"] is None or row["smallest"] > 0 for row in found.values())
-    assert "0.0 points" not in " ".join(said(found.values()))
-
-
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Three models that scored one benchmark, measured, and another without scores."""
@@ -231,18 +174,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
     return store
-
-
-def test_the_error_of_a_metric_is_that_of_the_arrays(store: Store) -> None:
-    """The macro behind intervals, `clustered`, and ``clustered_variance`` are one estimator."""
-    (of,) = scored_pairs(store.root, math.log(1.65))
-    metrics = store.read("metric_value", benchmark="scored").to_pylist()
-    for name, figures in (("us", of.even), ("pd", 100 * of.lean), ("aufc", of.area)):
-        se = np.sqrt(variances(clustered_variance(influences(figures), of.cells.clusters)))
-        rows = {r["model_key"]: r for r in metrics if (r["metric"], r["subset"]) == (name, "all")}
-        assert [rows[key]["value_se"] for key, _ in of.models] == pytest.approx(se)
-        df = {row["df"] for row in rows.values()}
-        assert max(df) == pytest.approx(degrees_of_freedom(of.cells.clusters))
 
 
 def test_results_of_a_list_are_corrected_by_holm(store: Store) -> None:
@@ -285,3 +216,42 @@ def test_what_a_benchmark_can_find_is_by_its_scores_or_as_stated(store: Store) -
     assert "as in the released scores" in line
     assert f"a PD of {stated[0]['smallest']:.1f} points" in line
     assert power_of(store.root, "nothing") == []
+
+
+def test_strata_and_missing_scores_leave_their_pairs_out() -> None:
+    figures = np.array([[1.0, 1], [3, np.nan], [10, 4], [14, 2]])
+    strata = np.array([0, 0, 1, 1])
+    of_pair = influences(figures, strata)
+    assert of_pair[:, 0] == pytest.approx(np.array([-1, 1, -2, 2]) / 4)
+    assert of_pair[[0, 2, 3], 1] == pytest.approx(np.array([0, 1, -1]) / 3)
+    alone = clustered_variance(of_pair, np.arange(4)[:, None])
+    known = clustered_variance(of_pair[[0, 2, 3], 1:], np.arange(3)[:, None])
+    assert variances(alone)[1] == pytest.approx(variances(known)[0])
+
+
+@pytest.mark.parametrize(
+    ("lean", "known"),
+    [
+        (
+            [[1, 1], [-1, -1], [0, 0], [1, 1], [0, 0], [-1, -1]],
+            {"pd", "us"},
+        ),  # one model twice
+        ([[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0]], {"pd", "us"}),  # always the same apart
+        ([[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], {"us"}),  # no preference anywhere
+        ([[1], [-1], [0], [1], [0], [-1]], {"pd", "us"}),  # one model
+        ([[1, 1]], {"pd", "us"}),  # one pair
+        ([[1, -1], [-1, 0], [0, 0], [1, 1], [0, 1], [-1, 1]], set(STATED)),
+    ],
+)
+def test_no_power_is_told_of_a_spread_that_is_not_known(
+    lean: list[list[float]], known: set[str]
+) -> None:
+    """Two models that agree on every pair don't show that 0.0 points of PD can be found."""
+    figures = np.array(lean, float)
+    of = scored(figures, np.arange(len(lean))[:, None])
+    found = {row["measure"]: row for row in powers([of])}
+    assert set(found) == known
+    if len(lean[0]) == 2:
+        assert ("pd difference" in found) == (np.std(figures[:, 0] - figures[:, 1]) > 0)
+    assert all(row["smallest"] is None or row["smallest"] > 0 for row in found.values())
+    assert "0.0 points" not in " ".join(said(found.values()))

@@ -1,18 +1,23 @@
-"""Importing released scores: a damaged file is refused or shows in a count, never in a figure."""
+"""Importing released scores and MaxPMI: a damaged file is refused or shows in a count."""
 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
-from plumbline.eval_workers.pairs.released.released_results import ImportedScores, import_scores
-from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.pairs.released.released_results import (
+    ImportedScores,
+    import_max_pmi,
+    import_scores,
+)
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.released_files import import_pairs, score_rows, write_scores
+from tests.released_files import PAIRS, as_csv, import_pairs, score_rows, write_scores
 
 #: Pair -> female and male score of the whole file.
 TRUE = {
@@ -51,41 +56,12 @@ def counts(done: list[ImportedScores]) -> tuple[int, int, int]:
     return one.n_scored, one.n_rejected, one.n_missing
 
 
-def test_every_pair_gets_the_score_of_its_own_sentences(store: Store, results: Path) -> None:
-    path = write_scores(results, score_rows())
-    done = import_scores(store, results, "r")
-    assert counts(done) == (5, 0, 0)
-    assert (done[0].model, done[0].benchmark) == ("org/m", "use-5")
-    assert done[0].files == (f"5words/{path.name}",)
-    assert scores(store) == TRUE
-    row = store.read("pair_score").to_pylist()[4]
-    assert (row["n_tokens_a"], row["n_tokens_b"]) == (5, 4)
-    scored = {"sentence_a": "The ceo saw her.", "sentence_b": "The ceo saw him."}
-    assert row["text_id"] == text_id(scored)
-    (model,) = store.read("model").to_pylist()
-    assert (model["model"], model["backend"]) == ("org/m", "released")
-    unknown = ("revision", "backend_version", "dtype", "bos_policy", "bos_token_id", "n_parameters")
-    assert all(model[column] is None for column in unknown)
-
-
 @pytest.mark.parametrize("column", ["template", *(f"{s}_{c}" for s in "FM" for c in _FIGURES)])
 def test_a_missing_column_is_named(store: Store, results: Path, column: str) -> None:
     write_scores(results, [{k: v for k, v in row.items() if k != column} for row in score_rows()])
     with pytest.raises(BadInput, match=f"no column {column}"):
         import_scores(store, results, "r")
     assert not scores(store) and store.read("model").num_rows == 0
-
-
-@pytest.mark.parametrize("doubled", range(5))
-def test_a_doubled_row_moves_no_other(store: Store, results: Path, doubled: int) -> None:
-    """Nor does the order of rows, or a column that may be missing."""
-    optional = {"word", "is_natural", "model"}
-    table = [{k: v for k, v in row.items() if k not in optional} for row in score_rows()[::-1]]
-    write_scores(results, [*table[: doubled + 1], table[doubled], *table[doubled + 1 :]])
-    assert counts(import_scores(store, results, "r")) == (5, 1, 0)
-    assert scores(store) == TRUE
-    ((row, reason),) = reasons(store).items()
-    assert row > doubled + 1 and "repeats row" in reason
 
 
 def test_a_row_in_two_versions_is_not_chosen_from(store: Store, results: Path) -> None:
@@ -174,3 +150,83 @@ def test_the_28_names_are_the_published_ones(data: Path) -> None:
     path = data.parent / "reference" / "unstereoeval_models.csv"
     with path.open(encoding="utf-8", newline="") as file:
         assert {row["hf_id"] for row in csv.DictReader(file)} == set(HUB_IDS)
+
+
+#: Template -> MaxPMI as released.
+LEANS = {
+    "{pronoun} drank tea.": "0.25",
+    "{pronoun} lost {pronoun1} key.": "-0.75",
+    "The CEO saw {pronoun2}.": "-1.5",
+}
+Fields = dict[str, str]
+
+
+@pytest.fixture
+def sets(store: Store, tmp_path: Path) -> Path:
+    """A directory for the preprocessed sets; the pairs are in the warehouse."""
+    import_pairs(store, tmp_path)
+    (tmp_path / "sets").mkdir()
+    return tmp_path / "sets"
+
+
+def rows(verdicts: tuple[str, ...] = ("True",)) -> list[Fields]:
+    """A row for each pair of these verdicts; as in the release, ``orig_index`` counts the rows."""
+    kept = [pair for pair in PAIRS if pair[2] in verdicts]
+    return [
+        {"orig_index": str(i), "word": word, "template": template, "is_natural": natural}
+        | {"max_gender_pmi": LEANS[template], "max_gender_pmi_invalid": "False"}
+        for i, (template, word, natural) in enumerate(kept)
+    ]
+
+
+def write(sets: Path, table: list[Fields]) -> None:
+    text = as_csv(table)
+    (sets / "USE-5-no-maxpmi-constraint.csv").write_text(text, encoding="utf-8", newline="")
+
+
+def leans(store: Store) -> dict[str, float | None]:
+    found = store.read("pair_association", corpus="pile").to_pylist()
+    assert all(row["n_words"] is None and row["max_pmi_word"] is None for row in found)
+    return {row["pair_id"]: row["max_pmi_nats"] for row in found}
+
+
+NATURAL = {"00000": 0.25, "00001": -0.75, "00002": 0.25, "00003": -0.75}
+
+
+def test_a_value_that_is_none_shows_unless_the_file_says_so(store: Store, sets: Path) -> None:
+    table = rows(("True", "False"))
+    table[0]["max_gender_pmi"] = ""
+    table[4] |= {"max_gender_pmi": "", "max_gender_pmi_invalid": "True"}
+    write(sets, table)
+    import_max_pmi(store, sets, "pile", "r")
+    assert leans(store) == {k: v for k, v in NATURAL.items() if k != "00000"} | {"00004": None}
+    (reject,) = store.read("reject", stage="import").to_pylist()
+    assert (reject["source_row"], reject["subject"]) == (1, "pile/use-5")
+
+
+def test_files_that_can_not_be_used_leave_one_line(store: Store, sets: Path) -> None:
+    with pytest.raises(BadInput, match=str(sets)):
+        import_max_pmi(store, sets, "pile", "r")
+    for change, named in (({"max_gender_pmi": "?"}, "max_gender_pmi is '\\?'"), ({}, "no column")):
+        kept = [{k: v for k, v in row.items() if k != "max_gender_pmi"} for row in rows()]
+        write(sets, [row | change for row in kept])
+        with pytest.raises(BadInput, match=named):
+            import_max_pmi(store, sets, "pile", "r")
+    write(sets, rows())
+    (sets / "winogender-no-maxpmi-constraint.csv").write_text("template,max_gender_pmi\n")
+    with pytest.raises(UsageProblem, match="plumbline benchmark import winogender"):
+        import_max_pmi(store, sets, "pile", "r")
+    assert not leans(store)
+
+
+@pytest.mark.reference
+def test_released_max_pmi_covers_every_natural_pair(store: Store, data: Path) -> None:
+    directory = data / "unstereo-eval" / "data" / "datasets"
+    for name in ("use-5", "use-10", "use-20", "winobias", "winogender"):
+        import_benchmark(store, name, directory / "raw", "r")
+    import_max_pmi(store, directory, "pile", "r")
+    found = store.read("pair_association", corpus="pile").to_pylist()
+    assert Counter(row["benchmark"] for row in found) == {
+        **{"use-5": 4405, "use-10": 4740, "use-20": 4839, "winobias": 1586, "winogender": 240}
+    }
+    assert not store.read("reject").num_rows

@@ -48,9 +48,9 @@ def contents(store: Store, *tables: str) -> dict[str, list[dict[str, Any]]]:
 def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     bad = {
         4: (["3", " ", "0.5", "1", repr(1 / TOTAL)], "no word"),
-        5: (["4", "tea", "0.5", "0", "0.1"], "counts is 0"),
+        5: (["4", "tea", "0.5", "0", "0.1"], "counts is '0'"),
         6: (["5", "tea", "0.5", "1.5", "0.1"], "counts is '1.5'"),
-        7: (["6", "tea", "0.5", "9" * 19, "0.1"], "counts is 9999"),
+        7: (["6", "tea", "0.5", "9" * 19, "0.1"], "counts is '9999"),
         8: (["7", "tea", "nan", "3", repr(3 / TOTAL)], "pmi_diff is 'nan'"),
         9: (["8", "tea", "", "3", repr(3 / TOTAL)], "pmi_diff is ''"),
         10: (["9", "tea", "0.5", "3", "0"], "freq is '0'"),
@@ -58,6 +58,8 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
         12: (["11", "nurse", "0.5", "3", repr(3 / TOTAL)], "already in row 1"),
         13: (["12", "tea"], "2 fields"),
         14: (["13", "t\udcffa", "0.5", "3", repr(3 / TOTAL)], "UTF-8"),
+        15: (["14", "tea", "0.5", "9" * 400, "0.1"], "counts is '9999"),
+        16: (["15", "tea", "0.5", "+5", repr(5 / TOTAL)], "counts is '+5'"),
     }
     path = write(tmp_path / "s.csv", [*GOOD, *(row for row, _ in bad.values())])
     done = import_statistics(store, "pile", path, "run")

@@ -160,29 +160,3 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     path = publish(make_page(facts), tmp_path / "report")
     lock(facts.connection)
     assert "compare-b" in check_page(path, facts.connection)
-
-
-def test_agreement_by_how_frequent_words_are(store: Store) -> None:
-    """Bands by the smaller of the two counts, each with the correlation of its own words."""
-    corpora = put_corpora(store)
-    n_word = {name: {w: 3 ** (k % 8) + k for k, w in enumerate(of)} for name, of in corpora.items()}
-    for name, of in n_word.items():
-        rows = [{"corpus": name, "word": w, "n_word": n} for w, n in of.items() if w != "w7"]
-        store.replace("word_count", rows, {"corpus": name}, "r")
-    found = {
-        (r["corpus_a"], r["corpus_b"], r["n_word_from"]): r
-        for r in rows_of(store.root, "FROM corpus_agreement(by_frequency := true)")
-    }
-    expected: dict[tuple[str, str, int | None], list[tuple[float, float]]] = {}
-    for a, b in itertools.combinations(sorted(corpora), 2):
-        for word in corpora[a].keys() & corpora[b].keys():
-            least = min(n_word[a][word], n_word[b][word])
-            band = None if word == "w7" else 10 ** (len(str(least)) - 1)
-            pair = corpora[a][word]["delta_nats"], corpora[b][word]["delta_nats"]
-            expected.setdefault((a, b, band), []).append(pair)
-    assert found.keys() == expected.keys() and len({key[2] for key in found}) == 5
-    for key, pairs in expected.items():
-        assert found[key]["n_words"] == len(pairs)
-        if len(pairs) > 2:
-            rho = stats.spearmanr(*zip(*pairs, strict=True)).statistic
-            assert found[key]["rank_correlation"] == pytest.approx(rho)

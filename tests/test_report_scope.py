@@ -66,13 +66,6 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert {row[0].text for row in answer.tables[0].rows} == {"ages (old/young)"}
 
 
-def test_models_that_prefer_nothing_count_for_no_question(tmp_path: Path) -> None:
-    made = Store.open(tmp_path / "warehouse")
-    _put_ages(made, log_ratio=0.0)
-    build_world(made, name="dutch")
-    assert {row["benchmark"] for row in headline_pd(Facts(made.root))} == {"dutch"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "benchmarks", "models"),

@@ -1,4 +1,4 @@
-"""Continuations from a server: a request a sample, none merged, none twice, cached ones noticed."""
+"""Continuations from a server: a request a sample, none twice, cached ones noticed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.client import Server
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
-from plumbline.eval_workers.models.scoring_contract import texts_hash
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -18,9 +17,6 @@ from tests.chat_server import ChatServer, Sampler, Say, serving
 from tests.test_sample import fill
 
 HOW = SamplingOptions(max_new_tokens=20)
-BASE = ServedModel("m")
-#: Of the set of `fill`: one is a side of two prompts.
-TEXTS = ("The nurse said", "The clerk said", "He drank tea.", "She drank tea.")
 
 
 def honest(body: dict[str, Any]) -> Say:
@@ -29,58 +25,13 @@ def honest(body: dict[str, Any]) -> Say:
     return Say(f" {text}")
 
 
-def _sample(
-    store: Store, server: ChatServer | None, n: int, how: SamplingOptions = HOW, **more: Any
-) -> Any:
-    where = None if server is None else Server(server.url, 10.0, 4, 2, 0.01)
-    model = more.pop("model", BASE)
-    return sample_from_server(store, "demo", model, where, how, n, "run", **more)
+def _sample(store: Store, server: ChatServer, n: int, how: SamplingOptions = HOW) -> Any:
+    where = Server(server.url, 10.0, 4, 2, 0.01)
+    return sample_from_server(store, "demo", ServedModel("m"), where, how, n, "run")
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
     return store.read("continuation").to_pylist()
-
-
-def test_every_sample_is_a_request_with_its_own_seed(store: Store) -> None:
-    fill(store)
-    with serving(sampler=honest) as server:
-        done = _sample(store, server, 9)
-    assert server.n_asked == len(TEXTS) * 9 and set(server.asked.values()) == {1}
-    assert server.paths == {"/v1/completions"}
-    seeds = {(body["prompt"], body["seed"]) for body in server.bodies}
-    assert seeds == {(t, sample_seed(0, texts_hash([t]), k)) for t in TEXTS for k in range(9)}
-    assert {(b["temperature"], b["top_p"], b["max_tokens"]) for b in server.bodies} == {
-        (1.0, 0.9, 20)
-    }
-    assert (done.n_texts, done.n_continued, done.n_rejected) == (5, 5, 0)
-    assert (done.n_samples, done.n_new, done.n_alike) == (45, 45, 0)
-    said = {body["seed"]: honest(body).text for body in server.bodies}
-    for row in _rows(store):
-        assert row["continuation"] == said[row["seed"]]
-        assert (row["finish"], row["n_tokens"]) == ("stop", None)
-    (model,) = store.read("model").to_pylist()
-    assert (model["backend"], model["model"], model["revision"]) == (
-        "openai completions",
-        "m",
-        None,
-    )
-    requests = store.read("generation_request").to_pylist()
-    assert len(requests) == 36 and {r["purpose"] for r in requests} == {"continue"}
-
-
-def test_more_samples_ask_for_the_further_ones_and_a_replay_for_none(store: Store) -> None:
-    fill(store)
-    with serving(sampler=honest) as server:
-        _sample(store, server, 3)
-        before = _rows(store)
-        assert _sample(store, server, 3).n_new == 0 and server.n_asked == 12
-        assert _sample(store, server, 5).n_new == 10
-        assert server.n_asked == 20 and set(server.asked.values()) == {1}
-    after = _rows(store)
-    assert [r for r in after if r["sample"] < 3] == before
-    store.drop("continuation", {})
-    assert _sample(store, None, 5).n_new == 25
-    assert _rows(store) == after
 
 
 def _ignores_seeds(body: dict[str, Any]) -> Say:

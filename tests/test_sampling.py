@@ -95,25 +95,6 @@ def check_frequencies(seen: dict[Tokens, int], expected: dict[Tokens, float]) ->
     assert abs(z) < 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_greedy_is_what_generate_gives(saved: dict[str, Path], kind: str) -> None:
-    plain = Plain(saved[kind], kind)
-    backend = _opened(saved[kind])
-    found = _continued(backend, [(p, 0) for p in PROMPTS], greedy=True, max_new_tokens=24)
-    for prompt, sample in zip(PROMPTS, found, strict=True):
-        ids = plain.ids(prompt)
-        made = plain.model.generate(
-            torch.tensor([ids]), do_sample=False, max_new_tokens=24, pad_token_id=0
-        )[0, len(ids) :].tolist()
-        ends = plain.model.generation_config.eos_token_id
-        stopped = made[-1] == ends
-        assert sample.finish == ("stop" if stopped else "length")
-        assert sample.n_tokens == len(made) - stopped
-        new = made[:-1] if stopped else made
-        decode = plain.tokenizer.decode
-        assert decode(ids) + sample.text == decode(ids + new)
-
-
 @pytest.mark.parametrize(
     "kind",
     ["gpt2", *(pytest.param(k, marks=pytest.mark.slow) for k in ("llama-adds-bos", "mistral"))],

@@ -1,23 +1,28 @@
-"""Scoring benchmarks into the warehouse: resumable, never shared, nothing lost."""
+"""Scoring benchmarks into the warehouse: resumable, nothing lost, tokens on request."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
+import tokenizers
+import torch
+from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
-from tests.tiny_models import one_by_one, save
+from tests.tiny_models import KINDS, save
 
 TEMPLATES = [
     *(
@@ -27,14 +32,20 @@ TEMPLATES = [
     "{pronoun} drank tea.",
     "{pronoun} drank tea.",  # the same sentences twice are two pairs
 ]
+#: With words of several tokens.
+OTHERS = (
+    "The cook said {pronoun} made soup for {pronoun1} guests.",
+    "{pronoun} drank tea, naïvely.",
+    "The boss saw {pronoun2}self.",
+)
 
 
-def _pairs(store: Store, templates: Sequence[str], benchmark: str = "demo") -> None:
-    parsed = Parsed(benchmark)
+def _pairs(store: Store, templates: Sequence[str]) -> None:
+    parsed = Parsed("demo")
     for i, template in enumerate(templates):
         parsed.add(pair_id=f"{i:03d}", template=template, source_file="demo.csv", source_row=i + 1)
-    rows = [{"benchmark": benchmark, **pair} for pair in parsed.pairs]
-    store.replace("benchmark_pair", rows, {"benchmark": benchmark}, "run")
+    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
+    store.replace("benchmark_pair", rows, {"benchmark": "demo"}, "run")
 
 
 def _score(store: Store, model: Path, **options: Any) -> Any:
@@ -44,27 +55,6 @@ def _score(store: Store, model: Path, **options: Any) -> Any:
 def _rows(store: Store) -> list[dict[str, Any]]:
     rows = store.read("pair_score").drop_columns("run_id").to_pylist()
     return sorted(rows, key=lambda r: (r["model_key"], r["pair_id"]))
-
-
-def test_every_pair_has_its_row_and_its_model(
-    store: Store, model: Path, texts_scored: list[str]
-) -> None:
-    _pairs(store, TEMPLATES)
-    done = _score(store, model)
-    assert (done.n_pairs, done.n_scored, done.n_new, done.n_rejected) == (42, 42, 42, 0)
-    assert len(texts_scored) == len(set(texts_scored)) == 82
-    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
-    rows = _rows(store)
-    texts = [pairs[row["pair_id"]][f"sentence_{g}"] for row in rows for g in "ab"]
-    expected = one_by_one(model, "<|endoftext|>", texts)
-    for row, f, m in zip(rows, expected[::2], expected[1::2], strict=True):
-        assert abs(row["logprob_a_nats"] - f[0]) < 1e-4
-        assert abs(row["logprob_b_nats"] - m[0]) < 1e-4
-        assert (row["n_tokens_a"], row["n_tokens_b"]) == (f[1], m[1])
-    (identity,) = store.read("model").to_pylist()
-    assert identity["model"] == "tiny-neox" and identity["dtype"] == "float32"
-    assert {row["model_key"] for row in rows} == {identity["model_key"]} == {done.model_key}
-    assert identity["n_parameters"] > 0
 
 
 def test_a_family_is_that_of_a_published_model_or_is_named(
@@ -138,17 +128,63 @@ def test_a_tokenizer_that_changes_the_words_gives_no_score(
     assert all(reason in row["reason"] for row in store.read("reject").to_pylist())
 
 
-def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, model: Path) -> None:
-    bad = ["{pronoun} wrote <|endoftext|>.", "{pronoun} " + "x" * 80]
-    _pairs(store, [*TEMPLATES[:2], *bad])
-    done = _score(store, model)
-    assert (done.n_pairs, done.n_scored, done.n_rejected) == (4, 2, 2)
-    rejects = sorted(store.read("reject").to_pylist(), key=lambda r: r["source_row"])
-    assert [(r["stage"], r["source_row"]) for r in rejects] == [("score", 3), ("score", 4)]
-    assert "pair 002, female sentence: the tokenizer gives the special" in rejects[0]["reason"]
-    assert "context of 64" in rejects[1]["reason"]
-    assert _score(store, model).n_new == 0
-    assert store.read("reject").num_rows == 2
-    _pairs(store, TEMPLATES[:2])
-    _score(store, model)
-    assert store.read("reject").num_rows == 0
+def _words(store: Store) -> dict[tuple[str, str], list[tuple[str, int, float]]]:
+    """Rows of view ``word_logprob`` by pair and side: word, tokens, log-probability."""
+    found = defaultdict[tuple[str, str], list[tuple[str, int, float]]](list)
+    query = "FROM word_logprob ORDER BY pair_id, side, position"
+    for row in connect(store.root).sql(query).to_arrow_table().to_pylist():
+        words = found[row["pair_id"], row["side"]]
+        assert row["position"] == len(words)
+        words.append((row["word"], row["n_tokens"], row["logprob_nats"]))
+    return found
+
+
+def _pair_scores(store: Store) -> dict[tuple[str, str], float]:
+    rows = store.read("pair_score").to_pylist()
+    return {(r["pair_id"], side): r[f"logprob_{side}_nats"] for r in rows for side in "ab"}
+
+
+def test_tokens_that_are_asked_for_later_come(store: Store, model: Path) -> None:
+    _pairs(store, OTHERS)
+    assert _score(store, model).n_new == 3
+    assert not store.read("token_logprob").num_rows
+    before = _pair_scores(store)
+    assert _score(store, model, per_token=True).n_new == 3
+    assert _pair_scores(store) == pytest.approx(before, abs=1e-4)
+    first = store.read("token_logprob")
+    assert first.num_rows > 30
+    assert _score(store, model, per_token=True).n_new == _score(store, model).n_new == 0
+    assert store.read("token_logprob").equals(first)
+
+
+@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
+def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
+    """Tokens are placed by the tokenizer's own offsets, and summed: no text of tokens is read."""
+    path = save(kind, tmp_path / kind)
+    _pairs(store, OTHERS)
+    assert (
+        _score(store, path, per_token=True).n_new >= 1
+    )  # WordPiece refuses what it has no tokens for
+    tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+    network = AutoModelForCausalLM.from_pretrained(path).double().eval()
+    bos = tokenizer.token_to_id(KINDS[kind].bos)
+    found, scores = _words(store), _pair_scores(store)
+    assert set(found) == set(scores)
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
+    for (pair_id, side), words in found.items():
+        text = pairs[pair_id][f"sentence_{side}"]
+        encoded = tokenizer.encode(text, add_special_tokens=False)
+        with torch.no_grad():
+            logits = network(torch.tensor([[bos, *encoded.ids]])).logits[0]
+        every = torch.log_softmax(logits, -1)[range(len(encoded.ids)), encoded.ids].tolist()
+        expected = [[word, 0, 0.0] for word in text.split()]
+        for (start, end), value in zip(encoded.offsets, every, strict=True):
+            first = start + len(text[start:end]) - len(text[start:end].lstrip())
+            place = len(text[: first + 1].split()) - 1
+            expected[place][1] += 1
+            expected[place][2] += value
+        assert [w[:2] for w in words] == [tuple(w[:2]) for w in expected]
+        assert [w[2] for w in words] == pytest.approx([w[2] for w in expected], rel=1e-5, abs=1e-4)
+        total = sum(w[2] for w in words)
+        assert total == pytest.approx(scores[pair_id, side], abs=1e-9)
+    assert any(n > 1 for words in found.values() for _, n, _ in words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -46,24 +45,6 @@ def test_the_sample_depends_on_seed_and_words_alone() -> None:
     for n in (0, 41):
         with pytest.raises(UsageProblem, match=f"{n} seed words"):
             sample(words, n, seed=7)
-
-
-def test_seed_words_of_a_hand_made_table(store: Store) -> None:
-    filled(store, HAND)
-    done = select_seed_words(store, "c", n=2, seed=1)
-    assert (done.n_defined, done.n_within) == (7, 3)
-    assert (done.low_nats, done.high_nats) == pytest.approx((-2 / 19, 2 / 19))
-    rows = store.read("seed_word").to_pylist()
-    assert [(r["position"], r["word"]) for r in rows] == list(enumerate(done.words, 1))
-    assert set(done.words) < {"c", "d", "f"}
-    for r in rows:
-        assert (r["delta_nats"], r["n_word"], r["seed"]) == (HAND[r["word"]], 1, 1)
-        assert (r["low_nats"], r["high_nats"]) == (done.low_nats, done.high_nats)
-    # another seed lies beside it, the same one replaces it
-    select_seed_words(store, "c", n=3, seed=2)
-    select_seed_words(store, "c", n=1, seed=1)
-    kept = Counter(r["seed"] for r in store.read("seed_word").to_pylist())
-    assert kept == {1: 1, 2: 3}
 
 
 def test_words_that_frames_of_a_closed_world_are_made_of_are_no_seed_words(store: Store) -> None:

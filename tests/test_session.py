@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PythonException
 
 from plumbline.jobs.ingest import count_corpus as count
@@ -34,27 +34,6 @@ VARIABLE = "PLUMBLINE_SPARK_CONF"
 @pytest.fixture(autouse=True)
 def unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-
-
-def test_a_file_of_ones_own_is_named_by_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "own.conf"
-    file.write_text("# why\nspark.master   yarn\n\nspark.executor.memory\t1g\n")
-    assert read_conf(str(file)) == {"spark.master": "yarn", "spark.executor.memory": "1g"}
-    monkeypatch.setenv(VARIABLE, str(file))
-    assert settings_for(None, {}, {}) == read_conf(str(file))
-    with pytest.raises(UsageProblem, match=r"other\.conf.*use local, cluster or a file"):
-        read_conf(str(tmp_path / "other.conf"))
-
-
-def test_the_master_chooses_the_file() -> None:
-    local, cluster = read_conf("local"), read_conf("cluster")
-    assert settings_for(None, {}, {}) == local
-    assert settings_for("local[3]", {}, {}) == {**local, "spark.master": "local[3]"}
-    for master in ("spark://host:7077", "yarn", "k8s://https://host", "local-cluster[2,1,2048]"):
-        assert settings_for(master, {}, {}) == {**cluster, "spark.master": master}
-        assert settings_for(None, {}, {"spark.master": master}) == settings_for(master, {}, {})
 
 
 def test_what_spark_submit_was_given_stands_before_the_file() -> None:
@@ -117,6 +96,8 @@ RAISED = [
     (java_error(*_HEAP.split(": ")), "Java heap space"),
     (java_error(_SPARK, "Job 3 cancelled because SparkContext was shut down"), "shut down"),
     (Py4JNetworkError("Answer from Java side is empty"), "Java process has ended"),
+    (Py4JError("An error occurred while calling o1.x"), "Java process has ended"),
+    (Py4JError("An error occurred while calling o1.x. Trace:\npy4j.Py4JException"), None),
     (failed_job(_NO_MODULE), None),
     (failed_job("java.lang.NullPointerException\n\tat ExecutorLostFailure"), None),
     (failed_job("java.io.IOException: No space left on device\n\tat"), None),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.pipelines.command.base import class_of
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import parameters
@@ -120,31 +117,6 @@ def test_an_empty_setting_counts_as_missing(name: str, tmp_path: Path) -> None:
     assert made(kind, given, file) == usual
 
 
-def test_a_typed_empty_path_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Such as a shell's variable that isn't set: it would be the working directory."""
-    monkeypatch.chdir(tmp_path)
-    for words in (["corpus", "list", "--warehouse"], ["pipeline", "--out"], ["score", "import"]):
-        assert main([*words, ""]) == 2
-        assert re.match(r"error: \w+: is empty \(give a value", capsys.readouterr().err)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("corpus", "name"),
-    [
-        ("../mine.jsonl.zst", "mine"),
-        ("./mine.jsonl", "mine"),
-        ("../Novels_2/*.jsonl.zst", "novels-2"),
-        ("novels/1.jsonl novels/2.jsonl", "novels"),
-    ],
-)
-def test_a_corpus_is_named_by_its_file_or_directory(corpus: str, name: str) -> None:
-    assert [c.name for c in plan(corpus=corpus).corpora] == [name]
-    assert [c.name for c in plan(corpus=corpus, corpus_name="given").corpora] == ["given"]
-
-
 def test_plans() -> None:
     """Without benchmarks and data, of words of the corpus, and of prompts that are there."""
     both = plan(corpus="a/*.jsonl b/*.jsonl", benchmarks="winobias", model="gpt2")
@@ -199,17 +171,6 @@ def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     given = 'data = "data"\nout = "results"\nbenchmarks = "use-5"\nmodel = "m"\n'
     Path("plumbline.toml").write_text(given)
     return tmp_path
-
-
-def test_the_command_that_a_flow_names_as_the_fix_succeeds(released: Path) -> None:
-    """It finds what is named by the settings of the flow, and writes where the flow reads."""
-    chosen, _ = load(None)
-    store = Store.open(chosen.warehouse)
-    with pytest.raises(UsageProblem, match="is not in the warehouse") as raised:
-        check_imported(store, make_plan(chosen).scored())
-    command = re.search(r"run `plumbline (.*?)`", str(raised.value))
-    assert command and main(shlex.split(command[1])) == 0
-    check_imported(Store.open(chosen.warehouse), make_plan(chosen).scored())
 
 
 def test_every_command_takes_its_places_from_the_settings_file(

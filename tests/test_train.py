@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.learner import new_model
 from plumbline.eval_workers.training.trained_models import train_model
-from plumbline.eval_workers.training.trainer import fit, shuffled, trainable
+from plumbline.eval_workers.training.trainer import shuffled
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
@@ -40,15 +37,6 @@ TINY = TrainOptions(
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     world = write_world(WorldOptions(n_tokens=12_000, n_shards=2), tmp_path_factory.mktemp("world"))
     return list(world.shards)
-
-
-def weights(path: Path) -> dict[str, torch.Tensor]:
-    return load_file(path / "model.safetensors")
-
-
-def same(a: Path, b: Path) -> bool:
-    one, two = weights(a), weights(b)
-    return one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
 
 
 class Stop(Exception):
@@ -122,45 +110,6 @@ def test_a_gradient_that_is_not_finite_stops_the_training(
     assert not (tmp_path / "m").exists()
 
 
-def test_the_gradient_of_a_batch_is_that_of_its_parts_together() -> None:
-    """Against the mean loss over all positions at once, by torch's own backward pass."""
-    model = new_model(20, TINY).double()
-    rows = torch.randint(0, 20, (5, 32), generator=torch.Generator().manual_seed(1))
-    weights = trainable(model)
-    for n_parts, n_lanes in ((2, 2), (3, 1)):
-        optimizer = torch.optim.SGD(weights, lr=0.0)
-        parts = [trainer._parts(model, rows.numpy(), n_parts)]
-        (figures,) = fit(weights, parts, optimizer, 1e9, "m", n_lanes=n_lanes)
-        found = [weight.grad.clone() for weight in weights if weight.grad is not None]
-        model.zero_grad()
-        expected = torch.nn.functional.cross_entropy(
-            model(input_ids=rows).logits[:, :-1].flatten(0, 1).float(), rows[:, 1:].flatten()
-        )
-        expected.backward()
-        assert figures["loss"] == pytest.approx(expected.item(), rel=1e-5)
-        for one, weight in zip(found, weights, strict=True):
-            torch.testing.assert_close(one, weight.grad, rtol=1e-4, atol=1e-6)
-        norm = torch.cat([one.flatten() for one in found]).norm().item()
-        assert figures["gradient_norm"] == pytest.approx(norm, rel=1e-6)
-
-
-def test_the_rate_rises_to_its_peak_and_falls_to_a_tenth(
-    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rates: list[float] = []
-
-    def step(self: torch.optim.Optimizer) -> None:
-        rates.append(self.param_groups[0]["lr"])
-
-    monkeypatch.setattr(torch.optim.AdamW, "step", step)
-    train_model(shards, "m", "c", TINY, tmp_path)
-    assert len(rates) == 58 and max(rates) == rates[4] == pytest.approx(1e-2)
-    assert rates[:5] == pytest.approx([2e-3, 4e-3, 6e-3, 8e-3, 1e-2])
-    assert rates[5:] == sorted(rates[5:], reverse=True) and rates[-1] == pytest.approx(1e-3)
-    middle = 4 + (58 - 5) / 2  # between two steps
-    assert (rates[int(middle)] + rates[int(middle) + 1]) / 2 == pytest.approx(5.5e-3, rel=1e-2)
-
-
 def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
     write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
     with pytest.raises(BadInput, match="hold no text"):
@@ -168,15 +117,6 @@ def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
     write_jsonl_zst(tmp_path / "short.jsonl.zst", ["She left."])
     with pytest.raises(BadInput, match="less text than one row"):
         train_model([tmp_path / "short.jsonl.zst"], "m", "c", TINY, tmp_path)
-
-
-def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
-    steps = list(itertools.islice(shuffled(40, 8, seed=0), 10))
-    first, second = (list(itertools.chain(*part)) for part in (steps[:5], steps[5:]))
-    assert sorted(first) == sorted(second) == list(range(40))
-    assert first != second
-    across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
-    assert sorted(across) == sorted([*range(12), *range(12)])
 
 
 def test_a_corpus_that_is_not_counted_is_one_line(
@@ -194,3 +134,12 @@ def test_a_corpus_that_is_not_counted_is_one_line(
         assert "corpus 'leters': not in the warehouse, only letters" in capsys.readouterr().err
     assert not (tmp_path / "models/m").exists()
     assert main([*train, "--name", "m", "--corpus", "letters"]) == 0
+
+
+def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
+    steps = list(itertools.islice(shuffled(40, 8, seed=0), 10))
+    first, second = (list(itertools.chain(*part)) for part in (steps[:5], steps[5:]))
+    assert sorted(first) == sorted(second) == list(range(40))
+    assert first != second
+    across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
+    assert sorted(across) == sorted([*range(12), *range(12)])

@@ -38,6 +38,7 @@ from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
 from tests.test_generation_serve import TEMPLATE
 from tests.test_sampling import PROMPTS, Plain
+from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, SENTENCES, save
 
 try:
@@ -195,13 +196,6 @@ class Command:
         return alive
 
 
-def _pairs(store: Store) -> None:
-    from tests.test_score import TEMPLATES
-    from tests.test_score import _pairs as fill
-
-    fill(store, TEMPLATES)
-
-
 def _check_scores(store: Store, model: Path) -> None:
     """Every pair has the scores transformers gives."""
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
@@ -221,7 +215,7 @@ def test_the_command_scores_a_benchmark_and_says_no_more_than_it_has_to(
     store: Store, tmp_path: Path
 ) -> None:
     model = save("gpt2", tmp_path / "tiny")
-    _pairs(store)
+    _pairs(store, TEMPLATES)
     command = Command(store, model, "--format", "json")
     status, out, err = command.end()
     assert status == 0, err
@@ -237,7 +231,7 @@ def test_whoever_is_killed_leaves_nothing_and_the_same_command_resumes(
     who: str, store: Store, tmp_path: Path
 ) -> None:
     model = save("gpt2", tmp_path / "tiny")
-    _pairs(store)
+    _pairs(store, TEMPLATES)
     command = Command(store, model)
     engines = command.until(lambda alive: any("vllm_engine" in line for line in alive.values()))
     (engine,) = (process for process, line in engines.items() if "vllm_engine" in line)
@@ -260,7 +254,7 @@ def test_two_devices_share_a_model_and_a_killed_command_leaves_no_worker(
     store: Store, tmp_path: Path
 ) -> None:
     model = save("gpt2", tmp_path / "tiny")
-    _pairs(store)
+    _pairs(store, TEMPLATES)
     # workers would compile, which takes longer than the test
     cores = {"VLLM_CPU_OMP_THREADS_BIND": "0|1", "TORCHDYNAMO_DISABLE": "1"}
     killed = Command(store, model, "--tensor-parallel", "2", **cores)

@@ -107,3 +107,18 @@ def test_spanish_words_near_he_are_not_ranked(store: Store) -> None:
     ranked = rows_of(store.root, "FROM word_lean WHERE is_ranked")
     assert {r["word"] for r in ranked if r["contrast"] == "she/he"} == {"nurse"}
     assert sum(r["contrast"] == "her/him" for r in ranked) == len(rows)
+
+
+def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_told(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted(store)
+    fill(store, "word_delta", [delta("tea", 1.0)])
+    (row,) = store.read("corpus").to_pylist()
+    where = ["--warehouse", str(store.root)]
+    for targets in ("gendered", None):  # counted, and imported
+        store.replace("corpus", [{**row, "targets": targets}], {"corpus": "c"}, "r")
+        assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
+        assert "contrast 'foo/bar': is not one of corpus c" in capsys.readouterr().err
+        assert main(["why", "she", *where]) == 0
+        assert ("`she` is a word of she/he itself" in capsys.readouterr().out) == bool(targets)

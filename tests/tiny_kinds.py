@@ -166,13 +166,13 @@ ENCODER_DECODERS = {
 }
 
 
-def save(name: str, directory: Path, *, seed: int = 0) -> Path:
+def save(name: str, directory: Path) -> Path:
     """Make and save a model with its tokenizer."""
     made = {**MASKED, **ENCODER_DECODERS}[name]
     special = dict.fromkeys(made.special.values())
     unknown = made.special["unk_token"]
     tokenizer = made.tokenizer([*(s for s in special if s != unknown), unknown])
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     made.network(tokenizer.get_vocab_size()).save_pretrained(directory)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **made.special).save_pretrained(directory)
     return directory

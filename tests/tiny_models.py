@@ -101,13 +101,18 @@ def _wordpiece() -> tokenizers.Tokenizer:
     )
 
 
-#: What the configurations of all kinds but GPT-2 call by the same names.
-_SHAPE: dict[str, Any] = {
-    "max_position_embeddings": 64,
-    "hidden_size": _WIDTH,
-    "num_hidden_layers": 2,
-    "num_attention_heads": _HEADS,
-}
+def _shape(n_vocabulary: int, bos: int, **more: Any) -> dict[str, Any]:
+    """What the configurations of all kinds but GPT-2 call by the same names."""
+    return {
+        "vocab_size": n_vocabulary,
+        "max_position_embeddings": 64,
+        "hidden_size": _WIDTH,
+        "num_hidden_layers": 2,
+        "num_attention_heads": _HEADS,
+        "bos_token_id": bos,
+        "eos_token_id": bos,
+        **more,
+    }
 
 
 def _gpt2(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
@@ -126,62 +131,31 @@ def _gpt2(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
 
 
 def _neox(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
+    wide = {"intermediate_size": 64, "initializer_range": 0.4}
     return transformers.GPTNeoXForCausalLM(
-        transformers.GPTNeoXConfig(
-            vocab_size=n_vocabulary,
-            **_SHAPE,
-            intermediate_size=64,
-            initializer_range=0.4,
-            bos_token_id=bos,
-            eos_token_id=bos,
-        )
+        transformers.GPTNeoXConfig(**_shape(n_vocabulary, bos, **wide))
     )
 
 
 def _llama(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
+    wide = {"intermediate_size": 64, "initializer_range": 0.4, "num_key_value_heads": 1}
     return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
-            vocab_size=n_vocabulary,
-            **_SHAPE,
-            num_key_value_heads=1,
-            intermediate_size=64,
-            initializer_range=0.4,
-            bos_token_id=bos,
-            eos_token_id=2,
-        )
+        transformers.LlamaConfig(**_shape(n_vocabulary, bos, **wide, eos_token_id=2))
     )
 
 
 def _mistral(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
     """Most sentences are longer than the window, which drops their first tokens from sight."""
+    wide = {"intermediate_size": 64, "initializer_range": 0.4, "num_key_value_heads": 1}
+    window = {"head_dim": _WIDTH // _HEADS, "sliding_window": 6}
     return transformers.MistralForCausalLM(
-        transformers.MistralConfig(
-            vocab_size=n_vocabulary,
-            **_SHAPE,
-            num_key_value_heads=1,
-            head_dim=_WIDTH // _HEADS,
-            intermediate_size=64,
-            sliding_window=6,
-            initializer_range=0.4,
-            bos_token_id=bos,
-            eos_token_id=bos,
-        )
+        transformers.MistralConfig(**_shape(n_vocabulary, bos, **wide, **window))
     )
 
 
 def _opt(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
-    return transformers.OPTForCausalLM(
-        transformers.OPTConfig(
-            vocab_size=n_vocabulary,
-            **_SHAPE,
-            word_embed_proj_dim=_WIDTH,
-            ffn_dim=64,
-            init_std=0.4,
-            bos_token_id=bos,
-            eos_token_id=bos,
-            pad_token_id=0,
-        )
-    )
+    wide = {"word_embed_proj_dim": _WIDTH, "ffn_dim": 64, "init_std": 0.4, "pad_token_id": 0}
+    return transformers.OPTForCausalLM(transformers.OPTConfig(**_shape(n_vocabulary, bos, **wide)))
 
 
 KINDS = {

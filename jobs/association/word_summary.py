@@ -6,7 +6,8 @@ from typing import Any
 
 import duckdb
 
-from plumbline.jobs.association.associations import sides_of
+from plumbline.jobs.association.associations import contrasts_of, sides_of
+from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.counting.corpus_lookup import (
     corpus_contrast,
     corpus_language,
@@ -41,10 +42,11 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     and so has no delta. Words of imported statistics may have no interval.
 
     Raises:
-        UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and
-            suggests similar words.
+        UsageProblem: the corpus or contrast is unknown, or the word is not in the corpus; the
+            message says why, and suggests similar words.
     """
     row, contrast = corpus_row(store, corpus), corpus_contrast(store, corpus, contrast)
+    own = _words_of(store, row, contrast)
     sides = sides_of(store, row, contrast)
     connection = connect(store.root, _COUNT + _SIMILAR + _TARGETS + _LEAN)
     key = {"corpus": corpus, "word": word}
@@ -59,8 +61,10 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     ]
     lean = connection.execute(_LEAN, {**key, "contrast": contrast}).fetchone()
     if lean is None:
-        why = f"its counts with {contrast} are 0, or none"
-        return [*lines, f"  no lean: {why}; plumbline corpus associate --corpus {corpus}"]
+        why = f"near no word of {contrast}, or run plumbline corpus associate --corpus {corpus}"
+        if word in own:
+            why = f"`{word}` is a word of {contrast} itself"
+        return [*lines, f"  no lean: {why}"]
     delta, low, high, over = lean
     figure = "no delta" if delta is None else f"delta {delta:+.3f} nats"
     interval = "no interval"
@@ -71,6 +75,19 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         above=f"leans to {sides[0]}", below=f"leans to {sides[1]}", untold="no clear lean"
     )
     return [*lines, f"  {contrast}: {figure}, {interval}: {verdict}"]
+
+
+def _words_of(store: Store, row: dict[str, Any], contrast: str) -> set[str]:
+    """The words of a corpus's contrast, if counted. ``UsageProblem`` for an unknown contrast."""
+    by_name = contrasts_of(store, row) if row["targets"] else {}
+    pairs = by_name.get(summed_list(contrast, by_name) or contrast)
+    if pairs is None:
+        imported = store.read("word_delta", corpus=row["corpus"])["contrast"].to_pylist()
+        if contrast not in imported:
+            problem = f"is not one of corpus {row['corpus']}"
+            fix = f"one of {', '.join(sorted({*by_name, *imported}))}"
+            raise UsageProblem(f"contrast {contrast!r}", problem, fix)
+    return {word for pair in pairs or () for word in (pair.a, pair.b)}
 
 
 def _unknown(

@@ -62,14 +62,14 @@ def explain(
 ) -> dict[str, list[Row]]:
     """Explain the leans of words and phrases by a corpus's documents; writes and returns rows.
 
-    The tables are ``ANSWERS`` of ``warehouse/schema/evidence_tables.py``.
+    The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
 
     The sampling units of intervals are documents or, with ``clusters`` "source", whole sources,
     since pieces of one book are not independent. The default is sources if the corpus has ten or
     more. Rows of other words stay. A word that doesn't occur near the contrast has a row without a
     delta. An entry of several words (at most ``LONGEST_PHRASE``) is a phrase. It gets its own pass
     over the documents, in which each of its occurrences is one word. So does a word or phrase near
-    other words, as in ``nurse NEAR doctor`` (``queries.parsed``).
+    other words, as in ``nurse NEAR doctor`` (``index.parsed``).
 
     Raises:
         UsageProblem: unknown corpus or contrast, or a corpus without words; a phrase is too

@@ -186,12 +186,13 @@ def _parsed(record: Record) -> _Row:
             raise ValueError("the row has no word")
         if any("\udc80" <= c <= "\udcff" for c in word):
             raise ValueError("the word holds bytes that are not UTF-8")
-        n_word, share = number(record.fields, "counts", int), number(record.fields, "freq", float)
+        counts, share = record.fields["counts"], number(record.fields, "freq")
+        n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
         if not 0 < n_word <= _INT64_MAX:
-            raise ValueError(f"counts is {n_word}, expected a number above 0, below 2^63")
+            raise ValueError(f"counts is {counts!r}, expected a whole number above 0, below 2^63")
         if not (0 < share <= 1 and n_word / share <= _INT64_MAX):
             raise ValueError(f"freq is {record.fields['freq']!r}, no share of {n_word:,} tokens")
-        delta = number(record.fields, "pmi_diff", float)
+        delta = number(record.fields, "pmi_diff")
     except ValueError as e:
         return _Row(record.number, word, reason=str(e))
     return _Row(record.number, word, delta, n_word, round(n_word / share))
@@ -240,7 +241,7 @@ def read_pmi(file: Path) -> Iterator[PmiRow]:
             reason = f"the word was already in row {rows_of[word]:,}"
         try:
             for name in [x for x in fields if x.startswith(_PREFIX) and fields[x] and not reason]:
-                pmi[name.removeprefix(_PREFIX)] = number(fields, name, float)
+                pmi[name.removeprefix(_PREFIX)] = number(fields, name)
         except ValueError as e:
             reason = str(e)
         rows_of.setdefault(word, row)

@@ -288,6 +288,8 @@ def one_line_losses() -> Iterator[None]:
     try:
         yield
     except (Py4JError, ConnectionError, EOFError) as e:
+        if type(e) is Py4JError and "Trace:" in str(e):  # Java answered: a wrong call
+            raise
         reason = "its Java process has ended"
         if isinstance(e, Py4JJavaError):
             thrown = e.java_exception

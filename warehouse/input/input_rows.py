@@ -10,13 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.text.escape import terminal
-
-Number = TypeVar("Number", int, float)
 
 _EXCERPT_CHARACTERS = 120
 #: Most reasons that a message names.
@@ -116,13 +114,12 @@ def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str 
             yield row, f"a quote breaks the rules of CSV: {fix}"
 
 
-def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
+def number(fields: Mapping[str, str], name: str) -> float:
     """The field ``name`` as a finite number. Raises ``ValueError`` that says what was expected."""
     with suppress(ValueError):
-        if math.isfinite(value := kind(fields[name])):
+        if math.isfinite(value := float(fields[name])):
             return value
-    expected = "whole" if kind is int else "finite"
-    raise ValueError(f"{name} is {fields[name]!r}, expected a {expected} number")
+    raise ValueError(f"{name} is {fields[name]!r}, expected a finite number")
 
 
 def read_text(path: Path) -> str:

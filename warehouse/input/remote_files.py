@@ -10,6 +10,7 @@ import glob
 import gzip
 import hashlib
 import io
+import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,11 @@ _OF_FILES = (OSError, pa.ArrowInvalid, EOFError, zlib.error, zstd.ZstdError)
 _CHECK = "check the address and the credentials in the environment"
 #: Options of each client of a bucket or web server: a server may have no encryption.
 CLIENT: Any = {"client_options": {"allow_http": True}}
+#: Environment variables that give another server than the cloud's own.
+_ENDPOINTS = (
+    *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
+    *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+)
 #: Codec promised by a file's name.
 CODECS = {".zst": "zstd", ".gz": "gzip"}
 #: Windows up to 2 GiB (`zstd --long=31`); one takes memory only as it fills.
@@ -302,5 +308,15 @@ def _file_system(scheme: str) -> Any:
     # A web server lists nothing, so a name is a file or missing. Without `split`, obstore takes the
     # host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
+    check_endpoints()
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
     return kind(skip_instance_cache=True, **CLIENT)
+
+
+def check_endpoints() -> None:
+    """Raise ``UsageProblem`` if the variable of another server doesn't hold an address."""
+    for name in _ENDPOINTS:
+        address = os.environ.get(name, "")
+        if address and not address.startswith(("http://", "https://")):
+            fix = "begin it with https:// or http://"
+            raise UsageProblem(f"{name}={address}", "is not an address", fix)

@@ -50,7 +50,9 @@ def helpers(
             if process.wait() and not stopping.is_set():
                 output.seek(0)
                 lines = output.read().decode(errors="replace").split("\n")
-                last = next((line for line in reversed(lines) if line.strip()), "no message")
+                last = next((line for line in reversed(lines) if line.strip()), "")
+                if process.returncode < 0 or not last:
+                    last = f"ended with {process.returncode}"
                 say(f"worker {number} failed: {last.strip()}; the others take over its work")
 
     try:

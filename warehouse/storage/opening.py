@@ -20,8 +20,9 @@ from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, Place
 
 #: The file that marks a directory as a warehouse, and holds the version of its format.
 MARKER = "plumbline.json"
-#: The version that this Plumbline reads and writes; others are refused.
-FORMAT = 7
+#: The version that this Plumbline reads and writes; others are refused. A new table, or a new
+#: column that may be NULL, keeps it. Any other change increases it.
+FORMAT = 8
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))

@@ -240,8 +240,9 @@ def _cache() -> Path:
 def _store(address: str) -> Any:
     from obstore.store import from_url
 
-    from plumbline.warehouse.input.remote_files import CLIENT
+    from plumbline.warehouse.input.remote_files import CLIENT, check_endpoints
 
+    check_endpoints()
     return from_url(address, **CLIENT)
 
 
