@@ -22,7 +22,7 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
 from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.pipelines.command.base import Command, Context, Done, Row, execute
+from plumbline.pipelines.command.base import Command, Context, Done, execute
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Pipeline
@@ -30,13 +30,15 @@ from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
 from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
 from plumbline.pipelines.report.plain import markdown_answer
+from plumbline.pipelines.report.rows import with_ends
 from plumbline.pipelines.stages import RETRY, Stages, with_retries
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 
-#: Names of the states of runs that did all but unreadable shards, and all but unusable benchmarks.
-SHARDS_FAILED, SCORES_FAILED = "Shards failed", "Scores failed"
+#: Names of the states of runs that did all but unreadable shards, of those that did all but
+#: unusable benchmarks, and of those that did all and found that a model changed.
+SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
 _Result = TypeVar("_Result")
 Names = list[str] | None
@@ -126,20 +128,22 @@ def score(
 
 
 @flow(name="report")
-def report(out: str = "", conf: str = "") -> State[None]:
+def report(out: str = "", conf: str = "", fail_if: str = "") -> State[None]:
     """Compute all metrics, write the report, and show its answer and what changed.
 
     Args:
         out: directory of everything that is written.
+        fail_if: as `measure --fail-if`; empty: that of the settings.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(conf, out=out)) as parts:
-        before = _preferences(parts.store)
+    with _parts(_pipeline(conf, out=out, fail_if=fail_if)) as parts:
         parts.report()
         _show_rows(parts.done)
     page = Path(next(file for _, done in parts.done for file in done.files))
     _show_report(parts.store, page)
-    _show_changes(before, _preferences(parts.store))
+    _show_changes(parts.store)
+    if parts.changed:
+        return Failed(name=MODEL_CHANGED, message=str(parts.changed))
     return Completed(message=f"wrote {page}")
 
 
@@ -159,6 +163,7 @@ def audit(
     out: str = "",
     conf: str = "",
     score_here: bool = True,
+    fail_if: str = "",
 ) -> State[None]:
     """Count, score and report: the whole audit.
 
@@ -172,10 +177,11 @@ def audit(
         conf: settings file; empty: plumbline.toml, if there is one.
         score_here: false to run the deployment `score` on a worker of its own pool; both machines
             see ``out`` and ``conf`` under the same paths.
+        fail_if: as `measure --fail-if`: the run fails if a named model changed by more.
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "conf": conf}
-    _pipeline(**given).check()
+    _pipeline(**given, fail_if=fail_if).check()
     failed = [*_failed(count(**given, return_state=True))]
     if score_here:
         scored = score(**given, return_state=True)
@@ -184,15 +190,16 @@ def audit(
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
-    report(out=out, conf=conf)
+    reported = report(out=out, conf=conf, fail_if=fail_if, return_state=True)
+    failed = [*_failed(reported), *failed]
     return failed[0] if failed else Completed(message="audited")
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """The state of a run in which only some input failed. Raises for every other failure."""
+    """The state of a run that only left out input, or found a change. Raises for other failures."""
     if state.is_completed():
         return []
-    if state.name not in (SHARDS_FAILED, SCORES_FAILED):
+    if state.name not in (SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED):
         raise BadInput(state.name, state.message or "")
     return [Failed(name=state.name, message=state.message)]
 
@@ -202,10 +209,16 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(
-    conf: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
+    conf: str,
+    corpus: str = "",
+    benchmarks: Names = None,
+    model: str = "",
+    out: str = "",
+    fail_if: str = "",
 ) -> Pipeline:
     """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
+    given |= _given({"measure_fail_if": fail_if})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
     with_retries(lambda: check_plan(pipeline))
     return pipeline
@@ -285,29 +298,20 @@ def _chart(store: Store) -> list[str]:
     return [f"![{first.alt}](data:image/png;base64,{image})"]
 
 
-def _preferences(store: Store) -> dict[tuple[str, str, str], float]:
-    """Preference disparity in percentage points by benchmark, groups and model key."""
-    rows: list[Row] = store.read("metric_value").to_pylist()
-    return {
-        (row["benchmark"], row["groups"], f"{row['model']} {row['model_key']}"): row["value"]
-        for row in rows
-        if row["metric"] == "pd" and row["subset"] == "all" and row["value"] is not None
-    }
+def _show_changes(store: Store) -> None:
+    """Attach a table of what changed between the last two versions of each named model."""
+    from plumbline.pipelines.report.facts import Facts
+    from plumbline.pipelines.report.findings.versions import version_changes
 
-
-def _show_changes(
-    before: Mapping[tuple[str, str, str], float], after: Mapping[tuple[str, str, str], float]
-) -> None:
-    """Attach a table of the preference disparities that are new or changed since the last run."""
+    names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [
-        {"benchmark": benchmark, "groups": groups, "model": model}
-        | {"pd_points_before": before.get((benchmark, groups, model)), "pd_points": value}
-        for (benchmark, groups, model), value in after.items()
-        if before.get((benchmark, groups, model)) != value
+        {name: row[name] for name in names}
+        | {"version": f"{row['scored_at']:%F}", "before": f"{row['previous_scored_at']:%F}"}
+        for row in version_changes(Facts(store))
     ]
     if rows:
-        about = "Preference disparity that changed since the last run"
+        about = "Preference disparity of named models, in points, since their version before"
         create_table_artifact(key="changes", table=rows, description=about)
     else:
-        text = "No preference disparity changed since the last run."
+        text = "No named model has an earlier version to compare with."
         create_markdown_artifact(key="changes", markdown=text, description="Changes")

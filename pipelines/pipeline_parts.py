@@ -41,7 +41,7 @@ from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePla
 from plumbline.pipelines.report.findings.sentences import prefers
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.stages import Stages
-from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.errors import BadInput, ModelChanged, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import part
 from plumbline.warehouse.steps.runner import NothingUsed
@@ -75,6 +75,7 @@ class Parts:
     Attributes:
         unread: a line for each corpus with shards that can't be read.
         failed: a line for each model that could use nothing of a benchmark or a set of prompts.
+        changed: the error of `--fail-if`, if a model changed too much.
         done: name and result of each command that ``_do`` ran.
     """
 
@@ -83,6 +84,7 @@ class Parts:
         self.store = context.store
         self.unread: list[str] = []
         self.failed: list[str] = []
+        self.changed: ModelChanged | None = None
         self.done: list[tuple[str, Done]] = []
 
     def _made(self, kind: type[Command], **given: Any) -> Command:
@@ -126,7 +128,10 @@ class Parts:
 
     def report(self) -> None:
         """Compute the metrics and write the report on the whole warehouse."""
-        self._do("measure", Measure, **vars(self.options.measure))
+        try:
+            self._do("measure", Measure, **vars(self.options.measure))
+        except ModelChanged as e:
+            self.changed = e
         self._do("report", Report, out=self.options.out / "report")
 
     def _count(self, corpus_plan: CorpusPlan) -> None:
@@ -279,6 +284,7 @@ class Parts:
         fields = {
             "model": (model.location,),
             "benchmark": self.plan.scored(),
+            "name": model.given_name,
             **vars(model.options),
         }
         workers = model.workers or self.options.score_workers

@@ -370,6 +370,7 @@ def test_a_line_gives_the_command_again() -> None:
     score = made(Score, {"model": ("a", "b"), "benchmark": ("x",), "per_token": True, "workers": 2})
     line = line_of(score)
     assert line == ("plumbline score --benchmark x --model a --model b --workers 2 --per-token")
+    assert line_of(score, typed=["dtype"]) == f"{line.replace('--per', '--dtype float32 --per')}"
 
 
 @pytest.mark.parametrize(

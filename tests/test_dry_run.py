@@ -82,7 +82,9 @@ def test_all_experts_count() -> None:
 
 def test_tokens_are_those_that_are_scored(store: Store, model: Path) -> None:
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
-    found = todo(store, prospect(str(model), ModelOptions()), "demo", ModelOptions())
+    options = ModelOptions()
+    task = Task(str(model), options, ("demo",))
+    found = todo(store, prospect(str(model), options), "demo", task)
     pairs = store.read("benchmark_pair").to_pylist()
     texts = {pair[f"sentence_{side}"] for pair in pairs[:-1] for side in "ab"}
     n_tokens = sum(n for _, n in one_by_one(model, "<|endoftext|>", sorted(texts)))

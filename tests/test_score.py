@@ -118,6 +118,16 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
     assert (_score(store, model).n_new, len(_rows(store))) == (0, 2)
 
 
+def test_a_limit_scores_the_same_few_pairs_and_drops_no_score(store: Store, model: Path) -> None:
+    def limited(n: int | None) -> tuple[int, int]:
+        given = (store, str(model), ["demo"], ModelOptions(), new_run_id())
+        (done,) = score_benchmarks(*given, limit=n)
+        return done.n_pairs, done.n_new
+
+    _pairs(store, TEMPLATES)
+    assert [limited(n) for n in (5, 5, 7, None, 5)] == [(5, 5), (5, 0), (7, 2), (42, 35), (42, 0)]
+
+
 def test_chunks_of_another_size_give_the_same_scores(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

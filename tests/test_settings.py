@@ -19,6 +19,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
+from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.pipeline_parts import check_plan
@@ -190,6 +191,15 @@ def test_a_given_out_goes_before_that_of_a_settings_file(
             assert (str(chosen.out), str(chosen.warehouse)) == ("b", "b/warehouse")
     file.write_text('out = "a"\nwarehouse = "w"\n')
     assert str(load(file, {"out": "b"}, {})[0].warehouse) == "w"
+
+
+def test_a_typed_out_takes_the_warehouse_of_look_along(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('out = "there"\n')
+    look = made(Look, {"model": "m"}, None, here(Look, file, {}))
+    assert (look.out, look.warehouse) == (Path("there/look"), Path("there/look/warehouse"))
+    look = made(Look, {"model": "m", "out": "here"}, None, here(Look, file, {}))
+    assert look.warehouse == Path("here/warehouse")
 
 
 def test_a_table_of_a_warehouse_command_is_no_warehouse(tmp_path: Path) -> None:

@@ -17,12 +17,17 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """One model with its options, and the benchmarks to score with it."""
+    """One model with its options, its ``name`` if it has one, and the benchmarks to score.
+
+    ``limit``: pairs of each benchmark to score; ``None``: all.
+    """
 
     model: str
     options: ModelOptions
     benchmarks: tuple[str, ...]
     n_workers: int = 1
+    name: str | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,11 @@ class Todo:
     problem: str
 
 
-def todo(store: Store, prospect: TextReader, benchmark: str, options: ModelOptions) -> Todo:
+def todo(store: Store, prospect: TextReader, benchmark: str, task: Task) -> Todo:
     """Count the pairs and tokens of a benchmark that have no score by this model."""
     from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
 
-    state = PairScores.of(benchmark, options).state(store, prospect)
+    state = PairScores.of(benchmark, task.options, task.limit).state(store, prospect)
     texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
     encoded = prospect.encoded(texts)
     sequences = {e for e in encoded if not isinstance(e, str)}
@@ -74,7 +79,7 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
     from plumbline.eval_workers.scoring.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
-    counts = [todo(store, model, benchmark, task.options) for benchmark in task.benchmarks]
+    counts = [todo(store, model, benchmark, task) for benchmark in task.benchmarks]
     size, name = model.size, model.identity.model
     types = [task.options.dtype, *filter(None, [task.options.quantisation])]
     note = f"{size.n_embedding:,} of them embeddings, {' and '.join(types)}"

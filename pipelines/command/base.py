@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import reduce
 from importlib import import_module
@@ -325,8 +325,10 @@ def bounds(marks: Sequence[object]) -> str:
     return f"({', '.join(ends)})" if ends else ""
 
 
-def line_of(command: Command, more: Sequence[str] = ()) -> str:
-    """The command line of a command, without defaults, with ``more`` general options.
+def line_of(command: Command, more: Sequence[str] = (), typed: Collection[str] = ()) -> str:
+    """The command line of a command, with ``more`` general options.
+
+    Without defaults, except for the options ``typed``, which override a file's.
 
     >>> from plumbline.pipelines.commands.score import Score
     >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
@@ -340,7 +342,8 @@ def line_of(command: Command, more: Sequence[str] = ()) -> str:
     for p in params:
         whole, *inner = p.path
         default = reduce(getattr, inner, usual[whole]) if whole in usual else p.default
-        given_words = [] if values[p.name] == default else p.words(values[p.name])
+        is_needed = p.name in typed or values[p.name] != default
+        given_words = p.words(values[p.name]) if is_needed else []
         (arguments if p.on.positional else words).extend(given_words)
     if any(argument.startswith("-") for argument in arguments):  # else it is taken for an option
         words, arguments = [], [*words, "--", *arguments]

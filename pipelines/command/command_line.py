@@ -81,7 +81,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
             command.check()
             names = [n for n in ("config", "conf") if general[n] is not None]
             files = [word for n in names for word in (f"--{n}", str(general[n]))]
-            _show_plan(command, form, files)
+            _show_plan(command, form, line_of(command, files, typed))
             return
         from plumbline.pipelines.stages import CONSOLE, Stages
 
@@ -110,8 +110,8 @@ def context_settings(kind: type[Command]) -> dict[str, Any]:
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
 
 
-def _show_plan(command: Command, form: str, files: Sequence[str]) -> None:
-    """Print a plan and the line that carries it out; ``files`` are the options that name files."""
+def _show_plan(command: Command, form: str, line: str) -> None:
+    """Print a plan and the ``line`` that carries it out."""
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
@@ -121,7 +121,7 @@ def _show_plan(command: Command, form: str, files: Sequence[str]) -> None:
         raise
     _print_rows(rows, form)
     if form == "table":
-        after = f"Nothing was done or written. Next: {line_of(command, files)}"
+        after = f"Nothing was done or written. Next: {line}"
         say(after if rows else "Nothing is left to do.")
 
 

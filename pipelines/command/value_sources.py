@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -24,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from plumbline.pipelines.command.base import Command, Parameter, all_fields, class_of, parameters
 from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse import options
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.text.toml_file import read
 
 #: Settings file that is read by default if it exists.
@@ -106,7 +105,10 @@ def here(
     content = _read(file) if file else {}
     known = {p.name: p for p in parameters(kind)}
     # A command with its options at the top takes them from there; its `usual` has the places.
-    values = {} if kind.at_top else dict(_places(content, str(file), environment, known))
+    places = {} if kind.at_top else dict(_places(content, str(file), environment, known))
+    # A place that follows from `out` also follows from a typed one.
+    following = kind.usual({"out": places["out"].value}) if "out" in places else ()
+    values = {name: value for name, value in places.items() if name not in following}
     if content:
         _check_top(content, str(file))
         settings = kind.of_settings(content, str(file))
@@ -145,8 +147,7 @@ def _check_top(content: Mapping[str, object], file: str) -> None:
 def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, 3)
-            fix = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
+            fix = did_you_mean(name, known, f"known: {', '.join(known)}")
             raise UsageProblem(f"{where}key {name!r}", "is unknown", fix)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -111,14 +110,12 @@ class Look(DataOption, Command):
         pairs and results. Returns its name and a line on its size.
         """
         from plumbline.eval_workers.pairs import benchmarks
+        from plumbline.eval_workers.scoring.pair_scores import drawn
 
         options = benchmarks.ImportOptions()
         parsed, path = benchmarks.read_pairs_of(name, None, options, self.data or "")
 
-        def rank(pair: benchmarks.Row) -> str:
-            return hashlib.sha256(str(pair["pair_id"]).encode()).hexdigest()
-
-        sample = replace(parsed, pairs=sorted(parsed.pairs, key=rank)[: self.n])
+        sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
         line = f"{done.benchmark}: {done.n_pairs:,} of {len(parsed.pairs):,} pairs of {name}"
         if done.n_rejects:

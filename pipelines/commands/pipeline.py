@@ -143,6 +143,7 @@ class Pipeline(PipelineOptions, Command):
             parts.report()
         offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
         lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
+        failures = (*lines, *filter(None, [parts.changed]))
         return Done(
             said=[
                 *recovered(context.store),
@@ -152,7 +153,7 @@ class Pipeline(PipelineOptions, Command):
             files=[file for name, one in parts.done if name == "report" for file in one.files],
             next="plumbline sql",
             query="FROM metric_value",
-            failed=next(iter(lines), None),
+            failed=next(iter(failures), None),
         )
 
 

@@ -29,7 +29,13 @@ from plumbline.eval_workers.training.model_card import tuned_by
 from plumbline.eval_workers.writing import offline
 from plumbline.pipelines.report import metric_tables, model, ngrams, rows, word_answers
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings import estimates, fits, models_by_text, sentences
+from plumbline.pipelines.report.findings import (
+    estimates,
+    fits,
+    models_by_text,
+    sentences,
+    versions,
+)
 from plumbline.pipelines.report.model import AColumn, Cell, Figure, Missing, PageTable, Section
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.storage.run_records import recorded_versions
@@ -40,7 +46,10 @@ _MARK = "\x02"
 _CHARTS = "plumbline.pipelines.report.charts"
 #: What templates may use besides what needs the warehouse: all public functions, classes and
 #: constants of these modules.
-_MODULES = (model, rows, metric_tables, estimates, fits, sentences, ngrams, word_answers, offline)
+_MODULES = (
+    *(model, rows, metric_tables, estimates, fits, sentences, versions, ngrams),
+    *(word_answers, offline),
+)
 _GLOBALS: dict[str, Any] = {
     name: value
     for module in _MODULES

@@ -20,6 +20,7 @@ from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,
     UsageProblem,
+    did_you_mean,
     failure,
 )
 from plumbline.warehouse.paths import json_object
@@ -172,6 +173,8 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
         fix = "check name and network; a gated model needs HF_TOKEN; or a directory: docs/models.md"
+        if "not a valid model identifier" in str(e):
+            fix = did_you_mean(source.name, _listed() - {source.name}, fix)
         raise failure(e, f"model {source.name}", problem, fix) from e
 
 

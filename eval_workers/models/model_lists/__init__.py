@@ -7,7 +7,7 @@ options come from the command line::
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
     workers = 2                   # optional: processes that score it
-    name = "Pythia 70M"           # optional: its name in published tables
+    name = "Pythia 70M"           # optional: its name in tables; models of one name are versions
     unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: for released scores, which lack it
 
@@ -48,6 +48,11 @@ class ListedModel:
     workers: int | None = None
     unavailable: str = ""
     n_parameters: int | None = None
+
+    @property
+    def given_name(self) -> str | None:
+        """The name, unless it is the id."""
+        return None if self.name == self.id else self.name
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
         """The model's options: the entry's fields, the others from ``defaults``.

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
@@ -93,8 +93,9 @@ def find(name: str) -> Benchmark:
         problem = f"the modules {' and '.join(modules)} each have one of this name"
         raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
     if not modules:
-        names = f"there are {', '.join(sorted(discover()))}"
-        raise UsageProblem(f"benchmark {name!r}", "unknown", names)
+        known = sorted(discover())
+        fix = did_you_mean(name, known, f"there are {', '.join(known)}")
+        raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
     return next(iter(modules.values()))
 
 
@@ -234,8 +235,9 @@ def _read_own(
     elif source is None and recipe_name:
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:
-        names = f"there are {', '.join(sorted([*discover(), *recipes.RECIPES.names()]))}"
-        raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
+        known = sorted([*discover(), *recipes.RECIPES.names()])
+        fix = did_you_mean(name, known, f"there are {', '.join(known)}; or give --source FILE")
+        raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
     fills = filler(options.groups or recipe.filled_groups(), options.fills)
     parsed = read_pairs(name, source, recipe, fills)
     facts = recipe.facts() if recipe_name else recipes.facts_in(source)

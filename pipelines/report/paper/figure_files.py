@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +10,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.model import Figure, Page
 from plumbline.pipelines.report.write import data_of, make_page
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem, did_you_mean
 
 FORMATS = ("pdf", "svg", "png")
 #: Prefixes of the names of the first page's plots.
@@ -54,10 +53,7 @@ def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
     """
     if name in items:
         return items[name]
-    similar = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
-    fix = (
-        f"did you mean {', '.join(similar)}?" if similar else f"`plumbline report {kind}` lists all"
-    )
+    fix = did_you_mean(name, items, f"`plumbline report {kind}` lists all")
     raise UsageProblem(f"{kind} {name}", f"this warehouse has no such {kind}", fix)
 
 
