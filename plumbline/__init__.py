@@ -1,4 +1,4 @@
-"""Plumbline: which way a language model leans, and whether it follows its text.
+"""Plumbline: measure gender preferences of language models, and trace them to their training text.
 
 The rooms are directories of the repository; this package links them, so that they are imported as
 ``plumbline.jobs``, ``plumbline.warehouse``, ... and collide with no other package. From Python::

@@ -1,1 +1,1 @@
-"""FairPair: counterfactual continuations and their sampling noise (Dwivedi-Yu et al., 2024)."""
+"""FairPair: counterfactual continuations and their sampling noise (Dwivedi-Yu, 2024)."""
