@@ -218,7 +218,7 @@ def _pipeline(
 ) -> Pipeline:
     """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
-    given |= _given({"measure_fail_if": fail_if})
+    given |= _given({"measure_fail_if": fail_if}) | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
     with_retries(lambda: check_plan(pipeline))
     return pipeline
