@@ -21,8 +21,8 @@ from benchmarks.scoring import BENCHMARKS
 from benchmarks.scoring_model import SHAPES, sentences, write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.size_forecast import model_size
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.scoring_forecast import model_size
 from plumbline.eval_workers.vllm.vllm_client import interpreter
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.storage.store import Store
@@ -74,7 +74,7 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     ours = open_backend(str(model), ModelOptions(device=device))
     n_tokens = sum(len(ids) for ids in ours.encoded(texts) if not isinstance(ids, str))
     size = model_size(ours.config)
-    operations = 2.0 * n_tokens * (size.n_parameters - size.n_embedding)
+    operations = 2.0 * n_tokens * (size.n_parameters - size.n_exact)
     listed = directory / "texts.json"
     listed.write_text(json.dumps(texts), encoding="utf-8")
     how = (str(model), str(listed), dtype, device)

@@ -89,7 +89,7 @@ class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
     ] = ""
     score_workers: Annotated[
         int,
-        Field(ge=0, le=1024, description="Scoring processes here; 0: wait for those of others."),
+        Field(ge=1, le=1024, description="Scoring processes on this machine."),
         On(variable="PLUMBLINE_PIPELINE_SCORE_WORKERS"),
     ] = 1
 

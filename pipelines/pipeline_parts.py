@@ -21,7 +21,7 @@ from plumbline.eval_workers.writing.offline import CAVEAT
 from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.explanation import explain_candidates
 from plumbline.pipelines import extras, spark_submit
-from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
+from plumbline.pipelines.command.base import Command, Context, Done, execute_on, values_of
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands import fairpair
@@ -280,7 +280,7 @@ class Parts:
             yield Context(self.store, run_id, self.context.stages)
 
     def _score(self, model: ModelPlan) -> None:
-        """Score both sentences of every pair; without workers, wait for other processes."""
+        """Score both sentences of every pair."""
         fields = {
             "model": (model.location,),
             "benchmark": self.plan.scored(),
@@ -288,14 +288,7 @@ class Parts:
             **vars(model.options),
         }
         workers = model.workers or self.options.score_workers
-        if workers:
-            self._do(f"score {model.name}", Score, self.context.retried, **fields, workers=workers)
-            return
-        from plumbline.eval_workers.scoring.scores_elsewhere import wait_for_scores
-
-        say(f"waiting for: {line_of(self._made(Score, **fields))}")
-        arguments = (self.store, model.location, self.plan.scored(), model.options)
-        self.context.retried(f"score {model.name}", wait_for_scores, *arguments)
+        self._do(f"score {model.name}", Score, self.context.retried, **fields, workers=workers)
 
 
 def is_built(options: PipelineOptions, name: str) -> bool:
@@ -325,7 +318,7 @@ def check_plan(options: PipelineOptions) -> None:
             written.ready()
     if plan.models:
         extras.require("torch")
-    if options.score_workers and any(model.options.backend == "vllm" for model in plan.models):
+    if any(model.options.backend == "vllm" for model in plan.models):
         from plumbline.eval_workers.vllm.vllm_client import interpreter
 
         _ = interpreter()

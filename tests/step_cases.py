@@ -27,9 +27,8 @@ from plumbline.eval_workers.disclosure import word_probabilities, written
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
-from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
 from plumbline.eval_workers.scoring import continuations, pair_scores
 from plumbline.eval_workers.scoring.choices import pair_choices
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions

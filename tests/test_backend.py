@@ -17,14 +17,13 @@ import pytest
 import torch
 import transformers
 
-from plumbline.contracts import check_backend
 from plumbline.eval_workers.chat.client import ChatClient
 from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
+from plumbline.eval_workers.models.echo import _read
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
-from plumbline.eval_workers.models.remote.echo import _read
 from plumbline.eval_workers.models.scoring_contract import Identity
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.vllm import vllm_client, vllm_server
@@ -98,27 +97,10 @@ def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
         assert replace(found, **same) == known and known.key == row["key"], line
 
 
-def test_the_dummy_model_is_uniform_over_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["She wept.", "He wept.", "The nurse said she wept."]
-    scores = check_backend("dummy", "dummy", texts)
-    assert [score.n_tokens for score in scores] == [2, 2, 5]
-    assert len({value for score in scores for value in score.token_logprobs_nats}) == 1
-    assert scores[0].logprob_nats == scores[1].logprob_nats
-    monkeypatch.chdir(tmp_path)
-    assert open_backend("dummy", ModelOptions()).identity.backend == "dummy"
-    with pytest.raises(UsageProblem, match=r"^--dtype float16: the dummy model has no weights"):
-        open_backend("dummy", ModelOptions(dtype="float16"))
-    (tmp_path / "dummy").mkdir()
-    with pytest.raises(BadInput, match=r"holds no config\.json"):
-        open_backend("dummy", ModelOptions())
-
-
 def test_without_vllm_its_backend_names_the_install_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert BACKENDS.names() == ["dummy", "ngram", "server", "transformers", "vllm"]
+    assert BACKENDS.names() == ["ngram", "server", "transformers", "vllm"]
 
     def refused() -> str:
         with pytest.raises(MissingComponent, match=re.escape(f"({vllm_client.INSTALL})")) as caught:

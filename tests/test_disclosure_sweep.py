@@ -14,10 +14,9 @@ import transformers
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.disclosure.sweep import Grid
-from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure.sweeping import Sweep

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import transformers
 
-from plumbline.eval_workers.models import size_forecast as prospects
+from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.size_forecast import model_size, prospect
-from plumbline.eval_workers.scoring.scoring_forecast import Task, _memory, todo
+from plumbline.eval_workers.scoring.scoring_forecast import (
+    Size,
+    Task,
+    _memory,
+    forecast,
+    model_size,
+)
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
@@ -25,18 +28,20 @@ H, LAYERS, FFN = 64, 2, 64
 
 
 def test_size_of_a_gpt_neox_by_hand(model: Path) -> None:
+    """All weights but the embeddings and the head are quantised."""
     config = transformers.AutoConfig.from_pretrained(model)
-    size, n_tokens = model_size(config), config.vocab_size
+    n_tokens = config.vocab_size
     attention = (H * 3 * H + 3 * H) + (H * H + H)
     feed_forward = (H * FFN + FFN) + (FFN * H + H)
     norms = 2 * 2 * H
-    layers = LAYERS * (attention + feed_forward + norms) + 2 * H
-    assert size.n_embedding == n_tokens * H
-    assert size.n_parameters == 2 * n_tokens * H + layers
-    assert (size.hidden, size.widest, size.n_vocabulary) == (H, 3 * H, n_tokens)
-    assert size.weight_bytes("float32", None) == 4 * size.n_parameters
-    layer, logits = 4 * H + 3 * 3 * H, n_tokens
-    assert size.forward_bytes("bfloat16", 7) == 7 * (2 * layer + 2 * logits + (4 + 4) * logits)
+    exact, layers = 2 * n_tokens * H, LAYERS * (attention + feed_forward + norms) + 2 * H
+    vectors = 4 * H + 3 * 3 * H + n_tokens
+    size = model_size(config, dtype="bfloat16")
+    assert size == Size(exact + layers, exact, 2 * vectors + (4 + 4) * n_tokens)
+    assert size.weight_bytes(ModelOptions()) == 4 * (exact + layers)
+    for method, each in (("int8", 1), ("nf4", 9 / 16)):
+        options = ModelOptions(dtype="bfloat16", quantisation=method)  # type: ignore[arg-type]
+        assert size.weight_bytes(options) == pytest.approx(2 * exact + layers * each, abs=1)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -47,29 +52,12 @@ def test_parameters_are_those_of_the_real_weights(kind: str, tmp_path: Path) -> 
     assert size.n_parameters == sum(p.numel() for p in real.parameters())
 
 
-def test_weights_of_a_quantised_model_by_hand(model: Path) -> None:
-    """All but the embeddings and the head are quantised."""
-    config = transformers.AutoConfig.from_pretrained(model)
-    size, exact = model_size(config), 2 * config.vocab_size * H
-    rest = size.n_parameters - exact
-    assert size.n_exact == exact
-    assert size.weight_bytes("bfloat16", "int8") == 2 * exact + rest
-    assert size.weight_bytes("bfloat16", "nf4") == pytest.approx(2 * exact + rest * 9 / 16, abs=1)
-
-
-def test_memory_is_that_of_the_options(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = prospect(str(model), ModelOptions())
-    opened.size = replace(opened.size, n_parameters=8 * 10**9)
-
-    def weights(**options: Any) -> Any:
-        task = Task("m", ModelOptions(**options), ())
-        return next(_memory(opened, task))
-
-    monkeypatch.setattr(prospects, "chosen_device", lambda options: "cuda")
-    monkeypatch.setattr(prospects, "free_bytes", lambda options: 80 * 10**9)
-    assert weights(dtype="bfloat16")["amount"] == 16
-    assert weights(dtype="bfloat16", quantisation="int8")["amount"] == 8
-    shared = weights(dtype="bfloat16", backend="vllm", tensor_parallel=4)
+def test_memory_is_that_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = Size(8 * 10**9, 0, 1)
+    monkeypatch.setattr(devices, "visible", lambda: ["0"])
+    monkeypatch.setattr(devices, "free_bytes", lambda device: 80 * 10**9)
+    options = ModelOptions(dtype="bfloat16", backend="vllm", tensor_parallel=4)
+    shared = next(_memory("m", size, Task("m", options, ())))
     assert (shared["amount"], shared["note"]) == (4, "on each of 4 GPUs")
 
 
@@ -82,19 +70,20 @@ def test_all_experts_count() -> None:
 
 def test_tokens_are_those_that_are_scored(store: Store, model: Path) -> None:
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
-    options = ModelOptions()
-    task = Task(str(model), options, ("demo",))
-    found = todo(store, prospect(str(model), options), "demo", task)
+    rows = {
+        row["what"]: row for row in forecast(store, Task(str(model), ModelOptions(), ("demo",)))
+    }
     pairs = store.read("benchmark_pair").to_pylist()
     texts = {pair[f"sentence_{side}"] for pair in pairs[:-1] for side in "ab"}
     n_tokens = sum(n for _, n in one_by_one(model, "<|endoftext|>", sorted(texts)))
-    assert (found.n_pairs, found.n_missing, found.n_refused) == (43, 43, 2)
-    assert (found.n_sequences, found.n_tokens) == (82, n_tokens)
+    amounts = {what: row["amount"] for what, row in rows.items()}
+    assert (rows["to score"]["note"], amounts["to score"]) == ("of 43", 43)
+    assert (amounts["distinct sequences"], amounts["tokens"]) == (82, n_tokens)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     beginnings = {tuple(i[:n]) for i in ids for n in range(len(i))}
-    assert found.n_computed == len(beginnings) < n_tokens
-    assert "special token" in found.problem and "endoftext" in found.problem
+    assert rows["tokens"]["note"].startswith(f"{len(beginnings):,} ") and len(beginnings) < n_tokens
+    assert amounts["can't be scored"] == 2 and "endoftext" in rows["can't be scored"]["note"]
 
 
 def files(store: Store) -> list[tuple[str, int]]:
@@ -122,8 +111,6 @@ def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
     assert (plan["to score"]["amount"], plan["to score"]["note"]) == (42, "of 42")
     assert plan["distinct sequences"]["amount"] == 82
-    power = "female/male, smallest effects found with 80% power"
-    assert plan["power"]["note"].startswith(power)
     assert plan["memory for computing"]["note"].endswith("it fits")
     assert "time" not in plan
     absent = [part for name in ("no", "none") for part in ("--model", str(model.parent / name))]

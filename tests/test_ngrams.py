@@ -24,7 +24,6 @@ from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramM
 from plumbline.eval_workers.models.ngram.ngram_training import count_ngrams, numbered
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
-from plumbline.eval_workers.models.size_forecast import prospect
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -167,11 +166,6 @@ def test_a_model_of_another_version_is_told(directory: Path, tmp_path: Path) -> 
     (model / "config.json").write_text(json.dumps(config))
     with pytest.raises(BadInput, match=r"by another version of Plumbline.*train it again"):
         open_backend(str(model), ModelOptions())
-
-
-def test_a_dry_run_says_that_nothing_is_known_of_its_size(directory: Path) -> None:
-    with pytest.raises(UsageProblem, match="the size of an n-gram model is unknown"):
-        prospect(str(directory), ModelOptions())
 
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:

@@ -16,12 +16,11 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.echo import spells
-from plumbline.eval_workers.models.remote.probe import TEXTS
+from plumbline.eval_workers.models.probe import TEXTS
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.scoring.scoring_forecast import prospect
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.store import Store
-from tests.chat_server import ChatServer, Say
+from tests.chat_server import ChatServer, Say, serving
 from tests.echo_server import EchoingModel, Fault, echoing, own_place
 from tests.tiny_models import KINDS, SENTENCES, save
 
@@ -110,59 +109,33 @@ def _last(values: list[Any]) -> list[Any]:
     return values[-1:]
 
 
-FAULTS: dict[str, tuple[Fault, str]] = {
-    "nothing": (_of_choice("logprobs", None), "gives no log-probabilities"),
-    "no choices": (lambda reply, *_: reply.pop("choices"), "gives no log-probabilities"),
-    "empty": (_of_logprobs(tokens=lambda t: [], token_logprobs=lambda t: []), "gives no log-prob"),
-    "zeros": (
-        _each(lambda values, n: [None, *(0.0 for _ in values[1:])]),
-        "gives every token of a text the same log-probability, 0 ",
+FAULTS: dict[str, Fault] = {
+    "nothing": _of_choice("logprobs", None),
+    "no choices": lambda reply, *_: reply.pop("choices"),
+    "empty": _of_logprobs(tokens=lambda t: [], token_logprobs=lambda t: []),
+    "zeros": _each(lambda values, n: [None, *(0.0 for _ in values[1:])]),
+    "one value": _each(lambda values, n: [None, *(-2.5 for _ in values[1:])]),
+    "generated only": _of_logprobs(tokens=_last, token_logprobs=_last),
+    "generated only, as in chats": _chat_form,
+    "by position": _each(lambda values, n: [None, *(-0.1 * k - 1 for k in range(len(values) - 1))]),
+    "by the token": _by_token,
+    "positive": _each(lambda values, n: [None, *(-value for value in values[1:])]),
+    "not a number": _each(lambda values, n: [None, float("nan"), *values[2:]]),
+    "infinite": _each(lambda values, n: [None, -math.inf, *values[2:]]),
+    "as good as infinite": _each(lambda values, n: [None, -9999.0, *values[2:]]),
+    "no float": _each(lambda values, n: [None, -(10**400), *values[2:]]),
+    "a hole": _each(lambda values, n: [*values[:3], None, *values[4:]]),
+    "two tokens before": _of_logprobs(
+        tokens=lambda t: [t[0], *t], token_logprobs=lambda v: [None, -1.0, *v[1:]]
     ),
-    "one value": (
-        _each(lambda values, n: [None, *(-2.5 for _ in values[1:])]),
-        "gives every token of a text the same log-probability, -2.5",
+    "a token left out": _of_logprobs(
+        tokens=lambda t: [*t[:4], *t[5:]], token_logprobs=lambda v: [*v[:4], *v[5:]]
     ),
-    "generated only": (
-        _of_logprobs(tokens=_last, token_logprobs=_last),
-        "gives log-probabilities of generated tokens only",
-    ),
-    "generated only, as in chats": (_chat_form, "of generated tokens only: ' tea'"),
-    "by position": (
-        _each(lambda values, n: [None, *(-0.1 * k - 1 for k in range(len(values) - 1))]),
-        "gives different texts the same log-probabilities",
-    ),
-    "by the token": (_by_token, "whatever comes before it"),
-    "positive": (
-        _each(lambda values, n: [None, *(-value for value in values[1:])]),
-        "which is above 0",
-    ),
-    "not a number": (_each(lambda values, n: [None, float("nan"), *values[2:]]), "nan for the to"),
-    "infinite": (_each(lambda values, n: [None, -math.inf, *values[2:]]), "-inf for the to"),
-    "as good as infinite": (
-        _each(lambda values, n: [None, -1e308, -1e308, *values[3:]]),
-        "-inf for the to",
-    ),
-    "no float": (_each(lambda values, n: [None, -(10**400), *values[2:]]), "-inf for the to"),
-    "a hole": (_each(lambda values, n: [*values[:3], None, *values[4:]]), "gives no log-prob"),
-    "two tokens before": (
-        _of_logprobs(tokens=lambda t: [t[0], *t], token_logprobs=lambda v: [None, -1.0, *v[1:]]),
-        "puts more than one token before a text",
-    ),
-    "a token left out": (
-        _of_logprobs(tokens=lambda t: [*t[:4], *t[5:]], token_logprobs=lambda v: [*v[:4], *v[5:]]),
-        "gives tokens that don't make up the text",
-    ),
-    "fewer values": (_each(lambda values, n: values[:-2]), "tokens, and"),
-    "words for numbers": (_each(lambda values, n: [str(v) for v in values]), "that are not num"),
-    "numbers for tokens": (_of_logprobs(tokens=lambda t: list(range(len(t)))), "are not a text"),
-    "never the same": (
-        _each(lambda values, n: [None, *(value - n / 50 for value in values[1:])]),
-        "gives the same text another score each time",
-    ),
-    "conditioned on what?": (
-        _each(lambda values, n: [-3.0, *values[1:]]),
-        "does not show what comes before it",
-    ),
+    "fewer values": _each(lambda values, n: values[:-2]),
+    "words for numbers": _each(lambda values, n: [str(v) for v in values]),
+    "numbers for tokens": _of_logprobs(tokens=lambda t: list(range(len(t)))),
+    "never the same": _each(lambda values, n: [None, *(value - n / 50 for value in values[1:])]),
+    "conditioned on what?": _each(lambda values, n: [-3.0, *values[1:]]),
 }
 
 
@@ -170,13 +143,11 @@ FAULTS: dict[str, tuple[Fault, str]] = {
 def test_a_server_whose_figures_are_none_is_refused_with_what_was_seen(
     saved: dict[str, Path], name: str
 ) -> None:
-    fault, problem = FAULTS[name]
     kind = "neox" if name == "conditioned on what?" else "opt-adds-bos"
     own = "" if kind == "neox" else KINDS[kind].bos
-    with echoing(saved[kind], own, fault) as (server, model), pytest.raises(BadInput) as caught:
+    with echoing(saved[kind], own, FAULTS[name]) as (server, _), pytest.raises(BadInput) as caught:
         opened(server.url)
-    assert problem in str(caught.value) and str(caught.value).startswith("server http://")
-    assert "\n" not in str(caught.value) and model.n_asked <= 6
+    assert str(caught.value).startswith(f"server {server.url}: ") and "\n" not in str(caught.value)
 
 
 def _warmth(logits: torch.Tensor, ids: list[int], body: dict[str, Any]) -> torch.Tensor:
@@ -224,29 +195,27 @@ def _scaled(by: float) -> Fault:
 
 
 #: What gives finite log-probabilities that depend on the text and yet are others.
-LIES: dict[str, tuple[str, Any, str]] = {
-    "given itself": ("place", _including_itself, "what comes before it"),
-    "given itself, none first": ("place", _hidden_shift, "in the same place of a text"),
-    "of the next token": ("place", _of_the_next, "if a later word is another"),
-    "of the likeliest": ("place", _likeliest, "of any other word in its place"),
-    "temperature": ("adjust", _warmth, "at temperature 1 and"),
-    "penalty": ("adjust", _penalty, "in the same place of a text"),
-    "base 10": ("fault", _scaled(math.log(10)), "may be of base 10"),
+LIES: dict[str, tuple[str, Any]] = {
+    "given itself": ("place", _including_itself),
+    "given itself, none first": ("place", _hidden_shift),
+    "of the next token": ("place", _of_the_next),
+    "of the likeliest": ("place", _likeliest),
+    "temperature": ("adjust", _warmth),
+    "penalty": ("adjust", _penalty),
+    "base 10": ("fault", _scaled(math.log(10))),
 }
 
 
-@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "opt-adds-bos"])
+@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos"])
 @pytest.mark.parametrize("name", LIES)
 def test_values_of_another_place_scale_or_distribution_are_refused(
     saved: dict[str, Path], name: str, kind: str
 ) -> None:
-    attribute, lie, problem = LIES[name]
     with _served(saved, kind) as (server, model, options):
         opened(server.url, **options)
-        setattr(model, attribute, lie)
-        with pytest.raises(BadInput) as caught:
+        setattr(model, *LIES[name])
+        with pytest.raises(BadInput):
             opened(server.url, **options)
-    assert problem in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -284,39 +253,34 @@ def _served(saved: dict[str, Path], kind: str) -> Iterator[tuple[ChatServer, Ech
         yield server, model, {} if own else {"bos": bos}
 
 
-def test_what_is_no_completions_server_is_refused(saved: dict[str, Path]) -> None:
-    from tests.chat_server import Say, serving
-
-    with serving(sampler=lambda body: Say("Hello.")) as server:
-        with pytest.raises(BadInput, match="gives no log-probabilities"):
-            opened(server.url)
-        server.sampler = lambda body: Say(body=b"<html>")
-        with pytest.raises(BadInput, match="gives no JSON object: '<html>'"):
-            opened(server.url)
-        server.sampler = lambda body: Say("echo is not supported", status=400)
-        with pytest.raises(BadInput, match=r"refuses to echo .* echo is not supported"):
-            opened(server.url)
-        server.sampler = lambda body: Say("bad key", status=401)
-        with pytest.raises(BadInput, match="refuses the request: status 401: bad key"):
-            opened(server.url)
+def test_what_is_no_completions_server_is_refused() -> None:
+    answers = (
+        Say("Hello."),
+        Say(body=b"<html>"),
+        Say("echo is not supported", status=400),
+        Say("bad key", status=401),
+    )
+    with serving(sampler=lambda body: answers[0]) as server:
+        for answer in answers:
+            server.sampler = lambda body, answer=answer: answer
+            with pytest.raises(BadInput, match=server.url):
+                opened(server.url)
     with pytest.raises(UsageProblem, match="give --base-url"):
         open_backend("tiny", ModelOptions(backend="server"))
     for option in ({"dtype": "bfloat16"}, {"per_token": True}, {"tensor_parallel": 2}):
-        with pytest.raises(UsageProblem):
+        (name,) = option
+        with pytest.raises(UsageProblem, match=f"--{name.replace('_', '-')}"):
             opened("http://127.0.0.1:9/v1", **option)
 
 
 def test_bos_is_given_where_the_server_puts_none_and_only_there(saved: dict[str, Path]) -> None:
     with echoing(saved["neox"]) as (server, _):
-        with pytest.raises(UsageProblem, match=r"puts no BOS .* with bos "):
-            opened(server.url)
-        with pytest.raises(
-            UsageProblem, match=r"--bos <\|nothing\|>: with it the server gives tokens"
-        ):
-            opened(server.url, bos="<|nothing|>")
+        for bos in (None, "<|nothing|>"):
+            with pytest.raises(UsageProblem, match="server" if bos is None else "--bos"):
+                opened(server.url, bos=bos)
     with echoing(saved["opt-adds-bos"], KINDS["opt-adds-bos"].bos) as (server, _):
         assert opened(server.url, bos="</s>").identity.bos_policy == "the server's: </s>"
-        with pytest.raises(UsageProblem, match="puts '</s>' before each text itself"):
+        with pytest.raises(UsageProblem, match="--bos <pad>"):
             opened(server.url, bos="<pad>")
 
 
@@ -338,44 +302,14 @@ def test_one_text_that_has_no_score_leaves_the_others_theirs(saved: dict[str, Pa
     reasons = ["empty", "special token <s>", "surrogate", "maximum context length", "make up"]
     for text, reason in zip(texts, reasons, strict=False):
         assert reason in str(problems.pop(text))
-    assert problems == {
-        "She drank tea.": "the server leaves out log-probabilities",
-        "Herself.": "a token has log-probability -9999 or less: servers' minus infinity",
-    }
+    assert problems.keys() == {"She drank tea.", "Herself."}
     assert len(scores) - 7 == sum(score.problem is None for score in scores.values())
 
 
 def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path]) -> None:
-    from plumbline.eval_workers.models.size_forecast import prospect
-
     kind = "opt-adds-bos"
     with echoing(saved[kind], KINDS[kind].bos) as (server, _):
-        backend = opened(server.url)
-        with pytest.raises(UsageProblem, match="plumbline fairpair run --base-url"):
-            backend.continue_([SamplingOptions().draw("She", 0)], SamplingOptions())
+        with pytest.raises(UsageProblem, match="--backend server"):
+            opened(server.url).continue_([SamplingOptions().draw("She", 0)], SamplingOptions())
         with pytest.raises(UsageProblem, match="--dry-run"):
             prospect("tiny", ModelOptions(backend="server", base_url=server.url))
-        assert backend.n_parameters is None
-
-
-@pytest.fixture
-def pairs(store: Store) -> Iterator[Store]:
-    from plumbline.eval_workers.pairs.benchmarks import Parsed
-
-    parsed = Parsed("demo")
-    for i, word in enumerate(("nurse", "clerk", "customer"), 1):
-        template = f"The {word} said {{pronoun}} drank tea."
-        parsed.add(pair_id=str(i), template=template, source_file="f", source_row=i)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
-    yield store
-
-
-def test_parts_of_characters_spell_a_text_only_where_they_may() -> None:
-    assert spells(["Zo", "\ufffd", "\ufffd", "."], "Zoë.")
-    assert spells(["\ufffd\ufffd", "\ufffd"], "水")
-    assert not spells(["\ufffd"], "水水")
-    assert not spells(["Zo", "\ufffd"], "Zoe")
-    many = [*["\ufffd"] * 9, "ë"] * 40
-    assert spells(many, "ë" * 100) and not spells(many, "ë" * 100 + "x")  # at once
-    assert not spells([], "She") and spells(["Sh", "e"], "She")

@@ -289,11 +289,9 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Unless others score."""
     monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
     with pytest.raises(MissingComponent, match="no Python in /nowhere"):
         check_plan(made(Pipeline, {"backend": "vllm"}))
-    check_plan(made(Pipeline, {"backend": "vllm", "score_workers": 0}))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import AFTER, BEFORE, fill, score, scored_by, version
+from tests.tiny_models import save
 
 _N = 60
 
@@ -80,13 +81,13 @@ def test_another_rule_is_refused(store: Store) -> None:
 
 
 def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    """A later name is that of the key that was scored without one; a name is for one model."""
+    save("neox", tmp_path / "tiny")
+    store = Store.open(tmp_path / "w")
     version(store, "b", "old", BEFORE)
-    command = ["score", "--model", "dummy", "--benchmark", "b", "--warehouse", str(tmp_path)]
+    command = ["score", "--model", str(tmp_path / "tiny"), "--benchmark", "b", "--limit", "2"]
+    command += ["--warehouse", str(store.root)]
     assert main(command) == main([*command, "--name", "mine"]) == 0
-    dummy = store.read("model").to_pylist()
-    assert sorted((row["model"], row["name"]) for row in dummy) == [
-        ("dummy", "mine"),
-        ("tiny", "mine"),
-    ]
-    assert main([*command, "--model", "tiny", "--name", "mine"]) == 2
+    names = store.read("model")["name"].to_pylist()
+    assert names == ["mine", "mine"] and store.read("pair_score").num_rows == len(BEFORE) + 2
+    assert main([*command, "--model", "other", "--name", "mine"]) == 2

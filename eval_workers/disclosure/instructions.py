@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plumbline.eval_workers.models.instruction import NONE, Instruction
+from plumbline.eval_workers.models.sampling_contract import NONE, Instruction
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "instructions.toml"

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models import memory_released, opened
-from plumbline.eval_workers.models.instruction import NONE, Instruction
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import NONE, Instruction, SamplingOptions
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store

@@ -18,10 +18,10 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
     words_of,
 )
-from plumbline.eval_workers.models.instruction import NONE, Instruction, publish_instruction
+from plumbline.eval_workers.models.sampling_contract import NONE, Instruction
 from plumbline.eval_workers.models.scoring_contract import TextScore, texts_hash
 from plumbline.eval_workers.scoring.continuations import check_prompts
-from plumbline.eval_workers.scoring.model_step import ModelStep
+from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.steps.claimed_chunks import Chunk

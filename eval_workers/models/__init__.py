@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plumbline.eval_workers.models.local.source import check_directory, is_ngram
@@ -40,14 +39,11 @@ BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", Ba
 def open_backend(model: str, options: ModelOptions) -> Backend:
     """The model under ``options.backend``, weights not loaded yet.
 
-    If the option is `transformers`, an n-gram model's directory is opened with `ngram`, and the
-    name `dummy` with `dummy`, unless a path of that name exists. Raises the errors of the backend
-    and of ``Registry.load``, such as ``UsageProblem`` for an unknown backend.
+    With the option `transformers`, an n-gram model's directory is opened with `ngram`. Raises the
+    errors of the backend and of ``Registry.load``, such as ``UsageProblem`` for an unknown backend.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")
-    if options.backend == "transformers" and model == "dummy" and not Path(model).exists():
-        options = replace(options, backend="dummy")
     if options.backend in ("transformers", "vllm"):
         check_directory(model)
     module: BackendModule = BACKENDS.load(options.backend)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -79,3 +81,18 @@ class ModelOptions:
             description="Family under whose mean this model counts; default: as published.",
         ),
     ] = None
+
+
+def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) -> None:
+    """Raise ``UsageProblem`` if one of the named options doesn't have its default.
+
+    >>> refuse_options(ModelOptions(dtype="float16"), ["dtype"], "the server has loaded the model")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: --dtype float16: the server has loaded the model \
+(leave it out)
+    """
+    defaults = ModelOptions()
+    for name in names:
+        if (value := getattr(options, name)) != getattr(defaults, name):
+            raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem, "leave it out")

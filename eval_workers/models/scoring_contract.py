@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -23,29 +22,16 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.instruction import Instruction
+    from plumbline.eval_workers.models.sampling_contract import Instruction
 
 
 #: The problem of a pair whose two sentences a model can't tell apart.
 SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
-#: Largest size of a log-probability that can be summed without overflow.
-_LARGEST_NATS = 1e300
 
 
 def texts_hash(texts: Sequence[str]) -> str:
     """Hash of some texts in their order (16 hex digits)."""
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]
-
-
-def as_nats(value: float) -> float:
-    """A log-probability from a server's JSON; infinite if it is too large to be summed.
-
-    >>> as_nats(-2), as_nats(-(10**400)), as_nats(-1e308)
-    (-2.0, -inf, -inf)
-    """
-    if abs(value) > _LARGEST_NATS:
-        return math.inf if value > 0 else -math.inf
-    return float(value)
 
 
 #: A text as the model sees it: token ids, without BOS.

@@ -1,8 +1,8 @@
 """Scores with a model behind a server that echoes texts with their log-probabilities.
 
 No model is loaded here: tokens are strings, as the server spells them. A server has to show the BOS
-before a text, its own or that of ``--bos``. It is probed before anything is scored
-(``remote.probe``), because the numbers of some servers are not log-probabilities of the text.
+before a text, its own or that of ``--bos``. It is probed before anything is scored, because the
+numbers of some servers are not log-probabilities of the text.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.chat.retries import RetryPolicy
-from plumbline.eval_workers.models.instruction import Instruction
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.echo import EchoFault, EchoServer, read_echo
-from plumbline.eval_workers.models.remote.probe import LEAST_NATS, ROUNDING_NATS, probe
+from plumbline.eval_workers.models.echo import EchoFault, EchoServer, read_echo
+from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
+from plumbline.eval_workers.models.probe import probe
+from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
 #: Stands for a revision or dtype that only the server knows.
 _AS_SERVED = "as served"
-_OF_LOADING = ("dtype", "adapter", "quantisation", "tensor_parallel")
-#: Options that are refused, and why.
-_REFUSED = {
-    **dict.fromkeys(_OF_LOADING, "the server has loaded the model already"),
-    **dict.fromkeys(("pll", "chat"), "is for models loaded here"),
-}
+_OF_LOADED_MODELS = (
+    *("dtype", "adapter", "quantisation", "tensor_parallel", "pll", "chat"),
+    "per_token",  # a server's tokens have no numbers
+)
 
 
 class ServerBackend:
@@ -46,7 +44,10 @@ class ServerBackend:
     n_parameters = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
-        _check(options)
+        if not options.base_url:
+            fix = "give --base-url, such as http://localhost:8000/v1"
+            raise UsageProblem("--backend server", "needs the server's address", fix)
+        refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not by a server")
         policy = RetryPolicy(concurrency=options.concurrency)
         server = EchoServer(model, Server(checked_url(options.base_url), policy=policy))
         software = server.software() or "version unknown"
@@ -86,12 +87,9 @@ class ServerBackend:
         return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raises ``UsageProblem``: ``served_samples`` requests the samples of servers."""
+        """Raise ``UsageProblem``: ``served_samples`` requests the samples of servers."""
         fix = "for samples of a server: plumbline fairpair run --base-url"
-        self._refuse("scores texts, and does not continue them", fix)
-
-    def _refuse(self, problem: str, fix: str) -> NoReturn:
-        raise UsageProblem("--backend server", problem, fix)
+        raise UsageProblem("--backend server", "scores texts, and does not continue them", fix)
 
     def _problem(self, text: str) -> str | None:
         """The problem of a text that can't be sent."""
@@ -109,43 +107,15 @@ class ServerBackend:
             echo = read_echo(body, text)
         except EchoFault as e:
             return TextScore(math.nan, problem=f"the server {e}")
+        if echo.problem:
+            return TextScore(math.nan, problem=f"the server {echo.problem}")
         if echo.context != self._context:
             problem = f"the server puts {''.join(echo.context)!r} before it"
             return TextScore(math.nan, problem=f"{problem}, not {''.join(self._context)!r}")
-        values = echo.text_logprobs_nats
-        if (fault := _problem_of(values)) is not None:
-            return TextScore(math.nan, problem=fault)
-        logprobs = tuple(min(0.0, float(value or 0.0)) for value in values)
+        logprobs = tuple(min(0.0, value or 0.0) for value in echo.text_logprobs_nats)
         ids = tuple(map(_number, echo.text_pieces))
         self._pieces.update(zip(ids, echo.text_pieces, strict=True))
         return TextScore(math.fsum(logprobs), ids, logprobs)
-
-
-def _check(options: ModelOptions) -> None:
-    if not options.base_url:
-        fix = "give --base-url, such as http://localhost:8000/v1"
-        raise UsageProblem("--backend server", "needs the server's address", fix)
-    defaults = ModelOptions()
-    for name, problem in _REFUSED.items():
-        if (value := getattr(options, name)) != getattr(defaults, name):
-            raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem, "leave it out")
-    if options.per_token:
-        fix = "use --backend vllm, or leave it out"
-        raise UsageProblem("--per-token", "a server's tokens have no numbers to keep", fix)
-
-
-def _problem_of(values: Sequence[float | None]) -> str | None:
-    """The problem of a text's log-probabilities; ``None`` if they are valid."""
-    if any(value is None for value in values):
-        return "the server leaves out log-probabilities"
-    numbers = [value for value in values if value is not None]
-    if not all(map(math.isfinite, numbers)):
-        return f"its log-probability is {sum(numbers)}"
-    if max(numbers) > ROUNDING_NATS:
-        return f"the server gives a token the log-probability {max(numbers):g}, above 0"
-    if min(numbers) <= LEAST_NATS:
-        return f"a token has log-probability {LEAST_NATS:g} or less: servers' minus infinity"
-    return None
 
 
 def _number(piece: str) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.models.instruction import publish_instruction
 from plumbline.eval_workers.models.sampling_contract import (
     Draw,
     Sample,
@@ -16,7 +15,7 @@ from plumbline.eval_workers.models.sampling_contract import (
     SamplingOptions,
 )
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
-from plumbline.eval_workers.scoring.model_step import ModelStep
+from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.steps.claimed_chunks import Chunk

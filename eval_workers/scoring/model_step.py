@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.model_texts import described
+from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
     LOG_LIKELIHOOD,
@@ -118,3 +119,12 @@ def describe(store: Store, key: str, run_id: str, **told: str | None) -> None:
     for row in store.read("model", pc.field("model_key") == key).to_pylist():
         if told.items() - row.items():
             store.publish("model", [{**row, **told}], unit=key, run_id=run_id)
+
+
+def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
+    """Write the instruction's row to table ``instruction`` if it isn't there; also for ``NONE``."""
+    key = instruction.key
+    if key not in store.units("instruction"):
+        form = instruction.form if instruction.text is not None else None
+        row = {"instruction_key": key, "instruction": instruction.text, "form": form}
+        store.publish("instruction", [{**row, "run_id": run_id}], unit=key, run_id=run_id)

@@ -6,13 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.kinds.text_reader import TextReader
     from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
+
+#: Upper estimates of a token's vectors in memory at once, besides the logits. Hidden states: the
+#: residual stream, its norm, queries, keys and values. Wide vectors: inside the feed-forward layer.
+_HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
+#: Bytes per logit besides those of its own dtype: a copy in float32, and its exponential.
+_SOFTMAX_BYTES = 4 + 4
+#: Bytes per weight; in nf4, 64 weights share a scale in float32.
+_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0.5 + 4 / 64}
 
 
 @dataclass(frozen=True)
@@ -31,97 +40,119 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Todo:
-    """Work left on a benchmark: ``n_missing`` of ``n_pairs`` pairs have no score.
+class Size:
+    """A model's size: ``n_exact`` of its parameters are never quantised.
 
-    Their sentences give ``n_sequences`` distinct token sequences with ``n_tokens`` tokens. The
-    model computes ``n_computed`` tokens: beginnings that sentences share count once, each masked
-    copy of a text counts. ``n_refused`` sentences can't be scored; ``problem`` is the first one's.
+    ``token_bytes``: an upper estimate of a token's activations and logits in a forward pass. A CPU
+    computes the logits in small parts, and takes less.
     """
 
-    benchmark: str
-    n_pairs: int
-    n_missing: int
-    n_sequences: int
-    n_tokens: int
-    n_computed: int
-    n_refused: int
-    problem: str
+    n_parameters: int
+    n_exact: int
+    token_bytes: int
+
+    def weight_bytes(self, options: ModelOptions) -> int:
+        """Memory of the weights in bytes.
+
+        >>> size, half = Size(12, 4, 0), ModelOptions(dtype="bfloat16", quantisation="int8")
+        >>> size.weight_bytes(ModelOptions()), size.weight_bytes(half)
+        (48, 16)
+        """
+        exact, each = _BYTES[options.dtype], _BYTES[options.quantisation or options.dtype]
+        return round(self.n_exact * exact + (self.n_parameters - self.n_exact) * each)
 
 
-def todo(store: Store, prospect: TextReader, benchmark: str, task: Task) -> Todo:
-    """Count the pairs and tokens of a benchmark that have no score by this model."""
-    from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
+def prospect(model: str, options: ModelOptions) -> Any:
+    """Open a model with its tokenizer and configuration alone.
 
-    state = PairScores.of(benchmark, task.options, task.limit).state(store, prospect)
-    texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
-    encoded = prospect.encoded(texts)
-    sequences = {e for e in encoded if not isinstance(e, str)}
-    problems = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
-    return Todo(
-        benchmark=benchmark,
-        n_pairs=len(state.wanted),
-        n_missing=len(state.missing),
-        n_sequences=len(sequences),
-        n_tokens=sum(map(len, sequences)),
-        n_computed=prospect.n_computed(sequences),
-        n_refused=len(problems),
-        problem=problems[0] if problems else "",
-    )
+    Raises the errors of ``open_backend``, and ``UsageProblem`` for models whose size isn't known
+    from a configuration: n-gram models, and those of other backends.
+    """
+    opened: Any = open_backend(model, options)
+    if opened.identity.backend not in ("transformers", "vllm"):
+        problem = f"the size of a model of the backend {opened.identity.backend} is unknown"
+        raise UsageProblem("--dry-run", problem, "leave it out")
+    return opened
+
+
+def model_size(config: Any, kind: Any = "causal", dtype: str = "float32") -> Size:
+    """The size of a model by its configuration; no weights are allocated."""
+    import torch
+
+    from plumbline.eval_workers.models.kinds.model_kind import auto_class
+
+    with torch.device("meta"):
+        try:
+            model = auto_class(kind).from_config(config, trust_remote_code=False)
+        except (ValueError, KeyError, AttributeError) as e:
+            problem = f"its size can't be determined: {str(e).partition(chr(10))[0]}"
+            raise BadInput("model configuration", problem) from e
+    tables = {id(m.weight): m.weight for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+    text, head = config.get_text_config(), getattr(model.get_output_embeddings(), "weight", None)
+    matrices = (p for p in model.parameters() if p.dim() > 1 and id(p) not in tables)
+    widths = (max(p.shape[-2:]) for p in matrices)
+    widest = max((n for n in widths if n < text.vocab_size), default=1)
+    exact = tables if head is None else {**tables, id(head): head}
+    n_exact = sum(weight.numel() for weight in exact.values())
+    n_numbers = _HIDDEN_VECTORS * text.hidden_size + _WIDE_VECTORS * widest + text.vocab_size
+    token_bytes = int(n_numbers * _BYTES[dtype]) + text.vocab_size * _SOFTMAX_BYTES
+    return Size(sum(p.numel() for p in model.parameters()), n_exact, token_bytes)
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """Forecast a task's missing pairs, the power of its benchmarks, and the memory.
+    """Forecast a task's missing pairs, their tokens, and the memory.
 
     Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
-    from plumbline.eval_workers.models.size_forecast import prospect
-    from plumbline.eval_workers.scoring.statistics.power import power_of, said
-
     model = prospect(task.model, task.options)
-    counts = [todo(store, model, benchmark, task) for benchmark in task.benchmarks]
-    size, name = model.size, model.identity.model
+    size, name = model_size(model.config, model.kind, task.options.dtype), model.identity.model
     types = [task.options.dtype, *filter(None, [task.options.quantisation])]
-    note = f"{size.n_embedding:,} of them embeddings, {' and '.join(types)}"
-    yield _row(name, "parameters", size.n_parameters, "", f"{note}, key {model.identity.key}")
-    for count in counts:
-        subject = f"{name} on {count.benchmark}"
-        yield _row(subject, "to score", count.n_missing, "pairs", f"of {count.n_pairs:,}")
-        yield _row(subject, "distinct sequences", count.n_sequences)
-        note = f"{count.n_computed:,} go through the model"
-        yield _row(subject, "tokens", count.n_tokens, "", note)
-        if count.n_refused:
-            problem = f"the first: {count.problem}"
-            yield _row(subject, "can't be scored", count.n_refused, "sentences", problem)
-        for line in said(power_of(store.root, count.benchmark)):
-            yield _row(count.benchmark, "power", None, "", line)
-    yield from _memory(model, task)
+    note = f"{' and '.join(types)}, key {model.identity.key}"
+    yield _row(name, "parameters", size.n_parameters, "", note)
+    for benchmark in task.benchmarks:
+        yield from _todo(store, model, benchmark, task)
+    yield from _memory(name, size, task)
 
 
 def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
-def _memory(model: TextReader, task: Task) -> Iterator[Row]:
-    from plumbline.eval_workers.models.devices import batch_tokens, n_threads
-    from plumbline.eval_workers.models.size_forecast import chosen_device, free_bytes
+def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]:
+    """Rows on the pairs and tokens of a benchmark that have no score by this model."""
+    from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
 
-    options, name = task.options, model.identity.model
-    device, free = chosen_device(options), free_bytes(options)
+    state = PairScores.of(benchmark, task.options, task.limit).state(store, model)
+    texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
+    encoded = model.encoded(texts)
+    sequences = {e for e in encoded if not isinstance(e, str)}
+    subject = f"{model.identity.model} on {benchmark}"
+    yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
+    yield _row(subject, "distinct sequences", len(sequences))
+    note = f"{model.n_computed(sequences):,} go through the model"
+    yield _row(subject, "tokens", sum(map(len, sequences)), "", note)
+    refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
+    if refused:
+        yield _row(subject, "can't be scored", len(refused), "sentences", f"first: {refused[0]}")
+
+
+def _memory(name: str, size: Size, task: Task) -> Iterator[Row]:
+    from plumbline.eval_workers.models import devices
+
+    options, n_workers = task.options, task.n_workers
+    device = "cuda" if options.device != "cpu" and devices.visible() else "cpu"
     n_gpus = 1 if device == "cpu" else options.tensor_parallel
-    whole = model.size.weight_bytes(options.dtype, options.quantisation)
-    weights = -(-whole // n_gpus)
-    n_tokens = batch_tokens(options, device)
-    n_lanes = max(1, n_threads() // task.n_workers) if device == "cpu" else 1
-    forward = n_lanes * model.size.forward_bytes(options.dtype, n_tokens)
-    n_sharing = task.n_workers if device == "cpu" else 1
+    weights = -(-size.weight_bytes(options) // n_gpus)
+    n_tokens = devices.batch_tokens(options, device)
+    n_passes = max(1, devices.n_threads() // n_workers) if device == "cpu" else 1
+    forward, free = n_passes * n_tokens * size.token_bytes, devices.free_bytes(device)
+    n_sharing = n_workers if device == "cpu" else 1
     fits = "it fits" if n_sharing * (weights + forward) <= free else "it does NOT fit"
-    each = f"for each of {task.n_workers} workers; " if task.n_workers > 1 else ""
-    if n_gpus > 1:
-        each = f"on each of {n_gpus} GPUs; {each}"
-    passes = f"{n_lanes} forward passes" if n_lanes > 1 else "a forward pass"
+    each = f"on each of {n_gpus} GPUs; " if n_gpus > 1 else ""
+    each += f"for each of {n_workers} workers; " if n_workers > 1 else ""
     yield _row(name, "memory for weights", _gb(weights), "GB", each.removesuffix("; "))
-    note = f"{each}{passes} of {n_tokens:,} tokens; {device} has {_gb(free):,.2f} GB free: {fits}"
+    note = f"{each}{n_passes} forward passes of {n_tokens:,} tokens; "
+    note += f"{device} has {_gb(free):,.2f} GB free: {fits}"
     yield _row(name, "memory for computing", _gb(forward), "GB", note)
 
 

@@ -18,9 +18,13 @@ from plumbline.eval_workers.chat.budget import Budget, Price
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
-from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import (
+    Draw,
+    Instruction,
+    Sample,
+    SamplingOptions,
+)
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, alike
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once

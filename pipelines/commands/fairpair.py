@@ -227,7 +227,7 @@ def _missing(
 def _here(
     run: FairpairRun, target: SampledModel, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
-    from plumbline.eval_workers.models.size_forecast import prospect
+    from plumbline.eval_workers.scoring.scoring_forecast import prospect
 
     assert target.options is not None, "a target is loaded here or served"
     model = prospect(target.model, target.options)

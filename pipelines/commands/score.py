@@ -47,10 +47,7 @@ class Score(ModelOptions, Command):
     benchmark: Benchmarks
     model: Annotated[
         tuple[str, ...],
-        Field(
-            description="Hub id, or directory of a saved model; dummy is uniform over words. "
-            "Repeatable."
-        ),
+        Field(description="Hub id, or directory of a saved model. Repeatable."),
         On(repeated=True),
     ] = ()
     models: Annotated[
@@ -91,7 +88,7 @@ class Score(ModelOptions, Command):
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Pairs, tokens and memory of each model, and the effect that its pairs can find."""
+        """Pairs, tokens and memory of each model."""
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"

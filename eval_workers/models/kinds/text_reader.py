@@ -15,7 +15,6 @@ import torch
 import transformers
 from transformers import AutoTokenizer
 
-from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.kinds.model_kind import Files, Kind, read_files
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.chat_template import (
@@ -27,8 +26,8 @@ from plumbline.eval_workers.models.local.chat_template import (
 from plumbline.eval_workers.models.local.text_form import reworded
 from plumbline.eval_workers.models.local.weight_files import quantisation
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, Identity, Tokens
-from plumbline.eval_workers.models.size_forecast import Size, model_size
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Options of only some backends or kinds of models, each with a phrase that names these.
@@ -126,11 +125,6 @@ class TextReader:
         """Longest text in tokens, without BOS; ``None`` without a known limit."""
         limit = getattr(self.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
-
-    @cached_property
-    def size(self) -> Size:
-        """The model's size by its configuration."""
-        return model_size(self.config, self.kind)
 
     @cached_property
     def around(self) -> tuple[Tokens, Tokens]:

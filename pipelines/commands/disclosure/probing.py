@@ -12,8 +12,8 @@ from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, steps_of
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.models.instruction import NONE
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.sampling_contract import NONE
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption

@@ -12,11 +12,13 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.models.remote.echo import (
+from plumbline.eval_workers.models.echo import (
     NOT_OPENAI,
+    ROUNDING_NATS,
     Echo,
     EchoFault,
     EchoServer,
@@ -44,11 +46,6 @@ SAME_NATS = 0.05
 OTHER_NATS = 0.5
 #: Largest accepted sum of probabilities at one place, and how many of the likeliest are asked for.
 _MOST, _TOPS = 1.001, 5
-#: Rounding error of a log-probability of 0.
-ROUNDING_NATS = 1e-6
-#: The value that servers send for minus infinity, which JSON lacks.
-LEAST_NATS = -9999.0
-_FIX = "serve the model with vLLM, or load it here with --backend transformers"
 
 
 @dataclass(frozen=True)
@@ -80,22 +77,25 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
     """
     server, plain = _accepted(server)
     sent = _choose_context(server, plain, bos)
-    echoes = [*_echoes(server, sent, TEXTS), *_echoes(server, sent, [TEXTS[0]] * 2)]
-    contexts = {echo.context for echo in echoes}
-    if len(contexts) > 1:
-        _refuse(server, f"puts different tokens before texts: {sorted(contexts)}")
-    for echo in echoes:
-        _check_values(server, echo)
-    texts, again = echoes[: len(TEXTS)], echoes[len(TEXTS) :]
+    texts = _echoes(server, sent, TEXTS)
+    again = _echoes(server, sent, [TEXTS[0]] * 2)
+    changed = _echoes(server, sent, CHANGED)
+    for echo in (*texts, *again, *changed):
+        if echo.context != texts[0].context:
+            _refuse(server, f"puts different tokens before texts: {echo.context}")
+        if echo.logprobs_nats[0] is not None:
+            _refuse(server, "gives the first token a log-probability, given nothing")
+        if echo.problem:
+            _refuse(server, echo.problem)
     _check_dependence(server, texts)
     _check_same(server, [texts[0], *again])
     _check_sum(server, sent)
-    _check_change(server, texts, _echoes(server, sent, CHANGED))
+    _check_change(server, texts, changed)
     _check_temperature(server, texts[0], *_echoes(server, sent, TEXTS[:1], temperature=0.5))
     _check_written(server, sent)
     pieces = json.dumps([[*echo.context, *echo.text_pieces] for echo in texts])
     tokenisation = hashlib.sha256(pieces.encode("utf-8", "replace")).hexdigest()[:8]
-    return ProbeResult(server, sent, echoes[0].context, tokenisation)
+    return ProbeResult(server, sent, texts[0].context, tokenisation)
 
 
 def _accepted(server: EchoServer) -> tuple[EchoServer, Echo]:
@@ -121,28 +121,25 @@ def _choose_context(server: EchoServer, plain: Echo, bos: str | None) -> str:
             problem = f"the server puts {shown!r} before each text itself"
             raise UsageProblem(f"--bos {bos}", problem, "leave it out")
         return ""
-    first, value = plain.pieces[0], plain.logprobs_nats[0]
-    if value is not None:
-        problem = f"gives {first!r}, the first token, log-probability {value:g}, and does not show"
-        _refuse(server, f"{problem} what comes before it")
+    if plain.logprobs_nats[0] is not None:
+        _refuse(server, "gives the first token a log-probability, given nothing that it shows")
     if bos is None:
-        problem = f"puts no BOS before a text, so {first!r}, its first token, has no"
+        problem = f"puts no BOS before a text, so {plain.pieces[0]!r} has no log-probability"
         fix = "give the model's BOS with bos (option or setting)"
-        raise UsageProblem(_name(server), f"{problem} log-probability", fix)
+        raise UsageProblem(_name(server), problem, fix)
     fix = "give the token that begins the model's texts"
     try:
         (with_bos,) = _echoes(server, bos, TEXTS[:1])
     except BadInput as e:
         raise UsageProblem(f"--bos {bos}", f"with it the server {e.args[1]}", fix) from e
-    if with_bos.n_context != 1 or with_bos.pieces[0].strip() != bos:
-        shown = " ".join(map(repr, with_bos.context)) or "nothing"
-        raise UsageProblem(f"--bos {bos}", f"the server makes {shown} of it, not one token", fix)
+    if [piece.strip() for piece in with_bos.context] != [bos]:
+        raise UsageProblem(f"--bos {bos}", f"is {with_bos.context} at the server", fix)
     return bos
 
 
 def _echoes(server: EchoServer, sent: str, texts: Sequence[str], **changes: object) -> list[Echo]:
     """Echoes of texts that are sent at the same time; ``changes``: see ``EchoServer.bodies``."""
-    bodies = server.bodies([sent + text for text in texts], changes)
+    bodies = server.bodies([sent + text for text in texts], **changes)
     return [_echo(server, text, body) for text, body in zip(texts, bodies, strict=True)]
 
 
@@ -155,31 +152,14 @@ def _echo(server: EchoServer, text: str, body: str | Failure) -> Echo:
         _refuse(server, str(e))
 
 
-def _check_values(server: EchoServer, echo: Echo) -> None:
-    """Refuse missing, infinite, positive and all-equal values, and one of the first token."""
-    if echo.n_context and (first := echo.logprobs_nats[0]) is not None:
-        problem = (
-            f"gives {echo.pieces[0]!r}, the first token, log-probability {first:g}, and nothing"
-        )
-        _refuse(server, f"{problem} is what comes before it: all may belong to other tokens")
-    for piece, value in zip(echo.text_pieces, echo.text_logprobs_nats, strict=True):
-        if value is None or not math.isfinite(value):
-            shown = "no log-probability" if value is None else f"log-probability {value}"
-            _refuse(server, f"gives {shown} for the token {piece!r} within a text")
-        if value > ROUNDING_NATS:
-            _refuse(server, f"gives {piece!r} log-probability {value:g}, which is above 0")
-    values = set(echo.text_logprobs_nats)
-    if len(values) == 1:
-        _refuse(server, f"gives every token of a text the same log-probability, {values.pop():g}")
-
-
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse the same values for different texts, or for a token after different texts."""
-    for i, echo in enumerate(echoes):
-        for other in echoes[:i]:
-            n = min(len(echo.text_pieces), len(other.text_pieces))
-            if echo.text_logprobs_nats[:n] == other.text_logprobs_nats[:n]:
-                _refuse(server, "gives different texts the same log-probabilities")
+    """Refuse one value for all tokens, for all texts, or for a token after any text."""
+    if any(len(set(echo.text_logprobs_nats)) == 1 for echo in echoes):
+        _refuse(server, "gives every token of a text the same log-probability")
+    for one, other in combinations(echoes, 2):
+        pairs = zip(one.text_logprobs_nats, other.text_logprobs_nats, strict=False)
+        if all(a == b for a, b in pairs):
+            _refuse(server, "gives different texts the same log-probabilities")
     for k in (-2, -1):  # the last word and the full stop, which may be one token
         ends = {(echo.text_pieces[k], echo.text_logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
@@ -188,11 +168,10 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
 
 
 def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse different scores of the same text."""
+    """Refuse different tokens or scores of the same text."""
     sums = [math.fsum(v for v in echo.text_logprobs_nats if v is not None) for echo in echoes]
-    if len({echo.text_pieces for echo in echoes}) > 1:
-        _refuse(server, "cuts the same text into other tokens when it is asked again")
-    if max(sums) - min(sums) > SAME_NATS:
+    is_cut_alike = len({echo.text_pieces for echo in echoes}) == 1
+    if not is_cut_alike or max(sums) - min(sums) > SAME_NATS:
         shown = ", ".join(f"{total:.3f}" for total in sums)
         _refuse(server, f"gives the same text another score each time: {shown} nats")
 
@@ -202,13 +181,9 @@ def _check_sum(server: EchoServer, sent: str) -> None:
 
     A server that refuses to send so many tokens, or sends none, isn't checked.
     """
-    bodies = server.bodies([sent + text for text in TEXTS], {"logprobs": _TOPS})
-    echoes = [
-        _echo(server, text, body)
-        for text, body in zip(TEXTS, bodies, strict=True)
-        if isinstance(body, str)
-    ]
-    tops = [top for echo in echoes for top in echo.tops_nats]
+    bodies = server.bodies([sent + text for text in TEXTS], logprobs=_TOPS)
+    answered = [pair for pair in zip(TEXTS, bodies, strict=True) if isinstance(pair[1], str)]
+    tops = [top for text, body in answered for top in _echo(server, text, body).tops_nats]
     total = max((sum(math.exp(min(value, 1.0)) for value in top) for top in tops), default=0.0)
     if total > _MOST:
         problem = f"gives the likeliest tokens at a place probabilities that sum to {total:.3f}"
@@ -217,33 +192,33 @@ def _check_sum(server: EchoServer, sent: str) -> None:
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
     """Refuse values that follow a later token, or don't follow the token itself."""
-    own = []
+    own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
-        _check_values(server, other)
-        for piece, new, one, two in zip(
-            *(echo.text_pieces, other.text_pieces),
-            *(echo.text_logprobs_nats, other.text_logprobs_nats),
-            strict=False,
+        same = (a == b for a, b in zip(echo.text_pieces, other.text_pieces, strict=False))
+        for piece, is_same, difference in zip(
+            echo.text_pieces, same, _differences(echo, other), strict=False
         ):
-            difference = abs((one or 0.0) - (two or 0.0))
-            if piece != new:
+            if not is_same:
                 own.append(difference)
                 break
             if difference > OTHER_NATS:
-                problem = f"gives {piece!r} log-probability {one:g}, and {two:g} if a later word is"
-                _refuse(server, f"{problem} another: values may belong to the next token")
-    if max(own, default=0.0) <= SAME_NATS:
+                problem = f"gives {piece!r} another log-probability if a later word is another"
+                _refuse(server, f"{problem}: values may belong to the next token")
+    if max(own) <= SAME_NATS:
         _refuse(server, "gives a word the log-probability of any other word in its place")
 
 
 def _check_temperature(server: EchoServer, echo: Echo, colder: Echo) -> None:
     """Refuse values that the temperature changes: they are those of a sampler."""
-    for piece, one, two in zip(
-        echo.text_pieces, echo.text_logprobs_nats, colder.text_logprobs_nats, strict=False
-    ):
-        if one is not None and two is not None and abs(one - two) > OTHER_NATS:
-            problem = f"gives {piece!r} log-probability {one:g} at temperature 1 and {two:g} at 0.5"
-            _refuse(server, f"{problem}: a text's must not depend on how tokens are drawn")
+    if max(_differences(echo, colder)) > OTHER_NATS:
+        problem = "gives a text other log-probabilities at temperature 1 and 0.5"
+        _refuse(server, f"{problem}: they must not depend on how tokens are drawn")
+
+
+def _differences(one: Echo, other: Echo) -> list[float]:
+    """Sizes of the differences between two echoes' values, from the first token of the text on."""
+    pairs = zip(one.text_logprobs_nats, other.text_logprobs_nats, strict=False)
+    return [abs((a or 0.0) - (b or 0.0)) for a, b in pairs]
 
 
 def _check_written(server: EchoServer, sent: str) -> None:
@@ -253,31 +228,29 @@ def _check_written(server: EchoServer, sent: str) -> None:
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, sent, prompts, temperature=0.0)
-    compared = [
-        values
-        for text, echo in zip(prompts, echoes, strict=True)
-        if (values := _written_and_sent(server, sent, text, echo))
-    ]
+    pairs = (_written_and_sent(server, sent, *both) for both in zip(prompts, echoes, strict=True))
+    compared = [pair for pair in pairs if pair is not None]
     if not compared:
         problem = "gives no log-probability of a generated token that can be compared"
         _refuse(server, f"{problem} with its own of the same token in a text")
-    for piece, one, two in compared:
+    for one, two in compared:
         if abs(one - two) > OTHER_NATS:
-            problem = f"gives {piece!r} log-probability {one:g} as it generates it"
+            problem = f"gives a token log-probability {one:g} as it generates it"
             _refuse(server, f"{problem}, and {two:g} in the same place of a text")
 
 
 def _written_and_sent(
     server: EchoServer, sent: str, text: str, echo: Echo
-) -> tuple[str, float, float] | None:
-    """The token generated after ``text``, its value, and the one of the same token sent as text.
+) -> tuple[float, float] | None:
+    """The value of the token generated after ``text``, and that of the same token sent as text.
 
     ``None`` if it isn't the same token as text, or its value is 0: a certain token, or a sampler
     without a choice. Tokens with and without a space before may look alike: the nearer value.
     """
     if not echo.n_after or (one := echo.logprobs_nats[-1]) is None or one > -ROUNDING_NATS:
         return None
-    start, piece = text + "".join(echo.after[:-1]), echo.pieces[-1]
+    piece = echo.pieces[-1]
+    start = text + "".join(echo.pieces[len(echo.pieces) - echo.n_after : -1])
     new = dict.fromkeys([echo.written, piece, f" {piece}"])
     texts = [start + part for part in new if part.strip()]
     values = []
@@ -286,8 +259,8 @@ def _written_and_sent(
             again = read_echo("" if isinstance(body, Failure) else body, whole)
             two = again.text_logprobs_nats[-1]
             if [*again.context, *again.text_pieces] == [*echo.pieces] and two is not None:
-                values.append((abs(one - two), two))
-    return (piece, one, min(values)[1]) if values else None
+                values.append(two)
+    return (one, min(values, key=lambda two: abs(one - two))) if values else None
 
 
 def _name(server: EchoServer) -> str:
@@ -295,4 +268,5 @@ def _name(server: EchoServer) -> str:
 
 
 def _refuse(server: EchoServer, problem: str) -> NoReturn:
-    raise BadInput(_name(server), problem, _FIX)
+    fix = "serve the model with vLLM, or load it here with --backend transformers"
+    raise BadInput(_name(server), problem, fix)

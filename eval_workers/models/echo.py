@@ -1,0 +1,274 @@
+"""Log-probabilities of a given text by echo: requests to a completions server and its answers.
+
+If a request asks for an echo, a server of OpenAI's completions protocol (vLLM, SGLang and others)
+returns each token of the prompt with log p(token | earlier tokens). It also generates one token,
+which is dropped: some servers take a limit of 0 tokens for no limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, ValidationError
+
+from plumbline.eval_workers.chat.chat_session import Server
+from plumbline.eval_workers.chat.client import ChatClient, completion
+from plumbline.eval_workers.chat.requests import Failure
+from plumbline.eval_workers.chat.retries import Advice, retried
+
+if TYPE_CHECKING:
+    import openai
+
+Page = TypeVar("Page", bound=BaseModel)
+
+#: Parameters of each request, besides its model and prompt. Some servers apply their sampler's
+#: settings to the prompt's log-probabilities, so all are sent.
+PARAMETERS: dict[str, object] = {
+    "echo": True,
+    "logprobs": 1,
+    "max_tokens": 1,
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "repeat_penalty": 1.0,
+}
+#: Those that OpenAI's protocol lacks: vLLM's and llama.cpp's name of one penalty.
+NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
+#: Rounding error of a log-probability of 0.
+ROUNDING_NATS = 1e-6
+#: The value that servers send for minus infinity, which JSON lacks.
+LEAST_NATS = -9999.0
+#: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
+_OF_THE_PROMPT = (400, 413, 422)
+_ADVICE = Advice(
+    refused="check the model's name, the key and --base-url",
+    silent="is it running at this address? docs/models.md; then run the same command again",
+    long_wait="finished work is kept: run the same command again to resume",
+)
+#: In tokens: a part of a character, and the space before a word in some tokenizers.
+_PARTIAL, _SPACE = "\ufffd", "\u2581"
+_EXCERPT = 60
+
+
+class EchoFault(Exception):
+    """A reply is not an echo with log-probabilities; the text describes it in one line."""
+
+
+class _PromptRefused(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+class _Logprobs(BaseModel, strict=True):
+    tokens: list[str] = Field(min_length=1)
+    token_logprobs: list[float | None]
+    top_logprobs: Any = None
+
+
+class _Choice(BaseModel):
+    text: str = ""
+    logprobs: _Logprobs
+
+
+class _Body(BaseModel):
+    choices: list[_Choice] = Field(min_length=1)
+    usage: dict[str, Any] | None = None
+
+
+class _Entry(BaseModel):
+    id: str = ""
+    owned_by: str = ""
+
+
+class _Models(BaseModel):
+    data: list[_Entry] = []
+
+
+class _Version(BaseModel):
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A prompt's tokens as a server returns them, and log p of each (nats; ``None`` if missing).
+
+    The first ``n_context`` tokens come before the text: BOS, added by the server or by Plumbline.
+    The last ``n_after`` come after it: EOS that the server adds, and the generated token.
+
+    ``tops_nats``: for each token, log p of the likeliest ones at its place, if the server sends
+    them. ``written``: the generated text.
+    """
+
+    pieces: Sequence[str]
+    logprobs_nats: Sequence[float | None]
+    n_context: int
+    n_after: int
+    tops_nats: Sequence[Sequence[float]] = ()
+    written: str = ""
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """Tokens before the text."""
+        return tuple(self.pieces[: self.n_context])
+
+    @property
+    def text_pieces(self) -> tuple[str, ...]:
+        """Tokens of the text."""
+        return tuple(self.pieces[self.n_context : len(self.pieces) - self.n_after])
+
+    @property
+    def text_logprobs_nats(self) -> tuple[float | None, ...]:
+        """Log-probabilities of the text's tokens."""
+        return tuple(self.logprobs_nats[self.n_context : len(self.pieces) - self.n_after])
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the log-probabilities of the text; ``None`` if they are valid."""
+        for piece, value in zip(self.text_pieces, self.text_logprobs_nats, strict=True):
+            if value is None or not LEAST_NATS < value <= ROUNDING_NATS:
+                shown = "no log-probability" if value is None else f"log-probability {value:g}"
+                return f"gives {shown} for the token {piece!r} within a text"
+        return None
+
+
+def read_echo(body: str, text: str) -> Echo:
+    """The echo of ``text`` in a reply, perhaps after BOS; white space is not compared.
+
+    Raises ``EchoFault`` for anything else, such as log-probabilities of generated text.
+
+    >>> echo = read_echo('{"choices": [{"text": "She ran off", "logprobs": {"tokens": ["<s>", '
+    ...     '"She", "ran", "off"], "token_logprobs": [null, -2, -5, -1]}}]}', "She ran")
+    >>> echo.context, echo.text_pieces, echo.text_logprobs_nats
+    (('<s>',), ('She', 'ran'), (-2.0, -5.0))
+    """
+    try:
+        reply = _Body.model_validate_json(body)
+    except ValidationError as e:
+        raise EchoFault(f"gives no log-probabilities of tokens: {body[:_EXCERPT]!r}") from e
+    logprobs = reply.choices[0].logprobs
+    tokens, values = logprobs.tokens, logprobs.token_logprobs
+    if len(tokens) != len(values):
+        raise EchoFault(f"gives {len(tokens)} tokens, and {len(values)} log-probabilities")
+    # A server that adds BOS may add EOS too: one more token after the text. One that generates EOS
+    # may count it and not show it: one token less.
+    is_unwritten = (reply.usage or {}).get("completion_tokens") == 0
+    for n_after in (0, 1) if is_unwritten else (1, 2, 0):
+        echoed = tokens[: len(tokens) - n_after]
+        for n_context in range(min(3, len(echoed))):
+            if any(not token.replace(_SPACE, " ").strip() for token in echoed[:n_context]):
+                break  # the space before the first word, not BOS
+            if spells(echoed[n_context:], text):
+                tops = [_numbers(top) for top in logprobs.top_logprobs or ()]
+                written = reply.choices[0].text.partition(text)[2]
+                return Echo(tokens, values, n_context, n_after, tops, written)
+    seen = f"{''.join(tokens)[:_EXCERPT]!r} for {text[:_EXCERPT]!r}"
+    raise EchoFault(f"gives tokens that don't make up the text: {seen}")
+
+
+def _numbers(top: Any) -> list[float]:
+    values = top.values() if isinstance(top, dict) else ()
+    return [value for value in values if isinstance(value, float) and math.isfinite(value)]
+
+
+def spells(pieces: Sequence[str], text: str) -> bool:
+    """True if tokens make up a text. White space is ignored, as decoders drop and add it.
+
+    With a token that is a part of a character (U+FFFD), only ASCII characters are compared.
+
+    >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
+    (True, False)
+    >>> spells(["caf", "\\ufffd", "\\ufffd"], "caf\u00e9"), spells(["caf", "\\ufffd"], "cafe")
+    (True, False)
+    """
+    spelled = "".join("".join(pieces).replace(_SPACE, " ").split())
+    expected = "".join(text.split())
+    if _PARTIAL in spelled:
+        spelled, expected = (re.sub(r"[^\x00-\x7f]+", _PARTIAL, s) for s in (spelled, expected))
+    return spelled == expected
+
+
+@dataclass(frozen=True)
+class EchoServer:
+    """A model at a server that echoes prompts, and the parameters of each request to it."""
+
+    model: str
+    server: Server
+    parameters: dict[str, object] = field(default_factory=PARAMETERS.copy)
+
+    def bodies(self, prompts: Sequence[str], **changes: object) -> list[str | Failure]:
+        """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
+
+        ``changes``: parameters with another value than in ``parameters``.
+
+        The server's policy sets concurrency and retries. Raises ``BadInput`` if a request is
+        refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
+        and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
+        """
+        return asyncio.run(self._bodies(prompts, self.parameters | changes))
+
+    def software(self) -> str:
+        """Name and version of the server's software; empty if they are unknown."""
+        return asyncio.run(self._software())
+
+    def _client(self) -> ChatClient:
+        return ChatClient(self.server.base_url, timeout_s=self.server.timeout_s)
+
+    async def _bodies(
+        self, prompts: Sequence[str], parameters: dict[str, object]
+    ) -> list[str | Failure]:
+        slots = asyncio.Semaphore(self.server.policy.concurrency)
+        what = f"server {self.server.base_url}"
+
+        async def answer(prompt: str) -> str | Failure:
+            call = partial(completion, model=self.model, prompt=prompt, parameters=parameters)
+
+            async def attempt() -> str | Failure:
+                body = await client.body(self.model, call)
+                if isinstance(body, Failure) and body.status in _OF_THE_PROMPT:
+                    raise _PromptRefused(body)
+                return body
+
+            async with slots:
+                try:
+                    return await retried(
+                        attempt, self.server.policy, what, _ADVICE, asyncio.Event()
+                    )
+                except _PromptRefused as e:
+                    return e.failure
+
+        async with self._client() as client:
+            return await asyncio.gather(*map(answer, prompts))
+
+    async def _software(self) -> str:
+        async with self._client() as client:
+
+            async def page(path: str, kind: type[Page]) -> Page:
+                body = await client.body(self.model, partial(_read, path=path))
+                try:
+                    return kind.model_validate_json(body if isinstance(body, str) else "{}")
+                except ValidationError:
+                    return kind()
+
+            entries = (await page("models", _Models)).data
+            owners = [entry.owned_by for entry in entries if entry.id == self.model]
+            version = (await page("/version", _Version)).version
+            return " ".join(map(client.clean, filter(None, [*owners[:1], version])))
+
+
+async def _read(client: openai.AsyncOpenAI, path: str) -> str:
+    """The body of a server's page; a ``path`` without `/` is relative to the base URL."""
+    import httpx2
+
+    parts = urlsplit(str(client.base_url))
+    url = f"{parts.scheme}://{parts.netloc}{path}" if path.startswith("/") else f"/{path}"
+    response = await client.get(url, cast_to=httpx2.Response)
+    return str(response.text)
