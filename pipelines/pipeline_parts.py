@@ -126,13 +126,13 @@ class Parts:
                 except NothingUsed as e:
                     self.failed.append(str(e))
 
-    def report(self) -> None:
-        """Compute the metrics and write the report on the whole warehouse."""
+    def report(self, **about: tuple[str, ...]) -> None:
+        """Compute the metrics and write the report, ``about`` some models or on everything."""
         try:
             self._do("measure", Measure, **vars(self.options.measure))
         except ModelChanged as e:
             self.changed = e
-        self._do("report", Report, out=self.options.out / "report")
+        self._do("report", Report, out=self.options.out / "report", **about)
 
     def _count(self, corpus_plan: CorpusPlan) -> None:
         """Write (closed world), count, associate and explain one corpus."""

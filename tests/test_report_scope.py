@@ -162,5 +162,5 @@ def test_measure_of_one_benchmark_leaves_others_as_they_were(store: Store, tmp_p
     assert again == before["ages"]
     with pytest.raises(UsageProblem, match=r"leaves others at epsilon 0\.5"):
         execute_on(made, Measure(benchmark=("ages",), epsilon=0.1))
-    with pytest.raises(UsageProblem, match="there is ages, dutch"):
+    with pytest.raises(UsageProblem, match="did you mean ages"):
         execute_on(made, Measure(benchmark=("age",)))

@@ -117,17 +117,23 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
-    return None if location is None else _under_data(name, location, data)
+    return None if location is None else under_data(name, location, data)
 
 
-def _under_data(name: str, location: str, data: str | Path) -> Path:
+def under_data(name: str, location: str, data: str | Path) -> Path:
+    """A path below ``data``, or in ``data`` itself if that is the clone of a repository.
+
+    Raises ``MissingComponent``, naming benchmark ``name``, without a directory of released files.
+    """
     root = data or os.environ.get("PLUMBLINE_DATA")
     if not root:
         problem = f"its released files, {location}, are not installed"
         fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to the "
         fix += "directory that holds them: docs/benchmarks.md"
         raise MissingComponent(f"benchmark {name}", problem, fix)
-    return Path(root) / location
+    inside = Path(root, *Path(location).parts[1:])
+    is_clone = inside.exists() and inside != Path(root)
+    return inside if is_clone else Path(root) / location
 
 
 @dataclass(frozen=True)
@@ -231,7 +237,7 @@ def _read_own(
     recipe = recipes.load(recipe_name) if recipe_name else recipes.NO_RECIPE
     recipe = recipe.with_columns(options.columns)
     if source is None and recipe.location:
-        source = _under_data(name, recipe.location, data)
+        source = under_data(name, recipe.location, data)
     elif source is None and recipe_name:
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:

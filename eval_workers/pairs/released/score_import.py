@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,34 +54,59 @@ class ImportedScores:
     files: tuple[str, ...]
 
 
-def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+def import_scores(
+    store: Store, directory: Path, run_id: str, samples: Mapping[str, str] | None = None
+) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
-    after an error, benchmarks that were already imported stay.
+    With ``samples``, which maps names of benchmarks to those of samples of them, reads only scores
+    of the samples' pairs, unless they were read before. Writes ``model``, ``pair_score`` and
+    ``reject`` (stage `import`), each benchmark in one commit; after an error, benchmarks that were
+    already imported stay.
 
     Raises as ``score_files`` and ``check_imported``, and ``BadInput`` for a file that can't be read
     to its end, lacks a column or names another model than its file name.
     """
     files = score_files(directory)
+    if samples is not None:
+        files = [
+            replace(file, benchmark=samples[file.benchmark])
+            for file in files
+            if file.benchmark in samples
+        ]
+        files = [file for file in files if not _is_imported(store, file)]
     check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
         pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
         with store.transaction(run_id, f"scores of {benchmark}"):
             for model_files in grouped(benchmark_files, lambda f: f.model).values():
-                done.append(_import_model(store, pairs, model_files, run_id))
+                is_sample = samples is not None
+                done.append(_import_model(store, pairs, model_files, run_id, is_sample))
     return done
 
 
+def _is_imported(store: Store, file: ReleasedFile) -> bool:
+    key = _identity(file.model, "")["model_key"]
+    return bool(store.units("pair_score", benchmark=file.benchmark, model_key=key))
+
+
 def _import_model(
-    store: Store, pairs: Sequence[Row], files: Sequence[ReleasedFile], run_id: str
+    store: Store,
+    pairs: Sequence[Row],
+    files: Sequence[ReleasedFile],
+    run_id: str,
+    is_sample: bool,
 ) -> ImportedScores:
-    """Import the files of one model and benchmark, which hold the benchmark's parts."""
+    """Import the files of one model and benchmark, which hold the benchmark's parts.
+
+    Of a sample, lines about other pairs are no rejects.
+    """
     model, benchmark = files[0].model, files[0].benchmark
     subject = f"{model}/{benchmark}"
     reject = {"subject": subject, "run_id": run_id}
     by_pair, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
+    rejects = [] if is_sample else rejects
     identity = _identity(model, run_id)
     key = identity["model_key"]
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
