@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.plugins import install_line
 
 #: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
 EXTRA_OF = {

@@ -44,9 +44,9 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, ModelChanged, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import part
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 

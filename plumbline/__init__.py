@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError  # takes longer than many a command
 
-        from plumbline.warehouse.distribution import distribution
+        from plumbline.warehouse.plugins import distribution
 
         try:
             return distribution().version

@@ -36,8 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.query.guard import read_only
+from plumbline.warehouse.query.connection import read_only, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 

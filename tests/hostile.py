@@ -7,7 +7,7 @@ import resource
 import unicodedata
 from pathlib import Path
 
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, score, scored_by
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from plumbline.pipelines.sql.shell import run_query
+from plumbline.pipelines.commands.sql import run_query
 from plumbline.warehouse.query.connection import model_labels
 from plumbline.warehouse.text.escape import as_csv, terminal
 

@@ -39,7 +39,8 @@ from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_fr
 from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
 from plumbline.eval_workers.writing.written_sentences import Written, WrittenSentence
 from plumbline.warehouse.errors import PlumblineError
-from plumbline.warehouse.steps import claimed_chunks, runner
+from plumbline.warehouse.steps import runner
+from plumbline.warehouse.steps import step as chunks
 from plumbline.warehouse.storage.store import Store
 from tests import (
     test_choose,
@@ -373,7 +374,7 @@ def sharing(case: Computed, log: str, n_workers: int, n_lives: int) -> None:
 
 def full_at(case: Computed, function: str, number: int) -> None:
     """From a call on, the disk takes no file of more than 500 bytes."""
-    module = runner if function == "publish" else claimed_chunks
+    module = runner if function == "publish" else chunks
     real, n_calls = getattr(module, function), 0
 
     def full(*arguments: Any) -> Any:

@@ -26,9 +26,9 @@ import pytest
 import plumbline
 from plumbline import api
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.distribution import distribution
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.plugins import distribution
 from plumbline.warehouse.query.connection import rows_of
 from tests.tiny_models import one_by_one, save
 

@@ -21,7 +21,7 @@ from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import Interrupted, MissingComponent
-from plumbline.warehouse.schema.evidence_tables import ANSWERS
+from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import oracle
 from tests.test_min_count import rows

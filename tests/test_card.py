@@ -20,7 +20,7 @@ from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
 from plumbline.eval_workers.writing.build import write_folder
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair
 from tests.published import BENCHMARKS

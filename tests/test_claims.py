@@ -20,8 +20,8 @@ from filelock import FileLock
 
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.steps import claimed_chunks as chunks
-from plumbline.warehouse.steps.claimed_chunks import Chunk, ChunkPlan
+from plumbline.warehouse.steps import step as chunks
+from plumbline.warehouse.steps.step import Chunk, ChunkPlan
 from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
 
@@ -115,13 +115,6 @@ def test_a_live_process_keeps_its_lock_whatever_its_file_says(tmp_path: Path) ->
             assert not mine
         with pytest.raises(UsageProblem, match=r"^model m: another command"), sole(path, "model m"):
             pass
-
-
-def test_a_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
-    path = tmp_path / "a.claim"
-    path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-    with claimed(path) as mine:
-        assert mine
 
 
 def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
         "stats = chunks.scan.dispatcher.stats\n"
         "assert stats.cache_hits and not stats.cache_misses, stats\n"
         "assert wordlists.load('gendered').targets and sql_names('views')\n"
-        "from plumbline.warehouse.distribution import distribution; distribution()\n"
+        "from plumbline.warehouse.plugins import distribution; distribution()\n"
     )
     archive = write_archive(tmp_path / "elsewhere.zip")
     run = [sys.executable, "-c", code.replace("PLACE", repr(str(archive)))]

@@ -27,8 +27,8 @@ from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.run_records import STEPS, recorded
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.run_records import STEPS, recorded
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 

@@ -26,7 +26,7 @@ from plumbline.pipelines.command.base import (
 )
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import fill, pair

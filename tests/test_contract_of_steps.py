@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +15,10 @@ import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import open_ledger
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.choices.pair_choices import PairChoices
-from plumbline.eval_workers.scoring.model_step import ModelOpener
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner
-from plumbline.warehouse.steps.claimed_chunks import write_results
-from plumbline.warehouse.steps.helper_processes import HelperJob
+from plumbline.warehouse.steps.step import write_results
 from plumbline.warehouse.storage.store import Store
 from tests import step_cases as cases
 from tests.chat_server import ChatServer, Say, serving
@@ -199,9 +197,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(
 
 
 def test_a_helper_gets_the_same_step(case: Computed) -> None:
-    job = HelperJob("w", ModelOpener("m", ModelOptions(device="cpu")), (case.step,))
-    line = job.to_json()
-    assert b"\n" not in line and HelperJob.from_json(line) == job
+    assert pickle.loads(pickle.dumps(case.step)) == case.step
 
 
 # ---- asked from a server

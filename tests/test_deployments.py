@@ -14,8 +14,8 @@ import pytest
 
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.check import check
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import AFTER, BEFORE, version

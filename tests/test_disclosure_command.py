@@ -18,8 +18,7 @@ from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import tuning as commands
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.query.connection import connect, rows_of
-from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.connection import connect, lock, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
 from tests.page_queries import check_page

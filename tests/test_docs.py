@@ -14,7 +14,7 @@ import typer
 from plumbline.pipelines.command import commands_page as reference
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.distribution import distribution
+from plumbline.warehouse.plugins import distribution
 from tests.conftest import REPOSITORY
 
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])

@@ -21,7 +21,7 @@ from plumbline.jobs.seed_words import english
 from plumbline.jobs.spark import java as java_search
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.doctor import PROBES, Doctor
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("wordnet_read_once")

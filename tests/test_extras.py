@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from plumbline.eval_workers.vllm.vllm_client import INSTALL
 from plumbline.pipelines.extras import EXTRA_OF
 from plumbline.pipelines.worker_directory import VARIABLE
-from plumbline.warehouse.distribution import distribution, install_line
+from plumbline.warehouse.plugins import distribution, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import FILES, ROOMS
 from tests.test_docs import in_blocks

@@ -12,7 +12,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import tables
-from plumbline.warehouse.storage.listing import FORMAT, MARKER
+from plumbline.warehouse.storage.opening import FORMAT, MARKER
 from plumbline.warehouse.storage.store import Store
 
 OLD, GROWN = tables("""

@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import PlumblineError
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, serving
 from tests.test_generation import SPEC, _build, _requests

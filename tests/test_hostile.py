@@ -14,7 +14,6 @@ from pydantic import AfterValidator
 
 from plumbline.pipelines.command import fields, registry
 from plumbline.pipelines.command.base import Command, Parameter, class_of, parameters
-from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.value_sources import made
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
@@ -151,38 +150,3 @@ def test_paths_are_of_checked_types() -> None:
             if Path in (one.kind, *get_args(one.kind)) and checked(kind, one) is None:
                 loose.add(one.name if one.name in UNCHECKED else f"{name} {one.name}")
     assert loose == UNCHECKED.keys()
-
-
-HUGE = "9" * 20
-COUNT = ("corpus", "count", "file.jsonl", "--corpus", "a")
-FAIRPAIR = ("fairpair", "run", "common-sents", "--model", "m")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*FAIRPAIR, "--seed", HUGE), f"seed = {HUGE}: should be less than"),
-        ((*FAIRPAIR, "--n", "1000000000"), "n = 1000000000: should be less than"),
-        ((*COUNT, "--memory", "9999999999g"), "at most 1048576g"),
-        ((*COUNT, "--warehouse", "pipe"), "warehouse pipe: isn't a directory"),
-        ((*COUNT, "--corpus", "a\udcff"), "is not Unicode"),
-        (("corpus", "demo", "--out", "pipe"), "pipe: isn't a directory"),
-        (("why", "nurse", "--out", "directory"), "isn't a regular file"),
-    ],
-)
-def test_what_can_not_be_is_one_line(
-    arguments: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("file.jsonl").write_text('{"text": "She is a nurse."}\n')
-    Path("directory").mkdir()
-    os.mkfifo("pipe")
-    before = sorted(tmp_path.rglob("*"))
-    assert main(arguments) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert message in line
-    assert sorted(tmp_path.rglob("*")) == before, "nothing is made"

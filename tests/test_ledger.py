@@ -152,7 +152,7 @@ def test_the_check_of_a_warehouse_says_so(
     assert "no problems" in capsys.readouterr().out
     edit(broken, "word_count", one_more("n_word"))
     fill(broken, "benchmark_pair", [pair("b", "1")])
-    damaged = next((broken.root / "benchmark_pair").rglob("*.parquet"))
+    damaged = next((broken.root / "benchmark_pair").rglob("benchmark=*/*.parquet"))
     damaged.write_bytes(b"not Parquet")
     assert main([*command, "--format", "json"]) == 3
     problems = {row["path"]: row for row in json.loads(capsys.readouterr().out)["rows"]}

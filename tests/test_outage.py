@@ -1,7 +1,8 @@
-"""A hub that is away for a moment: what needs it is tried again, and only that."""
+"""A hub that is away for a moment is tried again, and only that; a machine has no room."""
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.pipelines.command import app
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.stages import may_pass
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
@@ -147,3 +150,26 @@ def test_a_command_says_by_its_status_whether_it_may_succeed_later(
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == ends and last.startswith(f"error: model {model}"), done.stderr
     assert ("run the same command again" in last) == (ends == 5)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "out/model.safetensors"),
+        RuntimeError("java.io.IOException: No space left on device"),
+        OSError(errno.EROFS, "Read-only file system", "out/index.html"),
+        OSError(errno.EMFILE, "Too many open files"),
+        MemoryError(),
+    ],
+)
+def test_a_machine_that_has_no_room_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def raising(*_: object, **__: object) -> None:
+        raise ValueError("writing failed") from error
+
+    monkeypatch.setattr(app, "app", raising)
+    assert main(["pipeline"]) == 3
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    named = ("No space", "Read-only", "run the same command again")
+    assert line.startswith("error:") and any(part in line for part in named)

@@ -31,7 +31,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import checked_rows, decoded, records_of
+from plumbline.warehouse.input.input_rows import checked_rows, decoded, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
 
@@ -464,8 +464,8 @@ def test_a_dry_run_reads_what_the_import_reads(
     [
         ('about = "Pairs about age"', "", "about"),
         ("licence", "license", "unknown key license"),
-        ('"cc-by-4.0"', '"CC BY"', "licence does not fit (expected an identifier"),
-        ('"en"', '"English"', "language does not fit (expected the code"),
+        ('"cc-by-4.0"', '"CC BY"', "licence does not fit"),
+        ('"en"', '"English"', "language does not fit"),
         ('["old", "young"]', '["old"]', "groups: ['old']"),
         ('["old", "young"]', '"old"', "groups does not fit"),
         ("@misc{me2026ages,", "Me,", "citation"),

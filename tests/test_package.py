@@ -14,8 +14,8 @@ from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of
-from plumbline.warehouse.query.history import runs, written
 from plumbline.warehouse.query.reference import filled
+from plumbline.warehouse.run_records import runs, written
 from plumbline.warehouse.schema.catalog import TABLES, units_of_columns
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, pair, score
@@ -145,7 +145,7 @@ def test_without_the_package_its_table_is_kept(
 ) -> None:
     made = store()
     assert main(["topics", "import", "topics.txt"]) == 0
-    files = {path: path.read_bytes() for path in made.root.glob("topic_word/**/*.parquet")}
+    files = {path: path.read_bytes() for path in made.root.glob("topic_word/topic=*/*.parquet")}
     manifest, version = made.snapshot().tables["topic_word"], made.snapshot().version
     path = sys.path
     uninstall()

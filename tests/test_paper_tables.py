@@ -19,7 +19,7 @@ from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
 from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.pipelines.report.paper.tables import latex, table_text, tables
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 from tests.conftest import copied

@@ -84,7 +84,7 @@ def test_listing_imports_nothing(strangers: Path) -> None:
 
 def test_parts_are_modules_objects_and_files(strangers: Path) -> None:
     assert (CODE.load("green").pour(), CODE.load("black").pour()) == ("cup", "pot")
-    assert CODE.load("redaction").__name__ == "plumbline.warehouse.text.redaction"
+    assert CODE.load("placeholders").__name__ == "plumbline.warehouse.text.placeholders"
     assert FILES.text("herbs") == "# herbs \u00e9" and FILES.text("beside") == "# beside \u00e9"
     assert "she" in FILES.text("pronouns")
 
@@ -101,7 +101,7 @@ def test_parts_are_modules_objects_and_files(strangers: Path) -> None:
         ),
         (CODE.load, "gone", BadInput, ("tea 'gone' of cups 1.2: ", "'coffee'")),
         (CODE.load, "absent", MissingComponent, ("buy one",)),
-        (CODE.load, "mint", UsageProblem, ("tea 'mint'", "green", "redaction")),
+        (CODE.load, "mint", UsageProblem, ("tea 'mint'", "green", "placeholders")),
         (CODE.load, "escape", UsageProblem, ("plumbline and cups 1.2",)),
         (FILES.text, "she-he", UsageProblem, ("plumbline and cups 1.2",)),
         (FILES.text, "nowhere", BadInput, ("list 'nowhere' of cups 1.2", "nowhere.toml")),

@@ -100,11 +100,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
     reported: Shown = []
     real = module._Step.update
 
-    def update(
-        step: module._Step, done: int, n: int, rate: float | None = None, /, note: str = ""
-    ) -> None:
+    def update(step: module._Step, done: int, n: int, /, note: str = "") -> None:
         reported.append((step.what, done, n))
-        real(step, done, n, rate, note=note)
+        real(step, done, n, note=note)
 
     monkeypatch.setattr(module._Step, "update", update)
     return reported

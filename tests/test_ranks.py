@@ -33,7 +33,7 @@ from plumbline.eval_workers.scoring.statistics.ranks import board, holm
 from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs
 from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
 

@@ -12,8 +12,8 @@ import pytest
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.storage import bucket
-from plumbline.warehouse.text.redaction import hidden
+from plumbline.warehouse.storage import place
+from plumbline.warehouse.text.escape import hidden
 
 _SECRET = "wJalr/XUtnFEMI+K7MDENG"
 _TOKEN = "FwoGZXIvYXdzEJr-session"
@@ -57,7 +57,7 @@ def test_a_bucket_that_repeats_the_keys_does_not_get_them_printed(
     values |= {"AWS_SESSION_TOKEN": _TOKEN, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     for name, value in values.items():
         monkeypatch.setenv(name, value)
-    bucket._store.cache_clear()
+    place._store.cache_clear()
     for command in (
         ["runs", "--warehouse", "s3://shut/w"],
         ["corpus", "count", "s3://shut/a.jsonl", "--corpus", "c", "--warehouse", str(tmp_path)],
@@ -67,7 +67,7 @@ def test_a_bucket_that_repeats_the_keys_does_not_get_them_printed(
         assert "403" in said or "denied" in said.lower() or "***" in said, said
         for secret in (_SECRET, quote(_SECRET, safe=""), _TOKEN, "AKIAIOSFODNN7EXAMPLE"):
             assert secret[:12] not in said, said
-    bucket._store.cache_clear()
+    place._store.cache_clear()
 
 
 @pytest.mark.parametrize(

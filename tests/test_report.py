@@ -21,7 +21,7 @@ from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import make_page, publish, write_report
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
-from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.connection import lock, rows_of
+from plumbline.warehouse.run_records import recorded, written
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
 from tests.page_queries import check_page
@@ -191,14 +189,13 @@ def test_runs_wrote_what_the_tables_hold(store: Store) -> None:
     put_models(store, 2)
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
-    found = {
-        (r["run_id"], r["table_name"]): r["n_rows"] for r in rows_of(store.root, "FROM run_written")
+    expected = {
+        name: store.read(name)["run_id"].to_pylist().count(run_id)
+        for name, table in TABLES.items()
+        if name != "run" and "run_id" in table.names
     }
-    counted: Counter[tuple[str, str]] = Counter()
-    for name, table in TABLES.items():
-        if name != "run" and "run_id" in table.arrow.names:
-            counted.update((str(row["run_id"]), name) for row in store.read(name).to_pylist())
-    assert found == dict(counted) and (run_id, "metric_value") in found
+    assert written(store, run_id) == {name: n for name, n in expected.items() if n}
+    assert expected["metric_value"]
 
 
 def test_agreement_by_how_frequent_words_are(store: Store) -> None:

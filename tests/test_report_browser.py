@@ -17,7 +17,7 @@ import pytest
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.write import make_page, publish
-from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, csv_cell
 from tests.browser import Browser

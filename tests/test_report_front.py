@@ -31,7 +31,7 @@ from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, violations
 from tests.conftest import copied

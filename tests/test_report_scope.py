@@ -20,7 +20,7 @@ from plumbline.pipelines.report.front.headline import headline, headline_pd
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.write import make_page, publish, write_report
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
 from tests.metric_rows import fill, pair, score, scored_by

@@ -30,8 +30,8 @@ from plumbline.jobs.counting.shard import line_blocks
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input import csv_rows
-from plumbline.warehouse.input.csv_rows import read_text, records
+from plumbline.warehouse.input import input_rows as csv_rows
+from plumbline.warehouse.input.input_rows import read_text, records
 from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file
@@ -221,9 +221,7 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         out, err = capsys.readouterr()
         told = out if name == "warehouse check" else err
         assert str(root / file.path) in told, damage
-        # Only for bytes that were read, and differ, is the advice to go back.
         assert "get it from a copy" in told, damage
-        assert ("restore a version before it" in told) == (damage in ("cut", "flipped", "")), damage
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 

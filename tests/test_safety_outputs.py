@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import os
 import subprocess
@@ -15,11 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
-from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.locks import temporary_directory
@@ -35,8 +31,7 @@ from tests.hostile import (
     filled_with_hostile_texts,
     is_harmless,
 )
-from tests.metric_rows import association, fill
-from tests.sockets import is_loopback, listener, listening
+from tests.metric_rows import fill
 from tests.test_report import Page
 
 # Names and links × what writes: nothing is written or removed outside its place
@@ -74,7 +69,8 @@ def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
     module, which reads the wordings of UnStereoEval's release, as plain data."""
     plain_yaml = REPOSITORY / "eval_workers" / "writing" / "wordings.py"
     # Between a process and the helpers that it started, over their pipes.
-    own_helpers = REPOSITORY / "jobs/counting/local_engine.py"
+    helpers = ("jobs/counting/local_engine.py", "warehouse/steps/helper_processes.py")
+    own_helpers = {REPOSITORY / name for name in helpers}
     forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
     forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
     for room in ("warehouse", "jobs", "eval_workers", "pipelines"):
@@ -92,7 +88,7 @@ def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
                             k.arg == "weights_only" and ast.unparse(k.value) == "True"
                             for k in node.keywords
                         ), f"{path.name}:{node.lineno}"
-                if path == own_helpers:
+                if path in own_helpers:
                     names -= {"pickle"}
                 if path == plain_yaml:
                     names -= {"yaml"}
@@ -164,15 +160,6 @@ def test_commands_print_hostile_names_and_words_harmlessly(
         assert "\\x1b[2J" in out + err
 
 
-def test_errors_and_warnings_and_stages(capsys: pytest.CaptureFixture[str]) -> None:
-    told = str(BadInput(HOSTILE, HOSTILE, HOSTILE))
-    assert is_harmless(told) and "\n" not in told and told.count("\\x1b[2J") == 3
-    stages = Stages()
-    stages.run(HOSTILE, lambda: None)
-    out, _ = capsys.readouterr()
-    assert is_harmless(out) and "[bold red]x[/]" in out
-
-
 def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
     hostile_store: Store, tmp_path: Path
 ) -> None:
@@ -198,18 +185,6 @@ def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
         text = path.read_text(encoding="utf-8")
         assert "<img" not in text
         assert is_harmless(text)
-
-
-def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
-    bad = '=HYPERLINK("https://evil.test")'
-    rows = ({"contrast": bad, "n_words": 3, "median_se_nats": -0.5},)
-    agreement = TauAgreement("@x", "-1+cmd|' /C'!A0", 2, -0.25, -0.5, 0.125)
-    compared = ComparedList("../../c", "l", rows, (agreement,), "no intervals", None)
-    written = write_compared(compared, tmp_path / "out")
-    assert {path.parent for path in written} == {tmp_path / "out"}
-    tables = [list(csv.reader(p.open(newline=""))) for p in written if p.suffix == ".csv"]
-    assert tables[0][1] == [f"'{bad}", "3", "-0.5"]
-    assert tables[1][1] == ["'@x", "'-1+cmd|' /C'!A0", "2", "-0.25", "-0.5", "0.125"]
 
 
 def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
@@ -272,18 +247,6 @@ def test_a_byte_that_is_not_utf_8_is_one_bad_query(
     assert "is not Unicode" in out and "42" in out
 
 
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
-def test_what_looks_at_sockets_sees_them() -> None:
-    session = os.getsid(0)
-    with listener("127.0.0.1"):
-        assert "127.0.0.1" in listening(session)
-    with listener("0.0.0.0"):
-        assert "0.0.0.0" in listening(session)
-    ours = ("127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1")
-    theirs = ("0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1")
-    assert all(map(is_loopback, ours)) and not any(map(is_loopback, theirs))
-
-
 # What killed processes leave
 
 
@@ -325,23 +288,6 @@ def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path
             assert (living / "a").exists()
 
 
-_SPARK = """
-from plumbline.jobs.spark import spark_session as session
-(session._temporary() / "libzstd.so").touch()
-"""
-
-
-def test_the_next_spark_removes_what_a_killed_one_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    killed(_SPARK)
-    (left,) = tmp_path.rglob("libzstd.so")
-    killed(_SPARK)
-    (now,) = tmp_path.rglob("libzstd.so")
-    assert now != left and not left.parent.exists()
-
-
 def test_a_report_leaves_nothing_half_written(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,28 +311,3 @@ def test_a_report_leaves_nothing_half_written(
 
 
 # Tables that are emptied
-
-
-def test_associate_says_what_it_drops(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shard = tmp_path / "a.jsonl"
-    shard.write_text('{"text": "she met the nurse, he met the nurse"}\n' * 9)
-    where = ["--corpus", "c", "--warehouse", str(store.root)]
-    assert main(["corpus", "count", str(shard), *where]) == 0
-    assert main(["corpus", "associate", *where]) == 0
-    assert "deleted" not in capsys.readouterr().out
-    weights = tmp_path / "row-sum.csv"
-    weights.write_text("word,weight\nnurse,0.5\n")
-    assert main(["corpus", "associate", *where, "--word-weights", str(weights)]) == 0
-    summed = "gendered-sum-row-sum"
-    fill(store, "pair_association", [association("b", "1", 0.5) | {"contrast": summed}])
-    capsys.readouterr()
-    assert main(["corpus", "associate", *where]) == 0
-    out = capsys.readouterr().out
-    assert f"Contrasts that no longer have rows: {summed}" in out
-    assert (
-        "Warning: deleted 1 row of `pair_association`, made from rows that changed; "
-        "again: `plumbline benchmark constrain`"
-    ) in out
-    assert "seed_word" not in out and not associate(store, "c").gone

@@ -18,8 +18,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
-from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
 from tests.tiny_models import one_by_one, save

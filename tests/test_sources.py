@@ -100,7 +100,7 @@ def s3() -> Iterator[str]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No server of an earlier test is remembered, and requests are repeated once."""
     few = {"max_retries": 1, "retry_timeout": timedelta(seconds=2)}
-    monkeypatch.setattr(sources, "RETRIES", few)
+    monkeypatch.setattr(sources, "CLIENT", {**sources.CLIENT, "retry_config": few})
     sources._file_system.cache_clear()
     yield
     sources._file_system.cache_clear()

@@ -20,13 +20,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query import connection as connect
-from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.listing import FORMAT
+from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.store import Store, cast
 from tests.conftest import REPOSITORY
 
@@ -151,7 +150,7 @@ def test_any_name_is_a_partition(tmp_path_factory: pytest.TempPathFactory, name:
     for corpus in {name, other}:
         store.publish("word_count", words(corpus, tea=1), unit=corpus, run_id="r")
     assert store.read("word_count", corpus=name).to_pylist() == words(name, tea=1)
-    made = [path.relative_to(store.root) for path in store.root.rglob("*.parquet")]
+    made = [path.relative_to(store.root) for path in store.root.rglob("corpus=*/*.parquet")]
     assert len(made) == len({name, other}) and {len(path.parts) for path in made} == {3}
     query = "SELECT corpus FROM word_count"
     with connect.connect(store.root, query) as connection:
@@ -186,9 +185,9 @@ def test_a_warehouse_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_runs_are_recorded_also_when_they_fail(store: Store) -> None:
-    with runs.recorded(store, "one", {"seed": 1}) as first:
+    with run_records.recorded(store, "one", {"seed": 1}) as first:
         pass
-    with pytest.raises(BadInput), runs.recorded(store, "two", {}) as second:
+    with pytest.raises(BadInput), run_records.recorded(store, "two", {}) as second:
         raise BadInput("shard", "truncated")
     rows = {r["run_id"]: r for r in store.read("run").to_pylist()}
     assert (rows[first]["status"], rows[first]["error"]) == ("finished", None)
@@ -202,7 +201,7 @@ def test_runs_are_recorded_also_when_they_fail(store: Store) -> None:
     [(KeyboardInterrupt(), "interrupted"), (Interrupted("stopped", "by you"), "stopped: by you")],
 )
 def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: str) -> None:
-    with pytest.raises(type(error)), runs.recorded(store, "one", {}):
+    with pytest.raises(type(error)), run_records.recorded(store, "one", {}):
         raise error
     (row,) = store.read("run").to_pylist()
     assert (row["status"], row["error"]) == ("interrupted", line)
@@ -211,7 +210,7 @@ def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: st
 
 _KILLED = """
 import os, signal, sys
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 with recorded(Store.open(sys.argv[1]), "one", {"seed": 1}):
@@ -226,14 +225,14 @@ def test_a_killed_run_leaves_its_row(store: Store) -> None:
         found = connection.execute("SELECT status, ended_at, error, config FROM run").fetchall()
     where = f"process {killed.pid} on {socket.gethostname()}"
     assert found == [("running", None, f"no end yet: {where}", '{"seed": 1}')]
-    (row,) = history.runs(store, status="interrupted")
+    (row,) = run_records.runs(store)
     assert row["error"].startswith(f"gone: {where}")
     for process, known in (
         (f"process {os.getpid()} on {socket.gethostname()}", "alive"),
         ("process 7 on elsewhere", "on another host"),
     ):
-        runs.publish(store, row | {"status": "running", "error": f"no end yet: {process}"})
-        (row,) = history.runs(store, status="running")
+        run_records.publish(store, row | {"status": "running", "error": f"no end yet: {process}"})
+        (row,) = run_records.runs(store)
         assert row["error"].startswith(f"{known}: {process}")
 
 
@@ -241,11 +240,11 @@ def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(BadInput, match="first"), runs.recorded(store, "one", {}):
+    with pytest.raises(BadInput, match="first"), run_records.recorded(store, "one", {}):
         monkeypatch.setattr(os, "replace", full)
         raise BadInput("first")  # not hidden by the second, that of its row
     with pytest.raises(BadInput, match=r"No space left.*run the same command again"):  # noqa: SIM117
-        with runs.recorded(store, "two", {}):
+        with run_records.recorded(store, "two", {}):
             pytest.fail("starts nothing that can't be recorded")
     assert [row["status"] for row in store.read("run").to_pylist()] == ["running"]
 
@@ -254,10 +253,10 @@ def test_a_run_names_the_commit_of_a_checkout_only(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
-    with runs.recorded(store, "one", {}):
+    with run_records.recorded(store, "one", {}):
         pass
-    monkeypatch.setattr(runs, "__file__", str(tmp_path / "plumbline/warehouse/storage/x.py"))
-    with runs.recorded(store, "two", {}):
+    monkeypatch.setattr(run_records, "__file__", str(tmp_path / "plumbline/warehouse/x.py"))
+    with run_records.recorded(store, "two", {}):
         pass
     rows = sorted(store.read("run").to_pylist(), key=lambda row: str(row["run_id"]))
     expected = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()

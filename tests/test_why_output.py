@@ -20,7 +20,7 @@ from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.schema.evidence_tables import ANSWERS
+from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.browser import browser, program
 from tests.page_queries import check_page

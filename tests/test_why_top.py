@@ -28,7 +28,7 @@ from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.schema.evidence_tables import ANSWERS
+from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.kept_words import indexed, made, question

@@ -16,6 +16,7 @@ from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.pipeline_parts import sole_pipeline
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -78,6 +79,30 @@ def test_what_writes_a_corpus_is_told_of_who_does(
     assert {*store.read("run")["status"].to_pylist()} == {"failed"}, "none of them began its work"
     with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):
         associate(store, "c")  # a killed one holds nothing
+
+
+_PIPELINE = """
+import sys
+from pathlib import Path
+from plumbline.pipelines.pipeline_parts import sole_pipeline
+with sole_pipeline(Path(sys.argv[1]), Path(sys.argv[2])):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_path: Path) -> None:
+    with another(_PIPELINE, str(tmp_path / "w"), str(tmp_path / "out")) as other:
+        for warehouse, out, place in (("w", "out2", "warehouse"), ("w2", "out", "output")):
+            named = f"^{place} .*another command.*process {other.pid} on "
+            with (
+                pytest.raises(UsageProblem, match=named),
+                sole_pipeline(tmp_path / warehouse, tmp_path / out),
+            ):
+                pass
+    with sole_pipeline(tmp_path / "w", tmp_path / "out"):
+        assert Store.open(tmp_path / "w").root.exists()
+    assert not list(tmp_path.rglob("*.claim"))
 
 
 _TRAINER = """

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
-from plumbline.warehouse.text.escape import terminal
-from plumbline.warehouse.text.redaction import hidden
+from plumbline.warehouse.text.escape import hidden, terminal
 
 #: Classes of file errors; other subclasses of ``OSError`` come from connections and processes.
 _OF_FILES = (

@@ -1,7 +1,8 @@
-"""Registries of parts (backends, tables, ...): Plumbline's own and other packages' entry points.
+"""Installed packages: Plumbline's own distribution, and the parts that packages add.
 
-A name that several packages register can't be used: so installing a package never changes the
-meaning of a name. See docs/extend.md.
+A registry has the parts of one kind (backends, tables, ...): Plumbline's own, and other packages'
+entry points. A name that several packages register can't be used: so installing a package never
+changes the meaning of a name. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from typing import TYPE_CHECKING, Any
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, did_you_mean
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
     from importlib.resources.abc import Traversable
+
+
+#: Plumbline's name on PyPI, where `plumbline` is another project.
+NAME = "plumbline-lm"
 
 
 @dataclass(frozen=True)
@@ -141,3 +146,22 @@ def _all_entry_points(path: tuple[str, ...]) -> Any:
 
 def _package(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def distribution() -> Distribution:
+    """Metadata of the installed distribution.
+
+    Raises ``PackageNotFoundError`` for a copy that isn't installed.
+    """
+    from importlib import metadata  # slow to import: slower than many commands
+
+    return metadata.distribution(NAME)
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra, or several separated by commas.
+
+    >>> install_line("spark")
+    "pip install 'plumbline-lm[spark]'"
+    """
+    return f"pip install '{NAME}[{extra}]'"

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
 from plumbline.eval_workers.vllm.vllm_server import SERVED_HERE, address
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
-from plumbline.warehouse.text.redaction import spellings
+from plumbline.warehouse.text.escape import spellings
 
 if TYPE_CHECKING:
     import openai

@@ -24,7 +24,7 @@ def _once_each(texts: tuple[str, ...]) -> tuple[str, ...]:
 class _Instructions:
     instructions: Annotated[
         tuple[Stripped, ...],
-        Field(min_length=1, title='instructions = ["...", ...]'),
+        Field(min_length=1),
         AfterValidator(_once_each),
     ]
 

@@ -29,8 +29,8 @@ from plumbline.eval_workers.disclosure.neutral import (
 )
 from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Text, Texts, load
 
@@ -244,7 +244,7 @@ class _Topic(BaseModel):
     """A template, and lists of words to fill it with, under any names."""
 
     model_config = ConfigDict(strict=True, extra="allow")
-    template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$", title="a text with one {}")]
+    template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$")]
     __pydantic_extra__: dict[str, Texts]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.input.csv_rows import checked_rows, read_text, records
+from plumbline.warehouse.input.input_rows import checked_rows, read_text, records
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _KINDS = (".txt", *_DELIMITERS, ".jsonl")

@@ -33,7 +33,6 @@ PROBE_SETS = Registry(
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
-    Field(title="a text, or a text for each group"),
 ]
 #: Words that together describe a person; a single word needs no list.
 _Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
@@ -64,9 +63,9 @@ class PromptFile:
     groups: Groups
     names: Annotated[
         tuple[tuple[Text, Text], ...],
-        Field(min_length=1, title='pairs of two names, such as [["John", "Jane"]]'),
+        Field(min_length=1),
     ]
-    occupations: Annotated[tuple[Forms, ...], Field(min_length=1, title="a list of words")]
+    occupations: Annotated[tuple[Forms, ...], Field(min_length=1)]
     templates: _Templates
     description: Text = "none"
     source: Text = "none"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict
+from functools import partial
+from typing import ClassVar
 
 import pyarrow.compute as pc
 
@@ -19,7 +20,7 @@ from plumbline.eval_workers.models.scoring_contract import (
     Model,
 )
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.steps.helper_processes import HelperJob, helpers
+from plumbline.warehouse.steps.helper_processes import helpers
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.steps.step import ComputedStep, Outcome, Step
 from plumbline.warehouse.storage.store import Store
@@ -62,18 +63,6 @@ class ModelStep(Step[Outcome]):
             store.publish("model", [row], unit=key, run_id=done.run_id)
 
 
-@dataclass(frozen=True)
-class ModelOpener:
-    """Opens a model in any process."""
-
-    model: str
-    options: ModelOptions
-
-    def opened(self, store: Store) -> AbstractContextManager[Any]:
-        """The model, see ``models.opened``."""
-        return opened(store, self.model, self.options)
-
-
 @memory_released()
 def run_on_model(
     store: Store,
@@ -103,8 +92,8 @@ def run_on_model(
             return nullcontext()
         from plumbline.eval_workers.models.devices import worker_environments
 
-        job = HelperJob(str(store.root), ModelOpener(model, options), tuple(steps))
-        return helpers(job, worker_environments(options, n), store.work_directory("logs"), say)
+        opener = partial(opened, model=model, options=options)
+        return helpers(store, opener, steps, worker_environments(options, n), say)
 
     with opened(store, model, options) as backend:
         try:

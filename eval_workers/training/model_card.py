@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plumbline.warehouse.storage.run_records import package_versions
+from plumbline.warehouse.run_records import package_versions
 
 
 def model_card(facts: Mapping[str, Any]) -> str:

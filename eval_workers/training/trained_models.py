@@ -21,8 +21,8 @@ from plumbline.eval_workers.training.training_options import Base, StepProgress,
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.paths import json_object, replace_directory
+from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.locks import sole
-from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 

@@ -25,8 +25,8 @@ from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
 from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural
 from plumbline.eval_workers.writing.written_sentences import Written, write
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.rejects import rejected
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.input.input_rows import rejected
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.

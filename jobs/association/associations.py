@@ -34,10 +34,10 @@ from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row, writ
 from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
-from plumbline.warehouse.input.csv_rows import records
+from plumbline.warehouse.input.input_rows import records
 from plumbline.warehouse.query.connection import rows_of as query_rows
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair

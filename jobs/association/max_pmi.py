@@ -20,7 +20,7 @@ from plumbline.jobs.counting.corpus_options import LEAST_COUNT
 from plumbline.jobs.kernel.tokens.tokenizer import DEFAULT_TARGETS, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 

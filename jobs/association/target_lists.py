@@ -20,7 +20,7 @@ from plumbline.jobs.kernel.tokens.language_tables import stop_words
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.spark.engine_choice import engine_of
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.run_records import config_hash
+from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList

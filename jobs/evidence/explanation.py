@@ -31,9 +31,9 @@ from plumbline.jobs.evidence.queries import Row, of_phrase, parsed
 from plumbline.jobs.kernel.pair_runs import Ints, summed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.evidence_tables import ANSWERS
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordPair
 

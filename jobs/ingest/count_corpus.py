@@ -25,7 +25,7 @@ from plumbline.jobs.counting.partials import (
 from plumbline.jobs.kernel.counter import warm_up
 from plumbline.jobs.spark.engine_choice import Engine, engine_of
 from plumbline.warehouse.errors import Interrupted, UsageProblem
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
 

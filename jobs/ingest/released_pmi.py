@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import records
+from plumbline.warehouse.input.input_rows import records
 
 FILE = "pmi_by_gendered_expressions.csv"
 _PREFIX = "pmi__"

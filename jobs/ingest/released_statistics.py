@@ -21,7 +21,7 @@ from plumbline.jobs.counting.corpus_lookup import writes_corpus
 from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, pmi_file_of, released_counts
 from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import Record, records
+from plumbline.warehouse.input.input_rows import Record, records
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordList, load

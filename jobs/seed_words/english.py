@@ -15,8 +15,8 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, is_outage
+from plumbline.warehouse.plugins import install_line
 
 ENGLISH = "__label__en"
 #: The compressed lid.176 (938 kB, CC BY-SA 3.0), and its hash.

@@ -17,7 +17,7 @@ from plumbline.jobs.seed_words.vetting import REJECTED, verdicts
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import content
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Edges of the equal intervals that cut the range of delta: an even number, so none of them is 0.

@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import records
+from plumbline.warehouse.input.input_rows import records
 from plumbline.warehouse.storage.store import Store
 
 ACCEPTED, REJECTED = "accepted", "rejected"

@@ -19,7 +19,7 @@ from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
 from plumbline.jobs.counting.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
-from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 NOT_LETTERS, FOREIGN, RARE = "not a-z", "not English", "rare"

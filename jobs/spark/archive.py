@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.jobs.kernel.cache import SHIPPED, compiled_files
-from plumbline.warehouse.distribution import distribution
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.plugins import distribution
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

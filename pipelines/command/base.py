@@ -397,8 +397,8 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
     stages = stages or Stages()
     if store is None or not command.records:
         return command.run(Context(store, "", stages))
+    from plumbline.warehouse.run_records import recorded
     from plumbline.warehouse.storage.out_of_date import to_make_again
-    from plumbline.warehouse.storage.run_records import recorded
 
     name, values = name_of(type(command)), values_of(command)
     before = store.snapshot().out_of_date

@@ -186,7 +186,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
             writer.writerow([_csv_cell(row.get(name)) for name in names])
         return
     from plumbline.pipelines.report.model import rows_table
-    from plumbline.pipelines.sql.result_output import show as show_table
+    from plumbline.pipelines.result_output import show as show_table
 
     console = Console(highlight=False, markup=False)
     for columns, group in groupby(rows, tuple):  # rows with other columns start another table

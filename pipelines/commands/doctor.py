@@ -24,10 +24,10 @@ from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.command.shown_settings import shown_settings
 from plumbline.pipelines.extras import EXTRA_OF, missing
-from plumbline.warehouse.distribution import distribution, install_line
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
+from plumbline.warehouse.plugins import distribution, install_line
 from plumbline.warehouse.storage.opening import place_of
 from plumbline.warehouse.text.escape import terminal
 

@@ -9,8 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.warehouse import run_records
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.query import history
 from plumbline.warehouse.storage.store import Store
 
 #: Characters that a table shows of a long text.
@@ -57,7 +57,7 @@ class Runs(Command):
                 "seconds": None if row["seconds"] is None else round(row["seconds"], 1),
                 **{name: _Long(row[name] or "") for name in ("error", "author")},
             }
-            for row in history.runs(store, command=self.command)
+            for row in run_records.runs(store, command=self.command)
         ]
         if not rows:
             return Done(said=["No run matches."])
@@ -65,9 +65,9 @@ class Runs(Command):
         return Done(rows=rows, said=_changes(store), next=next_line)
 
     def _one(self, store: Store) -> Done:
-        details = history.details(store, self.run_id)
+        details = run_records.details(store, self.run_id)
         parts = {
-            "option": history.flat(details.pop("options")),
+            "option": run_records.flat(details.pop("options")),
             "seed": details.pop("seeds"),
             "version": details.pop("versions"),
             "rows written that are still there": details.pop("written"),

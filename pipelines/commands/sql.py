@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
+import duckdb
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from rich.console import Console
+from rich.text import Text
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
-from plumbline.pipelines.sql.result_output import write_result
-from plumbline.pipelines.sql.shell import answer, duckdb_shell, say_unfilled, shell
+from plumbline.pipelines.result_output import show, write_result
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.query.connection import connect, init_sql, tables_of
-from plumbline.warehouse.query.guard import last_statement, lock, one_line
+from plumbline.warehouse.query.connection import (
+    connect,
+    init_sql,
+    last_statement,
+    lock,
+    one_line,
+    tables_of,
+    unfilled,
+)
 from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
 from plumbline.warehouse.storage.out_of_date import table_of, to_make_again
 from plumbline.warehouse.text.escape import say
 
+_HELP = (
+    "SHOW TABLES; lists tables and views, DESCRIBE name; the columns of one. Ctrl-D ends.\n"
+    "End a query with ; or an empty line. Questions with their queries: docs/sql.md"
+)
 _Form = Literal["table", "csv", "json", "parquet"]
 
 
@@ -29,8 +43,8 @@ _Form = Literal["table", "csv", "json", "parquet"]
 class Sql(Command):
     """Ask the warehouse in SQL: one query, or a shell with all tables and views.
 
-    Queries only read the warehouse, and use no other file and no network. The shell is DuckDB's own
-    where the program `duckdb` is installed.
+    Queries only read the warehouse, and use no other file and no network. For
+    DuckDB's own shell, see ``--init``.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
@@ -93,8 +107,6 @@ class Sql(Command):
             say(line, err=True)
         if self.query:
             return self._answered(store)
-        if sys.stdin.isatty() and duckdb_shell(store):
-            return Done()
         if isinstance(sys.stdin, TextIOWrapper):  # input that isn't UTF-8 fails one query only
             sys.stdin.reconfigure(errors="surrogateescape")
         connection = connect(store)
@@ -122,3 +134,59 @@ class Sql(Command):
             return Done()
         rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
         return Done(said=[rows], files=[str(self.out)])
+
+
+def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
+    """Column names and rows of a query; ``([], [])`` for a statement without a result.
+
+    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
+    """
+    with one_line():
+        cursor = connection.execute(last_statement(connection, text))
+        if not cursor.description:
+            return [], []
+        return [column[0] for column in cursor.description], cursor.fetchall()
+
+
+def shell(
+    connection: duckdb.DuckDBPyConnection, console: Console, read: Callable[[str], str] = input
+) -> None:
+    """Read queries until the end of the input, and print their answers.
+
+    A bad query prints its error in one line, and the shell continues. Ctrl-C drops the typed query.
+    At the end of the input, an unfinished query runs and raises ``UsageProblem`` if it is bad.
+    """
+    with suppress(ImportError):
+        import readline  # noqa: F401  (lets ``input`` edit lines)
+    console.print(Text(_HELP, style="dim"))
+    typed: list[str] = []
+    while True:
+        try:
+            line = read("  ...> " if typed else "plumbline> ")
+            typed += [line] if line.strip() else []
+            if typed and (not line.strip() or line.rstrip().endswith(";")):
+                query, typed = "\n".join(typed), []
+                answer(connection, console, query)
+        except UsageProblem as e:
+            console.print(Text(str(e), style="red"), soft_wrap=True)
+        except KeyboardInterrupt:
+            typed = []
+            console.print()
+        except EOFError:
+            if typed:
+                answer(connection, console, "\n".join(typed))
+            return
+
+
+def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
+    """Print the rows of a query; without rows, also print which commands fill its empty tables."""
+    names, rows = run_query(connection, text)
+    show(console, names, rows)
+    if names and not rows:
+        say_unfilled(connection, text)
+
+
+def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Print on standard error which commands fill the empty tables that a query reads."""
+    if line := unfilled(connection, text):
+        say(line, err=True)

@@ -27,7 +27,7 @@ _MOST = 50
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Check(Command):
-    """Check every version's files by hash; the newest's by schema, run, partition and unique keys.
+    """Check every version's files by hash; the newest's by schema, partition and unique keys.
 
     The tables of a counted corpus are compared with its ledger. Leftovers are found, too. In an
     object store the stored bytes are read, not local copies. Each problem has a fix; the status is
@@ -78,8 +78,8 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 class Compact(Command):
     """Merge small files, drop old versions, and remove what stopped commands left.
 
-    Others may read and write meanwhile. Every merged file is compared with the rows of its parts.
-    Files of the last day stay, and stored work that saves time later.
+    Others may read and write meanwhile. Files of the last day stay, and stored work that saves time
+    later.
 
     Example: plumbline warehouse compact --dry-run
     """

@@ -26,7 +26,7 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.section_templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
 from plumbline.pipelines.report.write import publish
-from plumbline.pipelines.sql.result_output import json_value
+from plumbline.pipelines.result_output import json_value
 from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,

@@ -38,7 +38,7 @@ from plumbline.pipelines.report.findings import (
 )
 from plumbline.pipelines.report.model import AColumn, Cell, Figure, Missing, PageTable, Section
 from plumbline.pipelines.report.rows import Rows
-from plumbline.warehouse.storage.run_records import recorded_versions
+from plumbline.warehouse.run_records import recorded_versions
 from plumbline.warehouse.text.escape import terminal
 
 #: A character that marks a line of a template; data can't hold it, as ``terminal`` escapes it.

@@ -22,9 +22,9 @@ from plumbline.pipelines.report.model import Figure, Missing, Page, Section, num
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.run_records import package_versions
 from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
-from plumbline.warehouse.storage.run_records import package_versions
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress

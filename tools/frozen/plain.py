@@ -8,7 +8,7 @@ from functools import cache
 from html import unescape
 from pathlib import Path
 
-from plumbline.warehouse.storage.run_records import package_versions
+from plumbline.warehouse.run_records import package_versions
 from tools.frozen.rows import number
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import codecs
 import glob
+import gzip
 import hashlib
 import io
-import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,8 +22,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+from backports import zstd
 
-from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,
@@ -32,33 +32,24 @@ from plumbline.warehouse.errors import (
     disk_problems,
     failure,
 )
-from plumbline.warehouse.input.compressed import CODECS, DAMAGED, codec_of, decompressed
 from plumbline.warehouse.paths import Address, opened
-from plumbline.warehouse.text.redaction import hidden
+from plumbline.warehouse.plugins import install_line
+from plumbline.warehouse.text.escape import hidden
 
 #: Bytes per request for a part of a remote file, and per read when a file is hashed.
 _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
-#: Environment variables that give another server than the cloud's own.
-_ENDPOINTS = (
-    *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
-    *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-)
 #: Errors of reading a file on a disk.
-_OF_FILES = (OSError, pa.ArrowInvalid, *DAMAGED)
+_OF_FILES = (OSError, pa.ArrowInvalid, EOFError, zlib.error, zstd.ZstdError)
 _CHECK = "check the address and the credentials in the environment"
-#: Retries of a request to a bucket or web server, with pauses that double up to 15 s.
-RETRIES: Any = {
-    "backoff": {
-        "init_backoff": timedelta(seconds=1),
-        "max_backoff": timedelta(seconds=15),
-        "base": 2,
-    },
-    "max_retries": 8,
-    "retry_timeout": timedelta(minutes=3),
-}
+#: Options of each client of a bucket or web server: a server may have no encryption.
+CLIENT: Any = {"client_options": {"allow_http": True}}
+#: Codec promised by a file's name.
+CODECS = {".zst": "zstd", ".gz": "gzip"}
+#: Windows up to 2 GiB (`zstd --long=31`); one takes memory only as it fills.
+_ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 
 
 def located(text: str | Path) -> Path:
@@ -219,10 +210,14 @@ class ByteStream(io.RawIOBase):
         with reading(path):
             self._raw = open_file(path)
             first = self._raw.peek(4)[:4]
-            codec = codec_of(first) or CODECS.get(path.suffix)
+            codec = _codec_of(first) or CODECS.get(path.suffix)
             if codec and not first:
                 raise OSError(f"an empty file is not a {codec} stream")
-            self._file = decompressed(self._raw, codec) if codec else self._raw
+            self._file: Any = self._raw
+            if codec == "gzip":  # zero bytes after a member are skipped
+                self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")
+            elif codec == "zstd":
+                self._file = zstd.ZstdFile(self._raw, options=_ZSTD)
             if self._file.peek(3).startswith(codecs.BOM_UTF8):
                 self._file.read(3)
 
@@ -233,10 +228,19 @@ class ByteStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
         with reading(self._path):
-            return self._file.readinto(buffer)
+            return int(self._file.readinto(buffer))
 
     def __exit__(self, *_: object) -> None:
         self._raw.close()
+
+
+def _codec_of(first: bytes) -> str | None:
+    """The codec of a file that begins with these four bytes; ``None`` if it isn't compressed."""
+    if first[:2] == b"\x1f\x8b":
+        return "gzip"
+    # A zstd file may also begin with a frame to skip, of one of sixteen kinds.
+    is_skipped = first[1:4] == b"\x2a\x4d\x18" and first[0] >> 4 == 5
+    return "zstd" if first[:4] == b"\x28\xb5\x2f\xfd" or is_skipped else None
 
 
 @contextmanager
@@ -299,20 +303,4 @@ def _file_system(scheme: str) -> Any:
     # host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
-    client = {"allow_http": is_plain(scheme)}
-    return kind(retry_config=RETRIES, skip_instance_cache=True, client_options=client)
-
-
-def is_plain(scheme: str) -> bool:
-    """True if unencrypted connections are allowed: ``scheme`` or any variable's address is http.
-
-    The variables are ``_ENDPOINTS``; one of them allows it for every scheme.
-
-    Raises ``UsageProblem`` if one of them isn't an address.
-    """
-    addresses = {name: os.environ[name] for name in _ENDPOINTS if os.environ.get(name)}
-    for name, address in addresses.items():
-        if not address.startswith(("http://", "https://")):
-            fix = "begin it with https:// or http://"
-            raise UsageProblem(f"{name}={address}", "is not an address", fix)
-    return scheme == "http" or any(a.startswith("http://") for a in addresses.values())
+    return kind(skip_instance_cache=True, **CLIENT)

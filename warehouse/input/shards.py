@@ -17,8 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.compressed import CODECS
-from plumbline.warehouse.input.remote_files import ByteStream, Description, find, open_file, reading
+from plumbline.warehouse.input.remote_files import (
+    CODECS,
+    ByteStream,
+    Description,
+    find,
+    open_file,
+    reading,
+)
 from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
 

@@ -67,7 +67,7 @@ class PairTemplates:
         invariable: all other words of the templates, in lowercase.
     """
 
-    templates: Annotated[tuple[str, ...], Field(min_length=1, title="a list of texts")]
+    templates: Annotated[tuple[str, ...], Field(min_length=1)]
     forms: Annotated[Mapping[str, tuple[Text, Text]], Field(min_length=1)]
     fill: Mapping[str, WordsInOrder] = field(default_factory=dict)
     invariable: Annotated[Words, AfterValidator(lambda x: frozenset(map(str.lower, x)))] = (
@@ -89,7 +89,7 @@ class _StopWords:
 class _LanguageFile:
     description: Text
     source: Text
-    spacy: Annotated[Text, Field(title="spaCy's code of the language, such as fr")]
+    spacy: Text
     lists: Annotated[Mapping[str, WordListFile], Field(min_length=1)]
     note: str = ""
     stop_words: _StopWords = field(default_factory=_StopWords)

@@ -1,4 +1,7 @@
-"""A DuckDB connection to a warehouse: a view of each table, and the views of ``sql/views``."""
+"""A DuckDB connection to a warehouse: a view of each table, and the views of ``sql/views``.
+
+Typed queries may read the warehouse and make tables in memory, but use no other file.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import re
 import resource
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +22,20 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.listing import File, columns_id
+from plumbline.warehouse.storage.log import File, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse
-from plumbline.warehouse.text.escape import sql_text
+from plumbline.warehouse.text.escape import is_unicode, sql_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Settings that keep queries from all files but those that ``connect`` allowed. They can't be
+#: changed any more; ``SET VARIABLE`` still works.
+READ_ONLY = """SET allow_persistent_secrets = false;
+SET enable_external_access = false;
+SET lock_configuration = true;"""
+#: DuckDB's error for an unknown table, up to its suggestion: it knows only the views of the query.
+_UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words of queries that list tables, views or columns: these need all views.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
@@ -36,7 +48,6 @@ _NO_EXTENSIONS: dict[str, Any] = {
     "autoload_known_extensions": False,
     "extension_directory": os.devnull,
 }
-_RUNS = "$tables_with_a_run_id"
 #: Most tables that ``unfilled`` names.
 _UNFILLED = 3
 #: Tables without which the views that read them have rows.
@@ -94,7 +105,7 @@ def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str],
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
     for view in _views(names):  # a view uses only earlier views
         if names is None or names.intersection(_CREATED.findall(view)):
-            views.append(_with_tables(view))
+            views.append(view)
             if names:
                 names |= set(name.findall(views[-1].lower()))
     tables = [TABLES[key] for key in TABLES if names is None or key in names]
@@ -114,15 +125,6 @@ def _views(names: set[str] | None) -> Iterator[str]:
         if names is None or name in names:
             yield package_view(name)
     yield from reversed(own_views())
-
-
-def _with_tables(view: str) -> str:
-    """A view with its mark replaced by the runs of the rows of all tables, as `run_written` has."""
-    if _RUNS not in view:
-        return view
-    names = (name for name in TABLES if name != "run" and "run_id" in TABLES[name].names)
-    runs = (f"SELECT '{name}' AS table_name, run_id FROM {name}" for name in names)
-    return view.replace(_RUNS, "\nUNION ALL ".join(runs))
 
 
 @cache
@@ -281,3 +283,69 @@ def query(
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
     return arrow_rows(connection, text, used)
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Turn DuckDB's errors, except lack of memory, into ``UsageProblem`` with their message."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except OverflowError as e:
+        problem = "a value is beyond what Python can hold"
+        raise UsageProblem("SQL", problem, "cast that column to VARCHAR") from e
+    except duckdb.Error as e:
+        message = " ".join(str(e).split("\n\nLINE ")[0].split())
+        if unknown := _UNKNOWN.match(message):
+            similar = " or ".join(get_close_matches(unknown[2], relation_names(), 3))
+            message = unknown[1] + (f", did you mean {similar}?" if similar else "")
+        fix = "names and columns: docs/tables.md, docs/sql.md"
+        if isinstance(e, duckdb.PermissionException):
+            fix = "a query uses no file but the warehouse's: see `plumbline sql --init`"
+        raise UsageProblem("SQL", message, fix) from None
+
+
+def read_only(
+    source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
+) -> pa.Table:
+    """Rows of a query that a person typed, with its ``$params``.
+
+    Raises as ``one_line``, and ``UsageProblem`` for a statement without rows.
+    """
+    with connect(source, text) as connection, one_line():
+        lock(connection)
+        last = last_statement(connection, text, params)
+        result = connection.sql(last, params=_params_of(last, params or {}))
+        if result is None:
+            raise UsageProblem("SQL", "the statement gives no rows")
+        return result.to_arrow_table()
+
+
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep a connection's queries from Python variables and from other files."""
+    connection.execute(f"SET python_enable_replacements = false; {READ_ONLY}")
+
+
+def last_statement(
+    connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
+) -> duckdb.Statement:
+    """Run all statements of a text except the last; return the last, for the caller to run.
+
+    Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, ``duckdb.Error`` for
+    invalid SQL.
+    """
+    if not is_unicode(text):
+        raise UsageProblem("SQL", "is not Unicode", "type it in UTF-8")
+    if "use_tmp_file" in text.lower():  # without its temporary file, COPY may replace what is read
+        raise UsageProblem("USE_TMP_FILE", "could damage the warehouse", "leave it out")
+    statements = connection.extract_statements(text)
+    if not statements:
+        raise UsageProblem("SQL", "there is no statement in it")
+    for statement in statements[:-1]:
+        connection.execute(statement, _params_of(statement, params or {})).fetchall()
+    return statements[-1]
+
+
+def _params_of(statement: duckdb.Statement, params: Mapping[str, object]) -> dict[str, object]:
+    return {name: params[name] for name in statement.named_parameters if name in params}

@@ -8,15 +8,7 @@ from typing import Protocol
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.schema import (
-    corpus_tables,
-    disclosure_tables,
-    evidence_tables,
-    fairpair_tables,
-    pair_tables,
-    sampling_tables,
-    score_tables,
-)
+from plumbline.warehouse.schema import continuation_tables, corpus_tables, pair_tables
 from plumbline.warehouse.schema.columns import Table
 
 
@@ -26,11 +18,11 @@ class TableModule(Protocol):
     TABLES: tuple[Table, ...]
 
 
-_SUBJECTS: tuple[TableModule, ...] = (
-    *(corpus_tables, evidence_tables, pair_tables, score_tables),
-    *(sampling_tables, fairpair_tables, disclosure_tables),
-)
-_OURS = {table.name: table for subject in _SUBJECTS for table in subject.TABLES}
+_OURS = {
+    table.name: table
+    for subject in (corpus_tables, pair_tables, continuation_tables)
+    for table in subject.TABLES
+}
 
 
 class Catalog(UserDict[str, Table]):

@@ -1,4 +1,4 @@
-"""Tables of sentence pairs: their generation, the pairs, their MaxPMI and people's ratings."""
+"""Tables of sentence pairs, of models and of their scores, metrics and forced choices."""
 
 from __future__ import annotations
 
@@ -103,5 +103,168 @@ key: benchmark / design question without_rater
     alpha: float? -- 1 full agreement, 0 chance; NULL where all answers are the same
     alpha_low, alpha_high: float? -- 95% bootstrap interval over pairs; NULL below 10
     gain_low, gain_high: float? -- interval of alpha minus all raters' alpha; Bonferroni
+    run_id
+
+model: Scoring identities: two models, revisions, dtypes or BOS policies never share a key.
+by: score
+key: / model_key
+    model_key: text -- hash of everything below that can change a score
+    model
+    revision: text? -- hub revision, or hash of the local weights
+    backend: text -- such as `transformers`, `vllm`, `server`; `released`: published scores
+    backend_version: text? -- versions of the libraries that computed the scores
+    dtype: text? -- dtype of the weights
+    bos_policy: text? -- policy by which the context token was chosen
+    bos_token_id: int? -- token given as context and never scored
+    quantisation: text? -- quantisation method, and the version of the library that applied it
+    adapter: text? -- adapter applied, with its hub commit or the hash of its content
+    text_form: text? -- sentences as `written`, or as in the `released` scores
+    measure: text? -- what a score is, see docs/models.md; NULL of old rows: `log-likelihood`
+    conversation: text? -- text that a chat model's template puts before a sentence
+    step: int? -- training step, if the checkpoint's revision or directory names it
+    n_parameters: int? -- number of parameters
+    name: text? -- by `score --name`: models of one name are its versions; NULL: none given
+    family: text? -- of published models, or by `score --family`, such as `Pythia`; NULL: not known
+    training_text: text? -- by the model's paper; empty: not published; NULL: not known
+    run_id: text -- run that first used it
+
+trained_model: Models and adapters that Plumbline trained itself, with the corpus they learned from.
+by: train
+key: model /
+    model: text -- name of the model
+    revision: text -- hash of weights and tokenizer, as in `model`; changes with a new training
+    base: text? -- model whose training was continued; NULL for a new model
+    base_revision: text? -- revision of the base, as in `model`
+    lora_rank: int? -- rank of the adapter that was trained instead of the weights
+    adapter: text? -- the adapter, with the hash of its content, as in `model`
+    path: text -- directory of the weights
+    corpus: text -- corpus it was trained on
+    seed: int -- seed of initialisation and order
+    n_parameters: int -- number of parameters
+    n_steps: int -- optimiser steps
+    n_tokens: int [tokens] -- model tokens seen
+    loss_start_nats, loss_end_nats: float [nats/token] -- mean loss over the first, last steps
+    seconds: float [s] -- wall time
+    run_id
+
+pair_score: Log-probability of both sentences of a pair under a model, one row per model and pair.
+by: score
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b baseline_a baseline_b
+key: benchmark model_key / pair_id
+    model_key model benchmark pair_id
+    text_id: text -- hash of both sentences, and of those of the pair's baseline, as scored
+    logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence | BOS), or see `model.measure`
+    baseline_logprob_a_nats, baseline_logprob_b_nats: float? [nats] -- the same of the baseline
+    n_tokens_a, n_tokens_b: int? [tokens] -- scored tokens: no BOS, no EOS; NULL where not known
+    run_id
+
+token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
+by: score --per-token
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b baseline_a baseline_b
+key: benchmark model_key / pair_id side position
+    model_key benchmark pair_id
+    text_id: text -- hash of both sentences as scored, as in `pair_score`
+    side: text -- `a` or `b`, the sentence of the pair
+    position: int32 -- position in the sentence, from 0; BOS has none
+    token_id: int32 -- the token's number in the model's vocabulary
+    token: text -- its text; parts of a character that tokens share are shown as U+FFFD
+    logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
+    run_id
+
+metric_value: Metrics in long form, each with its interval and the options that defined it.
+by: measure
+from: benchmark_pair by benchmark; pair_score by benchmark model_key;
+    pair_association by benchmark corpus contrast
+key: benchmark / metric model_key groups corpus contrast subset options
+    metric: text -- `us`, `pd`, `aufc`, `gap`, `slope`, `correlation`, ...
+    model_key: text -- scoring identity; empty when no model is involved
+    model: text -- model name; empty when no model is involved
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`; empty when no pair is involved
+    corpus, contrast: text -- of the constraint; empty for unconstrained metrics
+    subset: text -- the pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
+    eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
+    epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
+    value: float? -- the figure; NULL when n is 0
+    unit: text -- `share`, `percent`, `percentage points`, `nats` ...
+    value_se: float? -- standard error in the same unit
+    value_low, value_high: float? -- ends of the 95% interval
+    interval: text -- method of the interval
+    n: int -- pairs (or words) behind the figure
+    df: float? -- degrees of freedom of Student's t in the interval
+    n_clusters: int? -- clusters behind the interval; with two kinds, the smaller number
+    clusters: text? -- their kind, such as `word` or `frame, word`; see view `pair_cell`
+    cluster_values: text? -- value of each cluster, as JSON, if too few for an interval
+    p: float? -- two-sided p-value of no effect; NULL if the metric has no null value
+    options: text -- further conventions, as JSON
+    run_id
+
+model_rank: Ranks of models on a benchmark, with intervals for all models together.
+by: measure, for benchmarks that two models or more scored
+from: benchmark_pair by benchmark; pair_score by benchmark
+key: benchmark / metric groups model_key
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    metric: text -- `us`, `aufc` or `pd` over all pairs; the largest figure has rank 1
+    model_key model
+    epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL for `aufc`
+    value: float -- the figure
+    rank: int -- rank of the figure; equal figures share the smallest rank
+    rank_low, rank_high: int -- 95% interval of the rank, for all models together
+    n_models, n_pairs: int -- models of the benchmark, and pairs that any of them scored
+    n_clusters: int -- clusters that differences are tested over, as in `metric_value`
+    run_id
+
+benchmark_power: The smallest effect that a benchmark detects with 80% power, given its scores.
+by: measure
+from: benchmark_pair by benchmark; pair_score by benchmark
+key: benchmark / measure groups
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    measure: text -- `pd`, `us` (against a half), `pd difference`, `us difference` of two models
+    unit: text -- `percentage points` or `share`
+    smallest: float? -- effect detected with 80% power at the 5% level; NULL: no possible one is
+    sd: float -- standard deviation of the figure over pairs; no row where it is 0
+    icc: float -- correlation of two pairs of one cluster, the median over models
+    n_alike: float -- other pairs that share a cluster with a pair, on average
+    n_pairs, n_clusters: int -- pairs, and clusters as in `metric_value`
+    df: float -- degrees of freedom of Student's t
+    n_models: int -- models that sd and icc are measured on; 0: assumed, see docs/methods.md
+    run_id
+
+control: Tests of whether a predictor of a model's log ratios adds to the other predictors.
+by: measure, where a model and an n-gram of the corpus (train --preset 5gram) scored pairs of words
+from: benchmark_pair by benchmark; pair_score by benchmark;
+    pair_association by benchmark corpus contrast
+key: benchmark / subset model_key groups corpus contrast ngram_key predictor
+    subset: text -- form of the lean, as in view `fit_point`
+    model_key model benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    corpus contrast
+    ngram_key: text -- scoring identity of the n-gram model
+    predictor: text -- `delta`, `log frequency`, `n-gram log ratio` or `length`
+    n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
+    n_frames: int -- frames within which pairs are compared; frames of few words are pooled
+    coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio per unit
+    standardised, standardised_low, standardised_high: float? -- the same in standard deviations
+    correlation, correlation_low, correlation_high: float? -- of this predictor alone
+    partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
+    r2: float? [share] -- by all predictors, for pairs whose word was left out of the fit
+    gain, gain_low, gain_high: float? [share] -- part of r2 that is lost without it
+    verdict: text -- `predicts`, `does not` or `cannot be told`, see docs/models.md
+    run_id
+
+pair_choice: Sentences that served models chose from pairs, one row per request; not part of US, PD.
+by: score choose
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
+key: benchmark model_key setting / pair_id shown_first ask
+    benchmark model_key model
+    setting: text -- hash of wordings, temperature and the limit of the reply
+    pair_id
+    text_id: text -- hash of both sentences as sent, as in `pair_score`
+    shown_first: text -- `a` or `b`, the sentence that was shown first
+    ask: int -- number of the request with the pair in this order, from 0
+    choice: text? -- `a` or `b`, the sentence that the reply names; NULL for neither
+    request_id: text -- row of `generation_request` with the question and the reply
     run_id
 """)

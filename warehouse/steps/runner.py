@@ -18,8 +18,7 @@ from functools import partial
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
-from plumbline.warehouse.steps.claimed_chunks import ChunkPlan
-from plumbline.warehouse.steps.step import ComputedStep, Outcome, Row, Step
+from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Outcome, Row, Step
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 

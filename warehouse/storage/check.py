@@ -1,4 +1,4 @@
-"""Check of a warehouse: log, files, hashes, schemas, runs, partitions, keys, leftovers."""
+"""Check of a warehouse: log, files, hashes, schemas, partitions, keys, leftovers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
-from plumbline.warehouse.storage.listing import MARKER, Damaged, File, columns_id
-from plumbline.warehouse.storage.log import Snapshot
-from plumbline.warehouse.storage.opening import GO_BACK, README, reading
+from plumbline.warehouse.storage.compaction import leftovers
+from plumbline.warehouse.storage.log import File, Snapshot, columns_id
+from plumbline.warehouse.storage.opening import MARKER, README, reading
 from plumbline.warehouse.storage.place import command
 from plumbline.warehouse.storage.store import Store, cast
 
@@ -52,7 +51,7 @@ def check(
     newest = store.snapshot()
     files: _Files = {}
     faults = [*_foreign_files(store, newest), *_logged(store, newest, files)]
-    good: dict[str, list[tuple[File, Path]]] = {name: [] for name in newest.declared}
+    good: dict[str, list[Path]] = {name: [] for name in newest.declared}
     for done, (name, (table, file, version)) in enumerate(sorted(files.items())):
         update(done, len(files))
         where = store.root / name
@@ -60,25 +59,28 @@ def check(
             with reading(store.place, where):
                 path = store.place.local(name, file.n_bytes, file.sha256, stored=True)
         except BadInput as e:
-            faults += _unread(store, where, version, version == newest.version, e)
+            _, problem, fix = e.args
+            if version == newest.version:
+                faults.append(WarehouseProblem(where, problem, fix))
+            elif version in log.versions(store.place):  # not dropped by another compaction
+                problem = f"{problem}; only earlier versions hold it"
+                faults.append(WarehouseProblem(where, problem, fix))
             continue
         if version < newest.version or table not in good:
             continue
         problems = list(_row_problems(TABLES[table], file, path))
-        faults += [WarehouseProblem(where, problem, GO_BACK) for problem in problems]
-        good[table] += [] if problems else [(file, path)]
+        faults += [WarehouseProblem(where, problem, log.GET_COPY) for problem in problems]
+        good[table] += [] if problems else [path]
     update(len(files), len(files))
-    for name, whole in good.items():
-        faults += _repeated_keys(store, TABLES[name], [path for _, path in whole])
-        if found := delta.problem(store.place, name, newest.tables[name]):
-            again = command(store.place, "compact")
-            fix = f"remove {name}/_delta_log, then {again} writes it again"
-            faults.append(WarehouseProblem(store.root / found[0], found[1], fix))
+    for name, paths in good.items():
+        faults += _repeated_keys(store, TABLES[name], paths)
+        if problem := delta.problem(store.place, name, newest.tables[name]):
+            fix = f"{command(store.place, 'compact')} writes it again"
+            faults.append(WarehouseProblem(store.root / name / "_delta_log", problem, fix))
     with suppress(BadInput):  # a commit is damaged or gone: reported above
         for name, why in leftovers(store).items():
             path = store.place.scratch() / name
             faults.append(WarehouseProblem(path, why, command(store.place, "compact")))
-    faults += _without_run(store, [file for whole in good.values() for file, _ in whole])
     return sorted(faults, key=lambda problem: problem.path)
 
 
@@ -100,40 +102,14 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
             state = log.snapshot(store.place, version)
         except UsageProblem:
             if store.snapshot().oldest <= version:  # not dropped by another compaction
-                yield WarehouseProblem(where, "is not there", drop_earlier(store.place))
+                yield WarehouseProblem(where, "is not there", log.GET_COPY)
             continue
         except BadInput as e:
-            fix = drop_earlier(store.place) if e.args[2] == log.GET_COPY else e.args[2]
-            yield WarehouseProblem(where, e.args[1], fix)
+            yield WarehouseProblem(where, *e.args[1:])
             continue
         for table, listing in state.tables.items():
             for file in listing.files:
                 files.setdefault(file.path, (table, file, version))
-
-
-def _unread(
-    store: Store, path: Path, version: int, is_newest: bool, error: BadInput
-) -> Iterator[WarehouseProblem]:
-    """The problem of an unreadable data file, if a kept version still names the file."""
-    _, problem, fix = error.args
-    if is_newest:
-        yield WarehouseProblem(path, problem, fix)
-    elif version in log.versions(store.place):  # else another compaction dropped it
-        if isinstance(error.__cause__, (Damaged, FileNotFoundError)):
-            fix = drop_earlier(store.place)
-        yield WarehouseProblem(path, f"{problem}; only earlier versions hold it", fix)
-
-
-def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
-    try:
-        runs = set(store.read("run")["run_id"].to_pylist())
-    except BadInput:  # reported as a problem of that file
-        return
-    for file in files:
-        for run_id in sorted({unit.run_id for unit in file.units} - runs):
-            problem = f"its run {run_id or '(none)'} is not in `run`"
-            fix = "how its rows were made is not known: run again what wrote it"
-            yield WarehouseProblem(store.root / file.path, problem, fix)
 
 
 def _row_problems(table: Table, file: File, path: Path) -> Iterator[str]:

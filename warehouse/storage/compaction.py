@@ -9,15 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-import duckdb
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.listing import File
-from plumbline.warehouse.storage.log import Draft, Snapshot
-from plumbline.warehouse.storage.place import STAGING, Place, command
+from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.place import STAGING
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
@@ -48,9 +46,9 @@ def compact(
 ) -> tuple[list[Merge], dict[str, str]]:
     """Merge and remove the files of ``plan``. Other processes may go on reading and writing.
 
-    A merged file is read back and compared with the rows of its parts. It replaces the parts only
-    if none of them has been replaced in the meantime. Versions older than ``keep_days`` are removed
-    with the files that only they name. Raises ``BadInput`` for a file that can't be read.
+    A merged file replaces its parts only if none of them has been replaced in the meantime.
+    Versions older than ``keep_days`` are removed with the files that only they name. Raises
+    ``BadInput`` for a file that can't be read.
     """
 
     def drop(draft: Draft) -> None:
@@ -96,24 +94,12 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     partition = dict(zip(table.partitions, merge.partition, strict=True))
     units = [unit for file in merge.files for unit in file.units]
     merged = store.write(merge.table, partition, rows, units)
-    if not _same(store.rows_of(table.name, merged), rows):
-        problem = "does not hold the rows of its parts"
-        raise BadInput(str(store.path(merged)), problem, "nothing was changed")
 
     def change(draft: Draft) -> None:
         if set(merge.files) <= set(draft.files(merge.table)):
             draft.swap(merge.table, merge.files, [], [merged])
 
     log.commit(store.place, change, run_id, f"compact {merge.table}")
-
-
-def _same(one: pa.Table, other: pa.Table) -> bool:
-    """True if two tables hold the same rows; NaN equals NaN, as in DuckDB."""
-    with duckdb.connect() as connection:
-        connection.register("one", one)
-        connection.register("other", other)
-        different = connection.execute("FROM one EXCEPT ALL FROM other LIMIT 1").fetchall()
-    return one.num_rows == other.num_rows and not different
 
 
 def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
@@ -130,7 +116,7 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
             state = log.snapshot(store.place, version) if version < newest.version else newest
         except UsageProblem as e:
             problem = f"version {version} is not there"
-            raise BadInput(f"warehouse {store.place}", problem, drop_earlier(store.place)) from e
+            raise BadInput(f"warehouse {store.place}", problem, log.GET_COPY) from e
         named.add(log.commit_name(version))
         named.update(f.path for listing in state.tables.values() for f in listing.files)
     found = {
@@ -143,12 +129,6 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))
-
-
-def drop_earlier(place: Place) -> str:
-    """What to tell the user when a missing file is needed only by earlier versions."""
-    drop = command(place, "compact", "--keep-days", "0")
-    return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 def _can_be_named(name: str) -> bool:

@@ -6,7 +6,8 @@ do; the others apply their change to the new state and try again. So readers see
 commit, in any number of tables, or none. A reader stays at the version at which it began.
 
 A commit is compressed JSON, and then its hash, which `zcat` ignores. The hash of a data file is in
-the commits that list it.
+the commits that list it. A new table, or a new column that may be NULL, needs no new format: older
+files are read with NULL in the column.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta
-from plumbline.warehouse.storage.listing import File, Listing
 from plumbline.warehouse.storage.place import Place
 
 COMMITS = "_log/commits"
@@ -34,6 +35,66 @@ GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of the hash at the end of a commit.
 _DIGITS = 64
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Rows that are published and replaced together: their name, their number, their run."""
+
+    name: str
+    n_rows: int
+    run_id: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file: its path, the size and hash of its content, and the units it holds.
+
+    ``columns`` is the ``columns_id`` when it was written; ``partition`` holds the values of the
+    table's partition columns. The units are in the order of their rows. ``written_ms`` is when it
+    was written (Unix time in milliseconds).
+    """
+
+    path: str
+    n_bytes: int
+    sha256: str
+    written_ms: int
+    columns: str
+    partition: tuple[str, ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all units."""
+        return sum(unit.n_rows for unit in self.units)
+
+    @property
+    def directory(self) -> str:
+        """Directory of the file's partition."""
+        return self.path.rpartition("/")[0]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> File:
+        """A file from its entry in a commit."""
+        units = tuple(Unit(*unit) for unit in values["units"])
+        return cls(**{**values, "partition": tuple(values["partition"]), "units": units})
+
+
+def columns_id(table: Table) -> str:
+    """Hash of the names of a table's columns, in their order."""
+    return sha256(" ".join(table.names).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All data files of a table. ``version``: number of earlier listings; -1: never had files.
+
+    ``columns``: names of the table's columns in the newest Plumbline that wrote to it.
+    """
+
+    version: int = -1
+    columns: tuple[str, ...] = ()
+    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True)

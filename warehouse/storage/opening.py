@@ -15,15 +15,16 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import address, check_output, json_object, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import FORMAT, MARKER, Damaged, File
-from plumbline.warehouse.storage.log import Snapshot
-from plumbline.warehouse.storage.place import Disk, Place
+from plumbline.warehouse.storage.log import File, Snapshot
+from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, Place
 
+#: The file that marks a directory as a warehouse, and holds the version of its format.
+MARKER = "plumbline.json"
+#: The version that this Plumbline reads and writes; others are refused.
+FORMAT = 7
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
-#: Advice for a damaged data file.
-GO_BACK = "get it from a copy, or restore a version before it: `plumbline warehouse restore`"
 README = "README.md"
 _README = """# A Plumbline warehouse
 
@@ -45,8 +46,6 @@ def place_of(root: str | Path) -> Place:
     that can't be a directory.
     """
     if remote := address(root):
-        from plumbline.warehouse.storage.bucket import Bucket  # loads pyarrow, in 0.17 s
-
         return Bucket(remote)
     if _GLOB_CHARACTERS & set(str(root)):
         problem = "the path may not hold any of * ? [ ] { }"
@@ -174,23 +173,20 @@ def _check_format(place: Place, marker: bytes) -> None:
 def reading(place: Place, path: Path) -> Iterator[None]:
     """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
 
-    The advice is to go back only for a damaged file, whose size or bytes differ from the published
-    ones. A good file may be unreadable because of its disk or server. Errors for a lack of memory,
-    disk space or file handles pass unchanged.
+    Errors for a lack of memory, disk space or file handles pass unchanged.
     """
     where = f"warehouse {place}, {path}"
     try:
         yield
     except Damaged as e:
-        raise BadInput(where, f"is damaged: {e}", GO_BACK) from e
+        raise BadInput(where, f"is damaged: {e}", log.GET_COPY) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
     except (OSError, ValueError, NotImplementedError) as e:  # also Arrow's errors
         if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
-        fix = "check the disk and who may read it, or get it from a copy"
-        raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", fix) from e
+        raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", log.GET_COPY) from e
 
 
 def version_of(store: OpenWarehouse, text: str) -> int:

@@ -8,34 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Origin, Table
-from plumbline.warehouse.storage.listing import File
-from plumbline.warehouse.storage.log import Draft
+from plumbline.warehouse.storage.log import Draft, File
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class DataFiles(Protocol):
-    """What reads and writes data files: a ``Store``."""
-
-    def path(self, file: File) -> Path: ...
-    def rows_of(self, table: str, file: File) -> pa.Table: ...
-    def keep_rows(
-        self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]
-    ) -> File: ...
-
+    from plumbline.warehouse.storage.store import Store
 
 #: Columns that say where a row is from. A row that differs only in them has not changed.
 _PROVENANCE = {"run_id", "source_file", "source_row", "extra"}
 Values: TypeAlias = tuple[Any, ...]
 
 
-def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
+def delete_out_of_date(store: Store, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
@@ -92,7 +79,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
     )
 
 
-def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
+def _keys(store: Store, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
     """The values of the columns ``by`` in a data file."""
     if set(by) <= set(table.partitions):  # then the file need not be read
         values = dict(zip(table.partitions, file.partition, strict=True))
@@ -101,7 +88,7 @@ def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> se
 
 
 def _changed(
-    store: DataFiles, origin: Origin, keys: set[Values], gone: Sequence[File], added: Sequence[File]
+    store: Store, origin: Origin, keys: set[Values], gone: Sequence[File], added: Sequence[File]
 ) -> set[Values]:
     """Return the keys whose rows of ``origin`` differ between the files ``gone`` and ``added``."""
     import duckdb
@@ -126,7 +113,7 @@ def _changed(
         return set(found.fetchall())
 
 
-def _rows(store: DataFiles, table: str, files: Sequence[File]) -> Any:
+def _rows(store: Store, table: str, files: Sequence[File]) -> Any:
     """The rows of data files, which DuckDB reads batch by batch."""
     import pyarrow.dataset as ds
 
@@ -136,7 +123,7 @@ def _rows(store: DataFiles, table: str, files: Sequence[File]) -> Any:
 
 
 def _delete(
-    store: DataFiles,
+    store: Store,
     draft: Draft,
     table: Table,
     files: Sequence[File],

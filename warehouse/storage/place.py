@@ -1,34 +1,61 @@
-"""Storage of a warehouse: a directory, or a prefix of an object store, behind one interface.
+"""Storage of a warehouse: a directory, or a prefix of an object store, with the same methods.
 
 Commits need one operation, which both have: create a file unless its name is taken. Names are
 relative, with ``/``, and quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped
 bit, so a data file's hash is checked before the file is used.
+
+Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
+directory. Unfinished work is there too, or in the directory ``PLUMBLINE_WORK``, which Spark
+executors on other machines must share.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import shlex
+import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
+from plumbline.warehouse.errors import failure
 from plumbline.warehouse.paths import content
-from plumbline.warehouse.storage.listing import verify
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.bucket import Bucket
+from plumbline.warehouse.text.escape import hidden
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
 
 
+class Damaged(ValueError):
+    """A file's content differs from what was published."""
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def verify(path: Path, n_bytes: int, sha256: str) -> None:
+    """Raise ``Damaged`` if a file isn't as published, ``OSError`` if it is unreadable."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if status.st_size != n_bytes:
+        raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
+    if sha256_of(path) != sha256:
+        raise Damaged("its hash differs from the published one")
+
+
 @dataclass(frozen=True)
 class Disk:
-    """A directory of a file system with hard links; ``Bucket`` has the same methods."""
+    """A directory of a file system with hard links."""
 
     root: Path
 
@@ -115,7 +142,71 @@ class Disk:
         return target
 
 
-Place: TypeAlias = "Disk | Bucket"
+@dataclass(frozen=True)
+class Bucket:
+    """A prefix of an object store; its methods do what those of ``Disk`` do."""
+
+    root: Path
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def read(self, name: str) -> bytes:
+        with _one_line_errors(self.root, name):
+            return bytes(_store(str(self.root)).get(name).bytes())
+
+    def create(self, name: str, content: bytes) -> bool:
+        from obstore.exceptions import AlreadyExistsError
+
+        with _one_line_errors(self.root, name, writes=True):
+            try:
+                _store(str(self.root)).put(name, content, mode="create")
+            except AlreadyExistsError:
+                return False
+        return True
+
+    def put(self, local_path: Path, name: str) -> None:
+        with _one_line_errors(self.root, name, writes=True):
+            _store(str(self.root)).put(name, local_path)
+        local_path.unlink()
+
+    def names(self, directory: str) -> list[str]:
+        with _one_line_errors(self.root):
+            objects = _store(str(self.root)).list_with_delimiter(directory)["objects"]
+        return sorted(item["path"].rpartition("/")[2] for item in objects)
+
+    def walk(self) -> Iterator[tuple[str, float]]:
+        with _one_line_errors(self.root):
+            for page in _store(str(self.root)).list():
+                yield from ((i["path"], i["last_modified"].timestamp()) for i in page)
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError), _one_line_errors(self.root, name):
+            _store(str(self.root)).delete(name)
+
+    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
+        path = _cache() / "files" / f"{sha256}.parquet"
+        if not stored:
+            with suppress(FileNotFoundError, Damaged):  # a damaged copy is downloaded again
+                verify(path, n_bytes, sha256)
+                return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
+        try:
+            with temporary.open("wb") as file, _one_line_errors(self.root, name):
+                file.writelines(_store(str(self.root)).get(name))
+            verify(temporary, n_bytes, sha256)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return path
+
+    def scratch(self) -> Path:
+        top = Path(os.environ.get("PLUMBLINE_WORK") or _cache() / "work")
+        return top / hashlib.sha256(str(self).encode()).hexdigest()[:16]
+
+
+Place: TypeAlias = Disk | Bucket
 
 
 def command(place: Place, *words: str) -> str:
@@ -137,3 +228,39 @@ def _sync(directory: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def _cache() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("plumbline")
+
+
+@cache
+def _store(address: str) -> Any:
+    from obstore.store import from_url
+
+    from plumbline.warehouse.input.remote_files import CLIENT
+
+    return from_url(address, **CLIENT)
+
+
+@contextmanager
+def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
+    """Turn the server's errors inside the block into one-line errors.
+
+    A refused request becomes ``BadInput``, a failing server ``Interrupted``. ``FileNotFoundError``
+    passes unchanged if the block reads the file ``name``.
+    """
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except (BaseError, FileNotFoundError) as e:
+        if isinstance(e, FileNotFoundError) and name and not writes:
+            raise
+        line = str(e).splitlines()[0]  # the request and its duration, then what went wrong
+        reason = hidden(line.partition(" - ")[2] or line)[:300]
+        fix = "check the address, and the keys in the environment: docs/corpora.md"
+        where = f"warehouse {root}, {name}" if name else f"warehouse {root}"
+        raise failure(e, where, reason, fix) from e

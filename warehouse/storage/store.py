@@ -24,17 +24,14 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.listing import File, Unit, columns_id, sha256_of
-from plumbline.warehouse.storage.log import Draft, Snapshot
+from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
-from plumbline.warehouse.storage.place import Place, staging
+from plumbline.warehouse.storage.place import Place, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-#: Data files of at least this many bytes are read by several threads.
-_THREADED_BYTES = 1 << 20
 #: Types of rows that can be written.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
@@ -236,7 +233,7 @@ class Store(OpenWarehouse):
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != columns_id(TABLES[table]):
-                rows = pq.ParquetFile(path).read(use_threads=file.n_bytes >= _THREADED_BYTES)
+                rows = pq.ParquetFile(path).read()
             else:
                 import pyarrow.dataset as ds  # may load pandas, in 0.5 s
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -23,7 +23,6 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.dataclasses import dataclass
-from pydantic.fields import FieldInfo
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -43,34 +42,26 @@ def _split(value: object) -> object:
     return tuple(value.split()) if isinstance(value, str) else value
 
 
-def _several(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
 def _split_set(value: object) -> object:
     return frozenset(value.split()) if isinstance(value, str) else value
 
 
+def _several(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
 #: A non-empty text: ``Text`` as written, ``Stripped`` without the blanks around it.
-Text: TypeAlias = Annotated[str, Field(min_length=1, title="a text")]
-Stripped: TypeAlias = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), Field(title="a text")
-]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Stripped: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 #: A list of texts.
-Texts: TypeAlias = Annotated[tuple[str, ...], Field(title="a list of texts")]
+Texts: TypeAlias = tuple[str, ...]
 #: The words of one text, separated by blanks.
-_WORDS = Field(title="a text of words separated by blanks")
-Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set), _WORDS]
-WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split), _WORDS]
+Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set)]
+WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split)]
 #: For a field that is a tuple: one value, or a list of them.
 OneOrMore = BeforeValidator(_several)
-#: Type of a pydantic error -> the expected value in TOML's terms.
-_SHAPES = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list"}
-_SHAPES["too_short"] = "at least one"
 #: A finite number of 0 or more.
-Amount: TypeAlias = Annotated[
-    float, Field(ge=0, allow_inf_nan=False, title="a number of 0 or more")
-]
+Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def one_of(*names: str) -> AfterValidator:
@@ -127,7 +118,7 @@ def _validated(
     except ValidationError as e:
         # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
         errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
-        return [_fault(kind, error, what, fixed) for error in errors]
+        return [_fault(kind, error, what) for error in errors]
 
 
 def _table_of(value: object) -> dict[str, str]:
@@ -135,46 +126,25 @@ def _table_of(value: object) -> dict[str, str]:
     return {type(value).__name__: str(value)}
 
 
-def _fault(kind: Any, error: Mapping[str, Any], what: str, fixed: Container[str]) -> BadInput:
+def _fault(kind: type, error: Mapping[str, Any], what: str) -> BadInput:
     """The one-line error for an error of pydantic; it keeps messages of Plumbline's validators."""
-    loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
     # ("pairs", 0, "b") is the key `pairs 1, b`.
-    parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
+    parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
-    keys, expected = _declared(kind, loc)
-    known_here = f"known here: {', '.join(key for key in keys if key not in fixed)}"
-    if loc[-1:] == ("[key]",):  # an invalid key of a table with typed keys
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "unexpected_keyword_argument":
+        known = getattr(kind, "__pydantic_fields__", {}) if len(error["loc"]) == 1 else {}
+        fix = known and f"known here: {', '.join(known)}"
+        return BadInput(what, f"unknown key {place}", fix or "")
+    if place.endswith(".[key]"):  # an invalid key of a table with typed keys
         fix = f"known here: {message.removeprefix('Input should be ')}"
         return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
-    if error["type"] == "unexpected_keyword_argument":
-        return BadInput(what, f"unknown key {place}", known_here)
     if error["type"] == "missing":
-        fix = f"expected {expected}" if expected else known_here
-        return BadInput(what, f"{place} is missing", fix)
+        return BadInput(what, f"{place} is missing")
     if error["type"] == "value_error" or not place:
         return BadInput(what, f"{place}: {message}" if place else message)
-    expected = expected or _SHAPES.get(error["type"], message.removeprefix("Input should be "))
-    fix = f"expected {expected}, not {shortened(error['input'])}"
-    return BadInput(what, f"{place} does not fit", message if expected == message else fix)
-
-
-def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
-    """Keys of the table that holds the value at ``place``, and the value's title; empty if none."""
-    keys: list[str] = []
-    expected = ""
-    for key in place:
-        if fields := getattr(kind, "__pydantic_fields__", {}):
-            keys = list(fields)
-            if key not in fields:
-                return keys, ""
-            kind, expected = fields[str(key)].annotation, fields[str(key)].title or ""
-        elif key != "[key]":  # a list, or a table with any keys
-            kind = (get_args(kind) or (Any, Any))[isinstance(key, str)]
-        while get_args(kind) and get_origin(kind) not in (tuple, list, dict, frozenset, Mapping):
-            infos = [info for info in get_args(kind)[1:] if isinstance(info, FieldInfo)]
-            expected = next((info.title for info in infos if info.title), expected)
-            kind = get_args(kind)[0]
-    return keys, expected
+    fix = f"{message}, not {shortened(error['input'])}"
+    return BadInput(what, f"{place} does not fit", fix)
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:

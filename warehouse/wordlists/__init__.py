@@ -39,8 +39,8 @@ class WordPair:
     A file names the words ``a`` and ``b``, or ``female`` and ``male`` (see ``neutral``).
     """
 
-    a: Annotated[Word, Field(title="a word of the first group, as a or female")]
-    b: Annotated[Word, Field(title="a word of the second group, as b or male")]
+    a: Word
+    b: Word
     weight: Amount = 1.0
 
     def __post_init__(self) -> None:
@@ -147,9 +147,9 @@ class WordListFile:
 
     description: Text
     source: Text
-    pairs: Annotated[tuple[WordPair, ...], Field(min_length=1, title="pairs of two words, a and b")]
-    targets: Annotated[tuple[Word, ...], Field(title="a list of texts")] = ()
-    groups: Annotated[tuple[Text, Text] | None, Field(title="the names of two groups")] = None
+    pairs: Annotated[tuple[WordPair, ...], Field(min_length=1)]
+    targets: tuple[Word, ...] = ()
+    groups: tuple[Text, Text] | None = None
 
     def __post_init__(self) -> None:
         counts = Counter(p.contrast for p in self.pairs) + Counter(self.targets)

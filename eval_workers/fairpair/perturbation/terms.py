@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Text, Words, one_of, toml_table
@@ -31,7 +31,6 @@ def _different(groups: tuple[str, str]) -> tuple[str, str]:
 Groups: TypeAlias = Annotated[
     tuple[Text, Text],
     AfterValidator(_different),
-    Field(title='two names, such as ["m", "f"]'),
 ]
 
 
@@ -44,7 +43,6 @@ def _each_in_one(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], .
 _Pairs: TypeAlias = Annotated[
     tuple[tuple[Text, Text], ...],
     AfterValidator(_each_in_one),
-    Field(title="pairs of words, one of each group"),
 ]
 
 

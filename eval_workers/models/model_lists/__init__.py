@@ -116,7 +116,7 @@ class _Entry(ModelOptions):
 
 @toml_table
 class _List:
-    model: Annotated[tuple[_Entry, ...], Field(title="[[model]] entries")]
+    model: tuple[_Entry, ...]
 
 
 def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedModel]:

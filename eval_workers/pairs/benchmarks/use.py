@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, add_released, located
-from plumbline.warehouse.input.csv_rows import truth
+from plumbline.warehouse.input.input_rows import truth
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"

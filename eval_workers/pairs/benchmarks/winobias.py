@@ -19,7 +19,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, add_released, located
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import read_text
+from plumbline.warehouse.input.input_rows import read_text
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"

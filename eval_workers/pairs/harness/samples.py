@@ -18,8 +18,8 @@ from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.paths import json_object
-from plumbline.warehouse.rejects import rejected
 from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
 

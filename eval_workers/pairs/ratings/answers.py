@@ -10,8 +10,7 @@ from typing import Any
 
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import records
-from plumbline.warehouse.rejects import printable, rejected
+from plumbline.warehouse.input.input_rows import printable, records, rejected
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from plumbline.eval_workers.pairs.released.released_files import ReleasedFile
-from plumbline.warehouse.input.csv_rows import Record, read_text, records_of, truth
-from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.input.input_rows import Record, read_text, records_of, rejected, truth
 
 Row: TypeAlias = "dict[str, Any]"
 #: Takes a row with the right number of fields; returns its figures, or the problem with the row.

@@ -13,7 +13,7 @@ from plumbline.eval_workers.pairs.released.released_files import (
 )
 from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import Record, truth
+from plumbline.warehouse.input.input_rows import Record, truth
 from plumbline.warehouse.storage.store import Store
 
 _MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"

@@ -23,7 +23,7 @@ from plumbline.eval_workers.pairs.released.released_files import (
 )
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import Record
+from plumbline.warehouse.input.input_rows import Record
 from plumbline.warehouse.storage.store import Store
 
 _LOGPROBS = ("F_logprob", "M_logprob")

@@ -21,9 +21,8 @@ from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.eval_workers.scoring.served_samples import AskedModel
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.steps.claimed_chunks import Chunk
 from plumbline.warehouse.steps.runner import run_at_once
-from plumbline.warehouse.steps.step import ComputedStep, NewRows, State, state_of
+from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, State, state_of
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions

@@ -24,7 +24,7 @@ from plumbline.eval_workers.training.model_card import adapter_card
 from plumbline.eval_workers.training.trained_models import made_once, plain_name
 from plumbline.eval_workers.training.training_options import StepProgress, check_trainable
 from plumbline.warehouse.errors import BadInput, disk_problems
-from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.wordlists import WordList

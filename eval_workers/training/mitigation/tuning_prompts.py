@@ -10,8 +10,8 @@ from typing import Any
 
 from plumbline.eval_workers.disclosure.neutral import gendered_problem
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.rejects import rejected
-from plumbline.warehouse.storage.run_records import config_hash
+from plumbline.warehouse.input.input_rows import rejected
+from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]

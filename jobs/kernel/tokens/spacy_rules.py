@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.languages import TokenRules
+from plumbline.warehouse.plugins import install_line
 
 if TYPE_CHECKING:
     from spacy.language import Language

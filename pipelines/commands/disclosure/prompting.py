@@ -18,8 +18,8 @@ from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import DataOption, InputFile, InputPath
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.options import MOST, STRICT
-from plumbline.warehouse.rejects import reasons
 from plumbline.warehouse.storage.store import Store
 
 

@@ -33,8 +33,8 @@ from plumbline.pipelines.commands.disclosure.measured_sets import (
     names,
 )
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
+from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.options import STRICT, part
-from plumbline.warehouse.rejects import reasons
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.csv_rows import delimiter_of, read_text, records_of
+from plumbline.warehouse.input.input_rows import delimiter_of, read_text, records_of
 from plumbline.warehouse.input.remote_files import find, open_file, reading
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}

@@ -63,7 +63,7 @@ class _GroupWordsFile:
     source: Text
     groups: Annotated[
         Mapping[Annotated[str, Field(pattern="^[^/]+$")], _Group],
-        Field(min_length=2, title="two or more groups"),
+        Field(min_length=2),
     ]
 
     def __post_init__(self) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, template_problem
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.csv_rows import Record, records
-from plumbline.warehouse.rejects import rejected
+from plumbline.warehouse.input.input_rows import Record, records, rejected
 
 Row = dict[str, object]
 

@@ -74,13 +74,8 @@ FACTS = {
 }
 #: Key in the metadata of a Parquet file; its value is a JSON object of facts.
 IN_PARQUET = b"plumbline_facts"
-_Licence: TypeAlias = Annotated[
-    str,
-    Field(pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$", title="an identifier such as cc-by-4.0 or mit"),
-]
-_Language: TypeAlias = Annotated[
-    str, Field(pattern="^[a-z]{2,3}$", title="the code of a language such as en")
-]
+_Licence: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
+_Language: TypeAlias = Annotated[str, Field(pattern="^[a-z]{2,3}$")]
 
 
 def _citation(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Rows of CSV files, and the text of any file."""
+"""Rows of input: of CSV files, the text of any file, and rows of table ``reject``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import ByteStream
+from plumbline.warehouse.text.escape import terminal
 
 Number = TypeVar("Number", int, float)
 
+_EXCERPT_CHARACTERS = 120
+#: Most reasons that a message names.
+_REASONS = 3
 #: Most bytes of a decompressed file.
 LARGEST = 1 << 30
 
@@ -150,3 +154,39 @@ def decoded(data: bytes, what: str) -> str:
 def truth(value: str) -> bool | None:
     """The text ``True`` or ``False`` as a bool; ``None`` for any other text."""
     return {"True": True, "False": False}.get(value)
+
+
+def printable(text: str) -> str:
+    """The start of a text, with unprintable characters escaped."""
+    return terminal(text[:_EXCERPT_CHARACTERS])
+
+
+def rejected(
+    row: Mapping[str, object], reason: str, excerpt: str, **partition: str
+) -> dict[str, object]:
+    """A row of ``reject`` for an input row with its source; the excerpt is made printable.
+
+    ``partition``: stage and subject, unless whoever publishes the row adds them.
+    """
+    source = {name: row[name] for name in ("source_file", "source_row")}
+    return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
+
+
+def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
+    """The commonest reasons and their counts; differences of a word or number are ignored.
+
+    >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
+    >>> reasons([{"reason": reason} for reason in causes])
+    '"has 3 fields" and alike (2), "is empty" (1)'
+    """
+    by_kind: dict[str, list[str]] = {}
+    for row in rejects:
+        # A list of words is the same reason as a single word.
+        kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
+        by_kind.setdefault(kind, []).append(str(row["reason"]))
+    kinds = sorted(by_kind.values(), key=lambda alike: -len(alike))
+    listed = [
+        f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
+        for alike in kinds[:_REASONS]
+    ]
+    return ", ".join([*listed, *(["..."] if len(kinds) > _REASONS else [])])

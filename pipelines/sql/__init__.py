@@ -1,1 +1,0 @@
-"""SQL for people: the shell, completion, and the output of results."""

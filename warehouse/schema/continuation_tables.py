@@ -1,0 +1,251 @@
+"""Tables of continuations: prompts and samples, FairPair, disclosure and tuning against it."""
+
+from __future__ import annotations
+
+from plumbline.warehouse.schema.columns import tables
+
+_TEXTS = (
+    "texts: text -- what phi compares: `filtered`: continuations, only samples with a valid "
+    "perturbation; `as-published`: all of g(p(x)) too"
+)
+_KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
+_WHOSE = f"""    probe_set model_key sampling_key
+    perturber: text -- see `perturbed_continuation`
+    phi: text -- scoring function, such as `jaccard`
+    {_TEXTS}
+    n_folds: int -- folds a group was combined into; 0: single samples
+    side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
+
+TABLES = (
+    *tables("""
+probe_prompt: Prompts that models continue; in counterfactual sets each has a counterpart.
+by: disclosure prompts
+key: probe_set / prompt_id
+    probe_set: text -- set of prompts, such as `common-sents`
+    prompt_id: text -- stable identifier within the set
+    prompt: text -- the prompt x, as the model gets it
+    perturbed_prompt: text? -- p(x), the prompt about the counterpart; NULL in neutral sets
+    entity: text? -- person the prompt is about, such as `John`; NULL in neutral sets
+    perturbed_entity: text? -- person in `perturbed_prompt`, such as `Jane`
+    axis: text? -- attribute in which the two people differ, such as `gender`
+    entity_group: text? -- group of `entity`, such as `m`
+    perturbed_group: text? -- group of `perturbed_entity`, such as `f`
+    occupation: text? -- the occupation that the prompt names
+    descriptors: text? -- descriptors in the prompt, in their order, joined by `, `
+    topic: text? -- topic of the prompt, if the set has topics
+    language: text -- such as `en`
+    source_file: text -- file the prompt came from
+    source_row: int -- row or position in that file, from 1
+    run_id
+
+instruction: Instructions to models: before the prompt, or in a chat in which it begins the answer.
+by: disclosure sweep --by instruction
+key: / instruction_key
+    instruction_key: text -- `none`, or the hash of instruction and form
+    instruction: text? -- the instruction; NULL for none
+    form: text? -- `prefix`: before the prompt; `chat`: a user's message; NULL for none
+    run_id: text -- run that first used it
+
+sampling: Decoding settings of continuations; different settings have different keys.
+by: disclosure probe
+key: / sampling_key
+    sampling_key: text -- hash of the settings below
+    method: text -- `sample` or `greedy`
+    temperature: float? -- NULL when greedy
+    top_p: float? [probability] -- nucleus; NULL without nucleus sampling
+    top_k: int? [tokens] -- number of most likely tokens to draw from; NULL for all
+    max_new_tokens: int [tokens] -- longest continuation
+    seed: int -- every sample's own seed is derived from it; 0 when greedy
+    instruction: text? -- instruction before the prompt; NULL for none
+    form: text? -- form of the instruction, see `instruction`; NULL for none
+    instruction_key: text? -- see `instruction`; NULL in rows from before that table
+    run_id: text -- run that first used it
+
+continuation: Continuations of prompts by models, one row per sample.
+by: disclosure probe
+key: probe_set model_key sampling_key / prompt_id side sample
+    probe_set model_key
+    model: text -- hub id, name of a local model, or model as the server names it
+    sampling_key prompt_id
+    side: text -- `original`: of `prompt`; `perturbed`: of `perturbed_prompt`
+    sample: int -- number from 0; drawing more samples leaves the first ones unchanged
+    seed: int -- the sample's own seed
+    text_id: text -- hash of the prompt as sent
+    continuation: text -- the new text only, as the model wrote it
+    n_tokens: int? [tokens] -- new tokens, without the end token; NULL where unknown
+    finish: text -- `stop`: the model ended it; `length`: it was cut at `max_new_tokens`
+    run_id
+
+perturbed_continuation: Each prompt and continuation, rewritten about the counterpart: p(g(x)).
+by: fairpair run
+key: probe_set model_key sampling_key perturber / prompt_id side sample
+    probe_set model_key sampling_key
+    perturber: text -- `rules` or a chat model, with version, and unit and limit of another filter
+    prompt_id
+    side: text -- prompt that was continued, as in `continuation`
+    sample: int -- as in `continuation`
+    perturbed_text: text? -- prompt and continuation about the counterpart; NULL if none was made
+    is_valid: bool -- the text passed the checks
+    reason: text? -- the check that the text failed; NULL when valid
+    dissimilarity: float? [share] -- Jaccard dissimilarity to the original, of words or characters
+    run_id
+"""),
+    *tables(f"""
+fairpair_prompt: FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interval and test.
+by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
+key: {_KEY} prompt_id
+{_WHOSE}
+    prompt_id
+    n_pg, n_gp: int [samples] -- valid p(g(x)), g(p(x)); on `perturbed` p(g(p(x))), g(x)
+    bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
+    variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
+    fairpair_f: float? -- F; 1: groups differ as much as samples within a group
+    reason: text? -- why F is NULL
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval; NULL below 4 samples or folds
+    p_permutation: float? [probability] -- that exchanged groups give as large a gap B - mean V
+    q_permutation: float? [probability] -- p_permutation, Benjamini-Hochberg over the side's prompts
+    options: text -- level, draws, seed and filter, as JSON
+    run_id
+
+fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
+by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
+key: {_KEY} subset
+{_WHOSE}
+    subset: text -- the prompts: `all`, or those of one value, such as `axis = gender`
+    n_prompts: int [prompts] -- prompts behind the figures
+    n_left_out: int [prompts] -- prompts whose B or V is not defined
+    bias_b: float? -- mean of B; NULL without prompts
+    variability_pg, variability_gp: float? -- means of V_pg and V_gp
+    fairpair_f: float? -- F of the three means; NULL where a mean V is 0
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below five
+    gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
+    t_statistic: float? -- of B - V_pg over clusters (occupations, topics); NULL below five
+    p_t: float? [probability] -- two-sided
+    p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
+    options: text -- level, draws, seed and filter, as JSON
+    run_id
+
+fairpair_convergence: B, V and F of a set from fewer samples or with other numbers of folds.
+by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
+key: {_KEY} n_samples quantity
+{_WHOSE}
+    n_samples: int [samples] -- drawn from each group; with folds the largest number of a prompt
+    quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
+    mean: float? -- mean over the draws; NULL: not defined
+    sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
+    n_draws: int -- random subsets or divisions into folds for which it is defined
+    n_prompts: int [prompts] -- prompts behind each draw
+    options: text -- seed, as JSON
+    run_id
+
+fairpair_calibration: FairPair under the null: between halves of each prompt's g(p(x)) or g(x).
+by: fairpair run
+from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber
+key: {_KEY} split
+{_WHOSE}
+    split: int -- number, from 0, of the random split of each prompt's g(p(x)) or g(x)
+    n_prompts: int [prompts] -- prompts behind the figures
+    n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
+    fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL: undefined
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
+    p_t: float? [probability] -- of the t-test over prompts, see `fairpair_set`
+    p_permutation: float? [probability] -- of the permutation test over prompts
+    alpha: float [probability] -- level of the tests in `n_below` and `n_found`
+    n_below: int [prompts] -- prompts whose own p-value is at most `alpha`
+    n_found: int [prompts] -- the same after Benjamini-Hochberg
+    n_intervals: int [prompts] -- prompts with an interval for F
+    n_holding: int [prompts] -- prompts whose interval contains 1
+    options: text -- splits, level, draws, seed and filter, as JSON
+    run_id
+"""),
+    *tables("""
+attribute_pair: The pairs of gendered words that GAS, GLD and ADD are measured with.
+by: disclosure probe
+key: word_list / pair
+    word_list: text -- name of the list
+    pair: int -- position in the list, from 1
+    female, male: text -- the pair's words; each may be in several pairs
+    source: text -- where the list comes from
+    run_id
+
+pronoun_probability: Probability that a model continues a prompt with each gendered word.
+by: disclosure probe
+key: probe_set model_key word_list instruction_key / prompt_id word
+    probe_set model_key model
+    word_list: text -- list that the word is from, see `attribute_pair`
+    instruction_key: text -- instruction before the prompt, see `instruction`
+    prompt_id
+    word: text -- the word as written in the list
+    gender: text -- `f` or `m`
+    probability: float [probability] -- that the word, or its capital form, comes next
+    n_variants: int -- number of these two forms that the model's vocabulary can spell
+    text_id: text -- hash of the prompt as sent and of all forms of the list's words
+    run_id
+
+tuning: Adapters tuned to disclose gender less, with the data and options of each.
+by: disclosure tune
+key: tuning /
+    tuning: text -- name of the adapter
+    adapter: text -- the adapter as in `model`, with the hash of its content
+    path: text -- directory of the adapter
+    base: text -- the frozen model: hub id, or the name of a local model
+    base_revision: text -- commit of the base, or hash of its content
+    base_dtype: text -- type of the base's weights
+    base_quantisation: text? -- how the base was quantised; NULL if it was not
+    probe_sets: text -- sets of prompts used for tuning, joined by `, `
+    test_sets: text -- test sets that the prompts were checked against, joined by `, `
+    n_prompts: int [prompts] -- prompts used for tuning
+    n_leaks: int [prompts] -- prompts left out because they are in a test or dev set
+    n_leaks_kept: int? [prompts] -- prompts used for tuning although a test set has them
+    n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
+    prompts_hash: text -- hash of the prompts in their order
+    word_list: text -- list of the gendered words in the loss
+    word_list_hash: text -- hash of these words
+    distance_weight, total_weight, difference_weight: float -- of L_d, L_g, L_l; 0: not counted
+    distance_smoothing: float [probability] -- e of L_d
+    rank: int -- rank of the adapter's matrices
+    alpha: int -- scale of these matrices times the rank
+    dropout: float [probability] -- dropout before these matrices
+    layers: text -- kinds of layers with these matrices, joined by `, `
+    learning_rate: float -- rate of AdamW, constant
+    batch_prompts: int [prompts] -- prompts per step
+    n_steps: int -- optimiser steps
+    dev_sets: text? -- sets that the adapter was chosen by, joined by `, `; NULL: the last step
+    n_dev_prompts: int? [prompts] -- prompts in these sets
+    chosen_step: int? -- the step whose weights the adapter has; NULL: the last
+    dev_loss, dev_loss_end: float? -- weighted loss on dev prompts after chosen_step, the last step
+    max_tokens: int [tokens] -- prompts longer than this, with a word after them, were left out
+    clip_norm: float? -- norm to which the gradient is clipped; NULL: it isn't
+    seed: int -- seed of initialisation, order and dropout
+    as_published: bool? -- losses were sums, all prompts kept; NULL or false: means, some left out
+    n_parameters: int -- parameters of the adapter
+    distance_start_nats, distance_end_nats: float [nats] -- mean L_d over the first, last steps
+    total_start, total_end: float [probability] -- mean L_g over the first, last steps
+    difference_start, difference_end: float -- mean L_l over the first, last steps
+    seconds: float [s] -- wall time of the steps
+    run_id
+
+tuning_step: The losses of each step of a tuning, as means over the step's prompts.
+by: disclosure tune
+key: tuning / step
+    tuning: text -- name of the adapter, see `tuning`
+    step: int -- step, from 1; losses are from before the step changes the weights
+    distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
+    total: float [probability] -- L_g, the probability of all gendered words
+    difference: float -- L_l, the difference between the sides over their sum, as GLD
+    loss: float -- weighted sum that was minimised; with `as_published` of sums over prompts
+    gradient_norm: float -- norm of the loss's gradient, before clipping
+    dev_distance_nats: float? [nats] -- L_d on the dev sets after the step; NULL: not measured
+    dev_total: float? [probability] -- L_g on the dev sets
+    dev_difference: float? -- L_l on the dev sets
+    dev_loss: float? -- the weighted sum on the dev sets
+    run_id
+"""),
+)
