@@ -82,6 +82,7 @@ class Parts:
     def __init__(self, options: PipelineOptions, plan: PipelinePlan, context: Context) -> None:
         self.options, self.plan, self.context = options, plan, context
         self.store = context.store
+        self.context.stages.number(plan.n_steps)
         self.unread: list[str] = []
         self.failed: list[str] = []
         self.changed: ModelChanged | None = None
@@ -102,11 +103,16 @@ class Parts:
             raise done.failed
         return done
 
+    def _step(self, doing: str) -> None:
+        self.context.stages.step(doing)
+
     def corpus(self) -> None:
         """Count the corpora; import, constrain and write the benchmarks."""
         for corpus_plan in self.plan.corpora:
             self._count(corpus_plan)
         _stop_spark()
+        if names := self.plan.scored():
+            self._step(f"Taking sentence pairs that differ in gender: {', '.join(names)}")
         for name in self.plan.benchmarks:
             if not is_built(self.options, name):
                 fields = {"names": (name,), "data": self.options.data}
@@ -128,6 +134,7 @@ class Parts:
 
     def report(self, **about: tuple[str, ...]) -> None:
         """Compute the metrics and write the report, ``about`` some models or on everything."""
+        self._step("Computing the figures with their intervals, and writing the report")
         try:
             self._do("measure", Measure, **vars(self.options.measure))
         except ModelChanged as e:
@@ -138,10 +145,13 @@ class Parts:
         """Write (closed world), count, associate and explain one corpus."""
         shards = corpus_plan.patterns
         if corpus_plan.world:
+            n = f"{self.options.demo_tokens:,}"
+            self._step(f"Writing a made-up text of {n} words with known gender leans")
             options = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
             where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
             done = self._do(f"write {corpus_plan.name}", Demo, **options, **where)
             shards = tuple(done.files)
+        self._step(f"Counting which words of {corpus_plan.name} are near she and near he")
         try:
             self._counted(corpus_plan.name, shards)
         except BadInput as e:
@@ -232,6 +242,7 @@ class Parts:
     def _trained(self, model: ModelPlan) -> str:
         """Train a small model on its corpus; returns the directory of its weights."""
         (plan,) = (c for c in self.plan.corpora if c.name == model.corpus)
+        self._step(f"Training {model.name}, a small language model, on that text")
         inputs = {"shards": self._counted_shards(plan), "name": model.name, "corpus": model.corpus}
         options = {"preset": model.preset, "seed": self.options.seed}
         options |= {"max_tokens": self.options.train_tokens or None}
@@ -249,6 +260,7 @@ class Parts:
 
     def _audit(self, model: ModelPlan) -> None:
         if self.plan.scored():
+            self._step(f"Scoring pairs: which sentence of each does {model.name} find likelier?")
             self._score(model)
         if is_ngram(model.location):
             say(f"{model.name} counts n-grams: it scores sentences and isn't asked to write any")
@@ -256,6 +268,7 @@ class Parts:
         loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
         places = {"warehouse": self.store.root}
         if self.plan.probe_set:
+            self._step(f"FairPair: does {model.name} continue texts alike if a name is exchanged?")
             # FairPair has its own base_url, that of a server which writes samples.
             options = {name: value for name, value in loading.items() if name != "base_url"}
             options |= vars(self.options.fairpair)
@@ -266,6 +279,8 @@ class Parts:
             with self._recorded(run) as context:
                 for target in run.targets():
                     run.audit(context, target, phi)
+        if self.plan.disclosure:
+            self._step(f"Disclosure: which gender does {model.name} assume where none is given?")
         for name in self.plan.disclosure:
             options = {**loading, **vars(self.options.disclosure), **places}
             sets = {"sets": (name,), "model": (model.location,), "data": self.options.data}

@@ -79,6 +79,15 @@ class PipelinePlan:
         """The benchmarks that models are scored on."""
         return (*self.benchmarks, *(build.name for build in self.written))
 
+    @property
+    def n_steps(self) -> int:
+        """The steps that ``Parts`` announces, of all corpora and models, and the report."""
+        sets = self.scored(), self.probe_set, self.disclosure
+        of_corpora = sum(2 if corpus.world else 1 for corpus in self.corpora)
+        of_models = sum(bool(part) for part in sets) * len(self.models)
+        training = sum(bool(model.preset) for model in self.models)
+        return of_corpora + bool(self.scored()) + training + of_models + 1
+
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Turn settings into a plan, of the closed world if none of ``WORK`` is set.
@@ -163,7 +172,8 @@ def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePl
         for corpus, end in zip(corpora, ends.values(), strict=True)
     )
     offline = _offline(OFFLINE, corpora[0].name, options)
-    return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world")
+    prompts = ("closed-world-unseen",)
+    return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world", prompts)
 
 
 def corpus_name(pattern: str) -> str:

@@ -32,6 +32,18 @@ class Stages:
 
     def __init__(self, console: Console = CONSOLE) -> None:
         self._console = console
+        self._step = (0, 0)
+
+    def number(self, n_steps: int) -> None:
+        """Print numbered steps from here on, instead of the names of stages."""
+        self._step = (0, n_steps)
+
+    def step(self, doing: str) -> None:
+        """Print the next step: its number, and what is done and why, in a line."""
+        number, n_steps = self._step[0] + 1, self._step[1]
+        self._step = (number, n_steps)
+        if n_steps:
+            self._console.print(f"{number}/{n_steps} {terminal(doing)}", style="bold")
 
     def run(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
         """Run a stage and return its result; a long stage shows its elapsed time."""
@@ -51,7 +63,8 @@ class Stages:
 
     @contextmanager
     def _announced(self, name: str) -> Iterator[None]:
-        self._console.print(terminal(name), style="bold")
+        if not self._step[1]:
+            self._console.print(terminal(name), style="bold")
         with progress(name):
             yield
 

@@ -134,6 +134,7 @@ class Pipeline(PipelineOptions, Command):
             recovered,
             sole_pipeline,
         )
+        from plumbline.pipelines.report.plain import page_answer
 
         plan = make_plan(self)
         parts = Parts(self, plan, context)
@@ -144,13 +145,15 @@ class Pipeline(PipelineOptions, Command):
         offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
         lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
         failures = (*lines, *filter(None, [parts.changed]))
+        files = [file for name, one in parts.done if name == "report" for file in one.files]
         return Done(
             said=[
+                *page_answer(Path(files[0]).read_text(encoding="utf-8")),
                 *recovered(context.store),
                 *(preference_caveat(context.store, name) for name in offline),
             ],
             wrote=_WRITES,
-            files=[file for name, one in parts.done if name == "report" for file in one.files],
+            files=files,
             next="plumbline sql",
             query="FROM metric_value",
             failed=next(iter(failures), None),
