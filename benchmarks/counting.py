@@ -115,8 +115,8 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     Spark's session is started and its code compiled by a first run that is not timed.
     """
     from benchmarks.spark_peer import with_spark
-    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.shard import count_shard
+    from plumbline.jobs.kernel.corpus_options import CorpusOptions
     from plumbline.jobs.kernel.tokens.language_tables import stop_words
     from plumbline.jobs.kernel.tokens.tokenizer import Targets
     from plumbline.jobs.spark.spark_session import spark_session, stop_session

@@ -26,8 +26,8 @@ class Outcome:
 
 def run(shards: Sequence[Path], directory: Path, rounds: int = 3) -> Outcome:
     """Count one large shard, then another list from its kept documents; median of the rounds."""
-    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, token_files
+    from plumbline.jobs.kernel.corpus_options import CorpusOptions
     from plumbline.jobs.kernel.tokens.tokenizer import Targets
     from plumbline.warehouse import wordlists
 

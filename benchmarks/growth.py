@@ -33,8 +33,8 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 
 def _count(records: list[bytes]) -> Grown:
-    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.partials import ShardJob, partial_files
+    from plumbline.jobs.kernel.corpus_options import CorpusOptions
     from plumbline.jobs.kernel.tokens.tokenizer import Targets
     from plumbline.warehouse import wordlists
 

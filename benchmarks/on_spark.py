@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plumbline.jobs.counting.corpus_options import CorpusOptions
+    from plumbline.jobs.kernel.corpus_options import CorpusOptions
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
-    from plumbline.jobs.counting.corpus_options import CorpusOptions
     from plumbline.jobs.counting.shard import count_shard
+    from plumbline.jobs.kernel.corpus_options import CorpusOptions
 
     options = CorpusOptions(targets=targets)
     for shard in shards:

@@ -12,8 +12,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import ShardJob
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter, warm_up
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
@@ -24,13 +24,8 @@ def own_bytes() -> int:
     return int(status.split("RssAnon:")[1].split()[0]) << 10
 
 
-def main(
-    where: str, targets: Targets, options: CorpusOptions, shards: list[str], again: bool
-) -> None:
-    """Print seconds, the peak in bytes and each shard's ledger as JSON.
-
-    ``again``: the shards are files of tokens, see ``ShardJob``.
-    """
+def main(where: str, targets: Targets, options: CorpusOptions, shards: list[str]) -> None:
+    """Print seconds, the peak in bytes and each shard's ledger as JSON."""
     warm_up()
     Counter(targets, options).feed_texts(["tea nurse"])
     peak, done = [0], threading.Event()
@@ -42,7 +37,7 @@ def main(
     watcher = threading.Thread(target=watch)
     watcher.start()
     started = time.perf_counter()
-    job = ShardJob(where, targets, options, again)
+    job = ShardJob(where, targets, options)
     ledgers = [job.count(shard) for shard in shards]
     seconds = time.perf_counter() - started
     done.set()
@@ -54,6 +49,5 @@ def main(
 if __name__ == "__main__":
     where, cap_mb, options, *shards = sys.argv[1:]
     given = json.loads(options)
-    again = given.pop("again", False)
     words = Targets(tuple(given.pop("words")))
-    main(where, words, CorpusOptions(memory=f"{cap_mb}m", **given), shards, again)
+    main(where, words, CorpusOptions(memory=f"{cap_mb}m", **given), shards)

@@ -8,11 +8,11 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.measure import MeasureOptions
-from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import Command, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, Seed
 from plumbline.warehouse.options import MOST, STRICT

@@ -18,8 +18,8 @@ from plumbline.eval_workers.models import one_model_kept
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.writing.offline import CAVEAT
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.explanation import explain_candidates
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines import extras, spark_submit
 from plumbline.pipelines.command.base import Command, Context, Done, execute_on, values_of
 from plumbline.pipelines.command.registry import name_of

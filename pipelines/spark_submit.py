@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import line_of
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count

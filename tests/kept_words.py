@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.counting.co_occurrences import Query
-from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.document_words import Evidence, Shard
-from plumbline.jobs.counting.kept_documents import Documents, ValueOf
+from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard, ValueOf
 from plumbline.jobs.evidence.index import Bools, Index, read_index
 from plumbline.jobs.evidence.lean import leans
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.wordlists import WordPair
 

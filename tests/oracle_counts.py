@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.counter import ShardCounts
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.pairs.released.max_pmi_import import import_max_pmi
-from plumbline.eval_workers.pairs.released.score_import import ImportedScores, import_scores
+from plumbline.eval_workers.pairs.released.released_results import (
+    ImportedScores,
+    import_max_pmi,
+    import_scores,
+)
 from plumbline.warehouse.storage.store import Store
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")

@@ -9,8 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import (
+    WORD_LIST,
+    ProbedSet,
+    ProbeStep,
+    load_words,
+)
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import NONE, Instruction, SamplingOptions
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, Row, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines, baseline_warning
+from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import add_baselines, pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -49,7 +49,7 @@ def baselines(*pairs: Row, language: str = "") -> list[tuple[object, object] | N
 
 
 def warned(*pairs: Row) -> bool:
-    return "how frequent" in " ".join(baseline_warning(pairs))
+    return "how frequent" in " ".join(pair_warnings(pairs))
 
 
 @pytest.mark.parametrize(
@@ -150,51 +150,6 @@ def test_the_baseline_is_what_the_words_score_alone(
     assert "PD after subtracting each pair's log ratio in such a sentence" in alert
 
 
-def test_a_set_without_content_words_loses_its_baseline(store: Store, tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "old", "quiet")
-    import_benchmark(store, "mine", path, "r", ImportOptions())
-    assert store.read("benchmark_pair")["baseline_a"].null_count == 0
-    import_benchmark(store, "mine", written(path, "she", "he"), "r", ImportOptions())
-    assert store.read("benchmark_pair")["baseline_a"].null_count == len(FRAMES)
-
-
-def test_a_benchmark_may_have_any_name(store: Store, model: Path, tmp_path: Path) -> None:
-    """Import and scoring of `ages` leave a user's own `ages-baseline` as it is."""
-    own = written(tmp_path / "own.csv", "tall", "small")
-    import_benchmark(store, "ages-baseline", own, "r", ImportOptions())
-    score_benchmarks(store, str(model), ["ages-baseline"], ModelOptions(), "r")
-    before = [store.read(t, benchmark="ages-baseline") for t in ("benchmark_pair", "pair_score")]
-    path = tmp_path / "a.csv"
-    for words in (("old", "quiet"), ("she", "he")):
-        import_benchmark(store, "ages", written(path, *words), "r", ImportOptions())
-        (scored,) = score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
-        assert (scored.n_pairs, scored.n_new) == (len(FRAMES), len(FRAMES))
-    now = [store.read(t, benchmark="ages-baseline") for t in ("benchmark_pair", "pair_score")]
-    assert now == before and before[1].num_rows == len(FRAMES)
-
-
-def test_pairs_with_another_baseline_are_scored_again(
-    store: Store, model: Path, tmp_path: Path
-) -> None:
-    path = written(tmp_path / "a.csv", "old", "quiet")
-    import_benchmark(store, "ages", path, "r", ImportOptions())
-    pairs = store.read("benchmark_pair").to_pylist()
-    without = [pair | {"baseline_a": None, "baseline_b": None} for pair in pairs]
-    store.replace("benchmark_pair", without, {"benchmark": "ages"}, "r")
-
-    def n_new() -> int:
-        return score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")[0].n_new
-
-    def n_with() -> int:
-        (row,) = rows_of(store.root, "SELECT count(above_baseline_nats) AS n FROM scored_pair")
-        return int(row["n"])
-
-    assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, 0)
-    import_benchmark(store, "ages", path, "r", ImportOptions())
-    assert store.read("pair_score").num_rows == 0
-    assert (n_new(), n_new(), n_with()) == (len(FRAMES), 0, len(FRAMES))
-
-
 def test_a_baseline_that_cannot_be_scored_is_null(
     store: Store, model: Path, tmp_path: Path
 ) -> None:
@@ -210,17 +165,3 @@ def test_a_baseline_that_cannot_be_scored_is_null(
     rows = rows_of(store.root, "FROM scored_pair")
     without = [row["pair_id"] for row in rows if row["above_baseline_nats"] is None]
     assert len(rows) == len(FRAMES) and without == [pairs[0]["pair_id"]]
-
-
-def test_the_report_tells_the_groups_of_a_benchmark_apart(
-    store: Store, model: Path, tmp_path: Path
-) -> None:
-    path = written(tmp_path / "a.csv", "old", "quiet")
-    more = written(tmp_path / "b.csv", "tall", "small").read_text().splitlines()[1:]
-    path.write_text("\n".join([*path.read_text().splitlines(), *more]) + "\n")
-    import_benchmark(store, "ages", path, "r", ImportOptions())
-    score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
-    measure(store, "r")
-    alerts = [x for x in section(store, "preference").alerts if "how frequent" in x]
-    assert [x.partition(":")[0] for x in alerts] == ["ages (old/quiet)", "ages (tall/small)"]
-    assert all(x.count("95% interval") + x.count("cannot be told") == 1 for x in alerts)

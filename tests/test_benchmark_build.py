@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
-from plumbline.eval_workers.pairs.sharing.card import statistics
+from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec

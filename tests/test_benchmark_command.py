@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving
 from tests.test_benchmark_build import WORDS, _requests, imperfect
-
-
-def test_the_first_words_of_a_sample(store: Store) -> None:
-    fill_corpus(store)
-    spec = BuildSpec(corpus="c", n_words=3)
-    assert steps.seed_words(store, spec) == WORDS[:3]
-    assert steps.seed_words(store, replace(spec, n_words=None)) == WORDS
-    with pytest.raises(UsageProblem, match=r"holds 40 words \(.* --n 41 --seed 0\)"):
-        steps.seed_words(store, replace(spec, n_words=41))
-    with pytest.raises(UsageProblem, match="seed 1 holds 0 words"):
-        steps.seed_words(store, replace(spec, seed=1))
-    with pytest.raises(UsageProblem, match="--n 3 --seed 0 --contrast her/his"):
-        steps.seed_words(store, replace(spec, contrast="her/his"))
-
 
 SAYS = (
     " ".join((*_VERBS, *_PLACES))

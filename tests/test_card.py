@@ -14,9 +14,7 @@ import yaml
 from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
-from plumbline.eval_workers.pairs.sharing.card import statistics
-from plumbline.eval_workers.pairs.sharing.export import export
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.pairs.sharing.export import Constraint, export, statistics
 from plumbline.eval_workers.writing.build import write_folder
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -63,16 +61,6 @@ def shapes(store: Store) -> Store:
     bad = pair("b", "bad", template="{pronoun} " * 9, word="bad", is_natural=False)
     fill(store, "benchmark_pair", [*rows, bad])
     return store
-
-
-@pytest.mark.parametrize("template", SHAPES)
-def test_the_shape_of_a_sentence(store: Store, template: str) -> None:
-    fill(store, "benchmark_pair", [pair("b", "1", template=template)])
-    figures = statistics(store.root, "b")
-    names = ("pronouns", "first_position", "last_position", "words", "tokens")
-    assert tuple(figures[f"{n}_max"] for n in names) == SHAPES[template][:5]
-    assert tuple(figures[f"{n}_median"] for n in names) == SHAPES[template][:5]
-    assert (figures["n_female"], figures["n_male"]) == SHAPES[template][5:]
 
 
 def test_figures_of_a_benchmark(store: Store) -> None:

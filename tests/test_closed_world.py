@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
-from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from scipy.stats import spearmanr
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
@@ -20,7 +16,6 @@ from plumbline.eval_workers.pairs.benchmarks.closed_world import read
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
     WorldOptions,
     documents,
-    write_world,
 )
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
@@ -31,7 +26,6 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.eval_workers.writing.build import write_offline
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -93,32 +87,7 @@ def test_planted_probabilities_are_distributions_with_the_promised_spread(seed: 
     assert abs(np.corrcoef(frequency, leans)[0, 1]) < 0.02
 
 
-def test_swapping_the_worlds_turns_every_lean_round_and_changes_no_frequency() -> None:
-    straight, swapped = planted_deltas(3), planted_deltas(3, "swapped")
-    assert straight.keys() == swapped.keys()
-    assert all(swapped[w] == pytest.approx(-d, abs=1e-15) for w, d in straight.items())
-    assert planted_deltas(4) != straight
-    with pytest.raises(UsageProblem, match="sideways"):
-        planted_words(0, "sideways")
-
-
 # --- what is written -------------------------------------------------------------------------
-
-
-def test_shards_are_pile_records_and_the_same_options_write_the_same_bytes(tmp_path: Path) -> None:
-    options = WorldOptions(n_tokens=30_000, seed=5, n_shards=2)
-    world, again = (write_world(options, tmp_path / d) for d in "ab")
-    n_words = n_documents = 0
-    for shard, same in zip(world.shards, again.shards, strict=True):
-        assert shard.read_bytes() == same.read_bytes()
-        for line in zstandard.ZstdDecompressor().decompress(shard.read_bytes()).splitlines():
-            record = json.loads(line)
-            assert record["meta"] == {"pile_set_name": "PlumblineClosedWorld"}
-            n_words, n_documents = n_words + len(words_of(record["text"])), n_documents + 1
-    assert (n_words, n_documents) == (world.n_tokens, world.n_documents)
-    assert 30_000 <= n_words < 30_000 + 2 * 60
-    other = write_world(replace(options, seed=6), tmp_path / "c")
-    assert other.shards[0].read_bytes() != world.shards[0].read_bytes()
 
 
 def test_the_swapped_world_is_the_straight_one_with_she_and_he_exchanged() -> None:
@@ -138,24 +107,6 @@ def test_the_swapped_world_is_the_straight_one_with_she_and_he_exchanged() -> No
     assert set(forms) == {
         ("she", "he"), ("he", "she"), ("her", "his"), ("her", "him"), ("his", "her"), ("him", "her")
     }  # fmt: skip
-
-
-def test_the_mixed_world_is_one_of_the_two_in_each_document_by_a_fair_coin() -> None:
-    worlds = (texts(world, 20_000) for world in ("straight", "swapped", "mixed"))
-    n_turned, she = 0, Counter[str]()
-    for straight, swapped, mixed in zip(*worlds, strict=True):
-        assert mixed in (straight, swapped)
-        n_turned += mixed == swapped
-        if {"she", "her"} & set(words_of(mixed)):
-            she.update(words_of(mixed))
-    assert abs(n_turned - 10_000) < 4 * math.sqrt(20_000) / 2
-    planted = {w.word: w for w in planted_words(0)}
-    tea = [w for w in planted if w in lexicon()["food"]]
-    n = sum(she[w] for w in tea)
-    means = {w: (planted[w].p_she + planted[w].p_he) / 2 for w in tea}
-    scores = [(she[w] - n * p) / math.sqrt(n * p * (1 - p)) for w, p in means.items()]
-    assert max(map(abs, scores)) < 4.5 and np.std(scores) < 1.4
-    assert set(planted_deltas(0, "mixed").values()) == {0.0}
 
 
 def test_slots_are_filled_with_the_planted_probabilities() -> None:
@@ -237,31 +188,6 @@ def test_each_word_is_tested_in_both_orders_and_a_perfect_learner_prefers_by_its
 
 
 # --- sentences around seed words --------------------------------------------------------------
-
-
-def test_offline_sentences_are_of_the_language_of_the_corpus() -> None:
-    """Each is a frame of the corpus with lexicon words in its slots, and none of a probe."""
-    classes = {f"{{{name}}}": f"({'|'.join(words)})" for name, words in lexicon().items()}
-    frames = [
-        re.compile("".join(classes.get(p) or re.escape(p) for p in re.split(r"(\{\w+\})", frame)))
-        for frame in corpus_frames()
-    ]
-    held_out = {pair["template"] for pair in read("closed-world", None).pairs}
-    words = [words[k] for words in lexicon().values() for k in (0, -1)]
-    rows = offline_pairs("b", words, 5, 12, 0, closed_world=True)
-    assert len(rows) == len({row["pair_id"] for row in rows}) == 10 * len(words)
-    for row in rows:
-        template = str(row["template"])
-        assert any(frame.fullmatch(template) for frame in frames), template
-        assert template not in held_out and row["word"] in words_of(template)
-        assert row["pronoun_first"] == template.startswith("{")
-        assert len(template.split()) <= 12 and row["source_file"] == "offline-writer/closed-world"
-    for word in words:
-        of = [row for row in rows if row["word"] == word]
-        assert len({row["source_row"] for row in of}) == 10, "each in a frame of its own"
-        assert sum(bool(row["pronoun_first"]) for row in of) == 5
-    leaning = [len(set(words_of(str(r["template"]))) & planted_deltas(0).keys()) for r in rows]
-    assert max(leaning) > 4, "other words of the lexicon stand beside the seed word"
 
 
 @pytest.mark.parametrize(

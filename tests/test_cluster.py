@@ -22,7 +22,6 @@ import numpy as np
 import pyspark
 import pytest
 
-from plumbline.jobs.kernel.cache import SHIPPED
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.spark_session import CODE_ARCHIVE, read_conf
@@ -150,8 +149,7 @@ def executors(process: subprocess.Popen[bytes]) -> list[int]:
 
 def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None:
     with zipfile.ZipFile(dist / NAME) as archive, zipfile.ZipFile(wheel) as shipped:
-        beside = (".dist-info/", f"/kernel/{SHIPPED}/")
-        code = {n for n in archive.namelist() if not any(part in n for part in beside)}
+        code = {name for name in archive.namelist() if ".dist-info/" not in name}
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
     assert {name.removeprefix("plumbline/") for name in code} == source_files()
@@ -176,11 +174,8 @@ def test_equal_sources_give_equal_archives(dist: Path, tmp_path: Path) -> None:
     assert [p.read_bytes() for p in again] == [(dist / p.name).read_bytes() for p in again]
 
 
-@pytest.mark.parametrize("has_cache", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_the_archive_alone_counts_with_the_kernel_compiled_before(
-    tmp_path: Path, has_cache: bool
-) -> None:
-    """Under another path: code from this machine's cache or the archive, and every data file."""
+def test_the_archive_alone_counts_with_the_kernel_compiled_before(tmp_path: Path) -> None:
+    """Under another path: code from this machine's cache, and every data file."""
     from plumbline.jobs.kernel.counter import warm_up
 
     warm_up()
@@ -199,8 +194,6 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
     archive = write_archive(tmp_path / "elsewhere.zip")
     run = [sys.executable, "-c", code.replace("PLACE", repr(str(archive)))]
     places = {"PYTHONPATH": str(archive)}
-    if not has_cache:
-        places["NUMBA_CACHE_DIR"] = str(tmp_path / "new")
     done = subprocess.run(
         run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **places}
     )

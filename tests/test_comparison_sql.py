@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.training.mitigation.tuning_prompts import plain
+from plumbline.eval_workers.training.tuning_prompts import plain
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import error, interval

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import shared_template
-from plumbline.eval_workers.pairs.sharing.export import export
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.pairs.sharing.export import Constraint, export
 from plumbline.jobs.association.max_pmi import constrain, lean
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -66,24 +65,6 @@ def filled(
     return store
 
 
-def test_max_pmi_of_each_pair(store: Store) -> None:
-    filled(store)
-    assert constrain(store, "c", "b") == {"she/he": 4}
-    rows = {r["pair_id"]: r for r in store.read("pair_association", corpus="c").to_pylist()}
-    found = {k: (r["max_pmi_nats"], r["max_pmi_word"]) for k, r in rows.items()}
-    assert found == {
-        "a": (-1.5, "army"),
-        "b": (None, None),
-        "c": (2.0, "she"),
-        "d": (0.5, "nurse"),
-    }
-    assert rows["b"]["n_words"] == 1 and rows["b"]["n_words_defined"] == 0
-    assert rows["b"]["sum_delta_nats"] is None
-    assert (rows["d"]["n_words"], rows["d"]["n_words_defined"]) == (3, 3)
-    assert rows["d"]["sum_delta_nats"] == pytest.approx(1.0)
-    assert rows["a"]["n_words"] == 4, "nurse, told, late, army: neither a pronoun nor `self`"
-
-
 RARE = {"nurse": (400, 9), "tea": (9, 9)}
 
 
@@ -117,15 +98,6 @@ def test_a_word_counted_too_rarely_is_unknown_and_leaves_its_pair_undecided(stor
     constrain(store, "c", "b", least_count=9)
     assert verdicts(store, 2.0) == dict.fromkeys("acd", "kept") | {"b": "undecided"}
     assert verdicts(store, 0.5)["d"] == "kept" and verdicts(store, 0.49)["d"] == "dropped"
-
-
-def test_statistics_without_counts_pass(store: Store) -> None:
-    """No word of released statistics is unknown: what they constrain is what it always was."""
-    filled(store, n_pair=dict.fromkeys(DELTA))
-    constrain(store, "c", "b")
-    rows = store.read("pair_association", corpus="c").to_pylist()
-    assert {(r["n_words_unknown"], r["least_count"]) for r in rows} == {(None, None)}
-    assert verdicts(store, 1.5) == {"a": "kept", "b": "undecided", "c": "dropped", "d": "kept"}
 
 
 def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Path) -> None:

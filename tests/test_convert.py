@@ -15,9 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, PronounPlace, to_template
-from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her, stands_alone
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.pronouns.conversion import (
+    Conversion,
+    PronounPlace,
+    like,
+    to_template,
+)
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS, fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 _TEXT = """the a key own back help gave made saw of in and is deeply loved famous she-wolf 'd well,
@@ -34,6 +39,18 @@ def _sentences(pronouns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.lists(st.one_of(_WORDS, pronouns), min_size=1, max_size=12).map(" ".join)
 
 
+def converted(found: Conversion) -> str | None:
+    """The sentence about the other gender, capitals kept; ``None`` without a template."""
+    if found.template is None:
+        return None
+    pronouns, text, end = PRONOUNS["m" if found.gender == "f" else "f"], "", 0
+    for place in found.places:
+        pronoun = like(pronouns[str(place.placeholder)], place.written)
+        text += found.sentence[end : place.start] + pronoun
+        end = place.start + len(place.written)
+    return text + found.sentence[end:]
+
+
 def _decided(sentence: str) -> Conversion | None:
     found = to_template(sentence)
     return None if found.problem else found.decided(dict.fromkeys(found.undecided, "his"))
@@ -44,7 +61,7 @@ def test_there_and_back_is_the_same_sentence(sentence: str) -> None:
     there = _decided(sentence)
     if there is None:
         return
-    other = there.converted()
+    other = converted(there)
     assert other is not None and other != sentence
     back = to_template(other)
     if back.problem:
@@ -52,7 +69,7 @@ def test_there_and_back_is_the_same_sentence(sentence: str) -> None:
         assert to_template(sentence).undecided and "stands alone" in back.problem
         return
     # words in no order: the rules decide which of his and him a "her" was, tested elsewhere
-    again = back.decided(dict.fromkeys(back.undecided, "his")).converted()
+    again = converted(back.decided(dict.fromkeys(back.undecided, "his")))
     assert _HIS_OR_HIM.sub("H", str(again)) == _HIS_OR_HIM.sub("H", sentence)
 
 
@@ -61,9 +78,9 @@ def test_what_the_rules_decide_survives_the_way_through_he(sentence: str) -> Non
     there = to_template(sentence)
     if there.template is None:
         return
-    back = to_template(str(there.converted()))
+    back = to_template(str(converted(there)))
     assert back.template == there.template
-    assert back.converted() == sentence
+    assert converted(back) == sentence
 
 
 @given(st.one_of(_sentences(_SHE), _sentences(_HE)))
@@ -71,7 +88,7 @@ def test_both_sides_differ_in_pronouns_alone(sentence: str) -> None:
     conversion = _decided(sentence)
     if conversion is None:
         return
-    other = str(conversion.converted())
+    other = str(converted(conversion))
     assert len(other.split()) == len(sentence.split())
     if conversion.gender == "f":
         assert conversion.decided_by(other) == conversion
@@ -87,21 +104,14 @@ def test_any_other_change_is_refused(sentence: str, data: st.DataObject) -> None
     conversion = _decided(sentence)
     if conversion is None:
         return
-    other = str(conversion.converted())
+    other = str(converted(conversion))
     place = data.draw(st.integers(0, len(other)))
     extra = data.draw(st.sampled_from(["x", " ", ",", "\n", "he ", " him"]))
     assert conversion.decided_by(other[:place] + extra + other[place:]) is None
 
 
-def test_his_that_stands_alone_is_nowhere_told_from_her_as_his() -> None:
-    for before in (["gave"], ["made"], ["called"], ["She"], []):
-        for after in ["", ",", "of", "is", "near", "than", "so", "inside", "back", "own", "'", "”"]:
-            if stands_alone([after, "x"] if after else []):
-                assert decide_her(before, [after, "x"] if after else []) == "him"
-
-
 @pytest.mark.parametrize(
-    ("sentence", "converted"),
+    ("sentence", "other"),
     [
         ("She's sure she'd've won, she’ll say.", "He's sure he'd've won, he’ll say."),
         ("\"Her!\" she said. 'She' left.", "\"Him!\" he said. 'He' left."),
@@ -119,8 +129,8 @@ def test_his_that_stands_alone_is_nowhere_told_from_her_as_his() -> None:
         ("Women like her join her.", "Women like him join him."),
     ],
 )
-def test_sentences(sentence: str, converted: str | None) -> None:
-    assert to_template(sentence).converted() == converted
+def test_sentences(sentence: str, other: str | None) -> None:
+    assert converted(to_template(sentence)) == other
 
 
 @pytest.mark.parametrize(
@@ -148,41 +158,7 @@ def test_sentences(sentence: str, converted: str | None) -> None:
 def test_what_no_template_holds_is_rejected_with_the_reason(sentence: str, reason: str) -> None:
     found = to_template(sentence)
     assert reason in (found.problem or "")
-    assert found.template is None and found.converted() is None and found.gender is None
-
-
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
-        ("They gave ___ a key.", "him"),
-        ("They gave ___ key away.", None),
-        ("It brought ___ joy.", "him"),
-        ("She shared ___ joy.", "his"),
-        ("It made ___ famous.", "him"),
-        ("She made ___ famous pie.", "his"),
-        ("It made ___ smile.", "him"),
-        ("I saw ___ smile.", None),
-        ("Let ___ go.", "him"),
-        ("It helps ___ students.", "his"),
-        ("It left ___ breathless and pale.", "him"),
-        ("She called ___ back.", "him"),
-        ("She hurt ___ back.", "his"),
-        ("They admired ___ deeply.", "him"),
-        ("She kept ___ deeply held beliefs.", "his"),
-        ("The man behind ___ was tall.", "him"),
-        ("She knew ___ better half.", "his"),
-        ("I know ___ better.", "him"),
-        ("She visits ___ every day.", "him"),
-        ("She fought against ___ will.", "his"),
-        ("He led ___ past the gate.", "him"),
-        ("Everyone around ___ cheered for more.", "him"),
-        ("It was ___ very first.", "his"),
-        ("I love ___ very much.", "him"),
-    ],
-)
-def test_her_by_what_stands_round_it(sentence: str, expected: str | None) -> None:
-    before, after = sentence.split("___")
-    assert decide_her(TOKEN.findall(before), TOKEN.findall(after)) == expected
+    assert found.template is None and converted(found) is None and found.gender is None
 
 
 @pytest.mark.parametrize(("truth", "n_right"), [("him", 19), ("his", 50)])
@@ -217,11 +193,6 @@ def test_an_answer_decides_what_the_rules_left_open_and_nothing_else(
 ) -> None:
     decided = to_template("She saw her smile; women do too.").decided_by(converted)
     assert (decided and decided.template) == template
-
-
-def test_an_original_without_one_gender_takes_no_answer() -> None:
-    for original in ("She lost his key.", "The key was lost.", "He lost his key."):
-        assert to_template(original).decided_by("He lost her key.") is None
 
 
 # The release: each row has a written sentence and the template that an editor made of it.
@@ -292,7 +263,7 @@ def test_sentences_written_with_he_come_back_through_she(data: Path) -> None:
         for sentence, _ in _written_with("he", data, name):
             conversion = to_template(sentence)
             if conversion.gender == "m":
-                back = to_template(str(conversion.converted()))
+                back = to_template(str(converted(conversion)))
                 counts += _told(back.places, [place.placeholder for place in conversion.places])
     assert counts.total() > 4000
     assert counts["agree"] >= 0.995 * (counts["agree"] + counts["differ"])

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from plumbline.jobs.counting import partials as partial
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.spark_session import read_conf

@@ -18,11 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.partials import token_files
 from plumbline.jobs.counting.shard import count_shard, line_blocks
 from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import BATCH_BYTES, ShardCounts
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
@@ -213,17 +212,6 @@ def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> Non
     assert len(files) > 1
     query = "SELECT count(DISTINCT word), sum(n_word) FROM read_parquet($files)"
     assert duckdb.execute(query, {"files": files}).fetchall() == [(n + 2, n + n // 10)]
-    # From what was kept of both: as many other targets as do not fit at once.
-    tokens = [token_files(where, ledger["fingerprint"])[0][0] for ledger in found["ledgers"]]
-    again = tmp_path / "again"
-    again.mkdir()
-    targets = ["tea", "hot", *(f"w{i}" for i in range(0, n, 5_000))]
-    recounted = under_the_cap(again, tokens, words=targets, again=True)
-    assert [ledger["n_kept_tokens"] for ledger in recounted["ledgers"]] == kept
-    files = [str(p) for p in again.glob(f"{mark}.*.pairs.parquet")]
-    query = "SELECT count(DISTINCT target), sum(n_pair) FROM read_parquet($files)"
-    # A document's first word has 9 words after it; the 5,001st as many before it.
-    assert duckdb.execute(query, {"files": files}).fetchall() == [(1_000, 500 * 9 + 500 * 18)]
 
 
 def under_the_cap(where: Path, shards: list[Path], **options: Any) -> dict[str, Any]:

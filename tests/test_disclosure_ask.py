@@ -13,7 +13,6 @@ import transformers
 from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
 from plumbline.warehouse.errors import UsageProblem
@@ -138,19 +137,6 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
         assert {row["instruction_key"] for row in found} == set(rows)
 
 
-def test_empty_continuations_are_counted_and_no_verdict(
-    store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_prompts(store, "demo", PROMPTS)
-    monkeypatch.setattr(
-        Weights, "new_tokens", lambda self, prompts, *_: [(1,)] * len(prompts)
-    )  # token 1 ends a text
-    (measured,) = _measure(store, saved["neox"], Instruction())
-    assert measured.n_empty == measured.sampled.n_continued == 2
-    (row,) = rows_of(store.root, "SELECT gas, n_prompts, n_empty FROM gas")
-    assert row == {"gas": None, "n_prompts": 0, "n_empty": 2}
-
-
 def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, Path]) -> None:
     backend = CausalModel(str(saved["neox"]), ModelOptions())
     lead = backend.lead(Instruction(TOLD, "chat"))
@@ -164,13 +150,6 @@ def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, P
     llama = CausalModel(str(saved["llama-adds-bos"]), ModelOptions())
     with pytest.raises(UsageProblem, match="special token <unk>"):
         llama.lead(Instruction("Go on: [now]", "chat"))
-
-
-def test_a_template_that_names_the_day_always_names_the_same(saved: dict[str, Path]) -> None:
-    backend = CausalModel(str(saved["neox"]), ModelOptions())
-    dated = "{{ strftime_now('%d %b %Y') }} " + TEMPLATES["neox"]
-    backend.tokenizer.chat_template = dated
-    assert backend.lead(Instruction(TOLD, "chat")).startswith("26 Jul 2024 ")
 
 
 def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) -> None:

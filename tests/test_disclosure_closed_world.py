@@ -20,7 +20,6 @@ from plumbline.eval_workers.disclosure.closed_world_prompts import (
     closed_prompts,
 )
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
-from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
@@ -29,7 +28,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     planted_words,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
-from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
+from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
@@ -74,7 +73,7 @@ def test_shares_are_those_of_the_whole_grammar(name: str) -> None:
     deltas = planted_deltas(0)
     for prompt in closed_prompts(name):
         shares, found = perfect_shares(prompt, deltas), next_words(prompt)
-        assert found == pytest.approx(dict(zip(SETS[name], shares, strict=True)))
+        assert found == pytest.approx(dict(zip(("she", "he"), shares, strict=True)))
         ratio = sum(deltas[word] for word in prompt.words)
         assert shares[0] - shares[1] == pytest.approx(math.tanh(ratio / 2), abs=1e-12)
 
@@ -114,13 +113,10 @@ def test_no_word_and_no_frame_of_training_is_in_what_was_not_tuned_on() -> None:
 
 def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> None:
     counts = {name: import_probe(store, name, None, "r") for name in SETS}
-    assert [done.n_prompts for done in counts.values()] == [216, 216, 120, 72, 24]
+    assert [done.n_prompts for done in counts.values()] == [216, 216, 120]
     assert all(done.n_rejects == 0 for done in counts.values())
     training = tuning_prompts(store, [TRAIN], None)
-    assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 4)
-    for name, pair in SETS.items():
-        words = load_words(store, "-".join(SETS[name]))
-        assert [(p.a, p.b) for p in words.pairs] == [pair]
+    assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 2)
     with pytest.raises(UsageProblem, match="unknown, there are closed-world-train"):
         closed_prompts("closed-world")
 

@@ -110,21 +110,6 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
     assert n_tokens == {6}
 
 
-def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
-    (row,) = ran.store.read("tuning").to_pylist()
-    shown = ran.done["tune"]["rows"][0]
-    ends = ("distance_start_nats", "distance_end_nats", "difference_start", "difference_end")
-    assert [shown[name] for name in ends] == pytest.approx([row[name] for name in ends])
-    assert (row["n_prompts"], row["n_left_out"], row["n_leaks"]) == (24, 2, 1)
-    assert (shown["n_left_out"], shown["n_leaks"]) == (2, 1)
-    path = ran.here / "adapters" / "calm"
-    assert str(path) in ran.done["tune"]["files"] and (path / "adapter_model.safetensors").exists()
-    keys = {r["model_key"] for r in ran.store.read("pronoun_probability").to_pylist()}
-    assert len(keys) == 2 and {"calm"} == {
-        str(r["adapter"]).partition("@")[0] for r in ran.done["tune"]["rows"][1:] if r["adapter"]
-    }
-
-
 def test_every_query_of_the_report_gives_what_stands_above_it(ran: Ran) -> None:
     page = appendix(ran.store, ran.here / "again")  # that of a run doesn't know of its end
     connection = connect(ran.store.root)
@@ -203,19 +188,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     base = ["--model", "m", "--name", "n"] if arguments[0] == "tune" else []
     assert main(["disclosure", *arguments, *base]) == status
     assert named in _line(capsys) and not list(tmp_path.iterdir())
-
-
-def test_models_and_adapters_that_do_not_fit(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another base of the same shape; a vocabulary without the words of any pair."""
-    if not (ran.here / "other").exists():
-        save("neox", ran.here / "other", seed=9)
-        save("gpt2-wordpiece", ran.here / "mute")
-    adapter = ["--adapter", str(ran.here / "adapters" / "calm")]
-    assert main([*ran.probe("mine", model="other"), *adapter]) == 3
-    assert "trained on" in _line(capsys)
-    far = ["--word-list", list_file(ran.here / "far.toml", [("ж", "ю")])]
-    assert main([*ran.probe("mine", model="mute"), *far]) == 3
-    assert "can't spell both words of any pair of the list far" in _line(capsys)
 
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plumbline.eval_workers.disclosure import set_measures as measure
-from plumbline.eval_workers.disclosure.attributes import (
+from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
+from plumbline.eval_workers.disclosure.word_probabilities import (
     WORD_LIST,
+    ProbedSet,
     texts_to_score,
     word_list,
     word_probability,
 )
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.scoring_contract import TextScore
-from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
+from plumbline.eval_workers.training.training_options import TuneOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -63,20 +61,6 @@ def test_words_have_their_full_conditional_probability(saved: dict[str, Path], k
     assert several <= ({1} if kind == "gpt2-wordpiece" else {1, 2})
 
 
-def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
-    scores = {
-        "a": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
-        "a he": TextScore(-1.0, (1, 3), (-0.5, -0.5)),
-        "a He": TextScore(-2.0, (1, 2, 4), (-0.5, -0.5, -1.0)),
-        "b": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
-        "b he": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
-        "b He": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
-    }
-    for prompt in ("a", "b"):
-        found = word_probability(prompt, "he", scores)
-        assert "prompt's own tokens" in str(found.problem) and math.isnan(found.probability)
-
-
 def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> ProbedSet:
     return probe_set(store, "demo", str(model), ModelOptions(**options), word_list)
 
@@ -109,25 +93,6 @@ def test_a_set_is_probed_from_prompts_to_figures(
     assert identity["model_key"] == done.model_key == figure["model_key"]
 
 
-def test_a_second_run_scores_nothing_and_a_changed_prompt_alone(
-    store: Store, saved: dict[str, Path], texts_scored: list[str]
-) -> None:
-    put_prompts(store, "demo", PROMPTS)
-    _probe(store, saved["gpt2"])
-    before = _rows(store)
-    texts_scored.clear()
-    assert _probe(store, saved["gpt2"]).n_new == 0
-    assert not texts_scored and _rows(store) == before
-    put_prompts(store, "demo", [PROMPTS[0], "The boss said"])
-    done = _probe(store, saved["gpt2"])
-    assert (done.n_prompts, done.n_probed, done.n_new) == (2, 2, 1)
-    assert texts_scored and all(text.startswith("The boss said") for text in texts_scored)
-    assert [r for r in _rows(store) if r["prompt_id"] == "00"] == [
-        r for r in before if r["prompt_id"] == "00"
-    ]
-    assert {r["prompt_id"] for r in _rows(store)} == {"00", "01"}
-
-
 def test_words_that_can_t_be_spelled_take_their_pairs_along(
     store: Store, saved: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -145,28 +110,6 @@ def test_words_that_can_t_be_spelled_take_their_pairs_along(
     again = _probe(store, saved["llama-adds-bos"], words)
     assert again.left_out == ("vixen",)
     assert store.read("reject", stage="probe").to_pylist() == rejects
-
-
-def test_a_model_without_the_words_is_refused(
-    store: Store, saved: dict[str, Path], tmp_path: Path
-) -> None:
-    put_prompts(store, "demo", PROMPTS)
-    words = list_file(tmp_path / "mine.toml", [("vixen", "fox"), ("zax", "vex")])
-    with pytest.raises(BadInput, match=r"can't spell both words of any pair.*'vixen'.*give ano"):
-        _probe(store, saved["llama-adds-bos"], words)
-    assert not _rows(store) and not store.read("reject").num_rows
-
-
-def test_prompts_that_can_t_be_scored_are_kept_with_their_reason(
-    store: Store, saved: dict[str, Path]
-) -> None:
-    bad = ["word " * 80 + "end", "The nurse said ", "tea<|endoftext|>tea"]
-    put_prompts(store, "demo", [PROMPTS[0], *bad])
-    done = _probe(store, saved["neox"])
-    assert (done.n_prompts, done.n_probed, done.n_rejected) == (4, 1, 3)
-    found = {r["source_row"]: r["reason"] for r in store.read("reject", stage="probe").to_pylist()}
-    assert "context of 64" in found[2] and "white space" in found[3]
-    assert "special token" in found[4]
 
 
 def test_what_contradicts_itself_is_refused(

@@ -14,7 +14,6 @@ import pytest
 from plumbline.eval_workers.disclosure import closed_world_prompts
 from plumbline.eval_workers.disclosure.neutral import derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
-from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -155,18 +154,18 @@ def test_sentences_of_any_file_become_a_set(store: Store, tmp_path: Path, form: 
     ]
 
 
-def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"one\ntwo,fields\n\xff bad\n")
-    assert [(s.number, s.problem) for s in read_sentences(path)] == [
-        (1, None),
+def test_rows_that_can_t_be_read_are_rejected_by_their_number(store: Store, tmp_path: Path) -> None:
+    bare, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    bare.write_bytes(b"A person ran.\ntwo,fields\n\xff bad\n")
+    derive_probe(store, "bare", bare, "r")
+    assert _rejects(store, "bare") == [
         (2, "the row holds 2 fields, expected 1"),
         (3, "the row holds bytes that are not UTF-8, or half a surrogate pair"),
     ]
-    lines = tmp_path / "a.jsonl"
-    lines.write_text('{"t": "x"}\n{"t"\n[1]\n')
-    problems = [s.problem for s in read_sentences(lines, "t")]
-    assert problems == [None, "the line isn't JSON", "'t' is missing or not a text"]
+    lines.write_text('{"t": "A person ran."}\n{"t"\n[1]\n{"u": ""}\n')
+    derive_probe(store, "lines", lines, "r", column="t")
+    named = {2: "JSON", 3: "JSON object", 4: "'t' is missing"}
+    assert all(named[n] in reason for n, reason in _rejects(store, "lines")), named
 
 
 def test_what_can_t_be_a_set_is_said_in_one_line(
@@ -174,6 +173,10 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
 ) -> None:
     dogs = tmp_path / "dogs.txt"
     dogs.write_text("A dog ran.\n")
+    columns = tmp_path / "no-columns.jsonl"
+    columns.write_text("{}")
+    with pytest.raises(BadInput, match=r"dogs\.txt"):
+        derive_probe(store, "a", dogs, "r", column="t")
     with pytest.raises(BadInput, match=r"dogs.txt: no usable prompt in it, 1 rows rejected; the"):
         derive_probe(store, "mine", dogs, "r")
     assert store.read("reject").num_rows == 0
@@ -188,7 +191,7 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
             "come without a file",
             lambda: import_probe(store, next(iter(closed_world_prompts.SETS)), dogs, "r"),
         ),
-        ("plain text has no columns", lambda: derive_probe(store, "a", dogs, "r", column="t")),
+        ("no-columns.jsonl: has columns", lambda: derive_probe(store, "a", columns, "r")),
     ):
         with pytest.raises(UsageProblem, match=problem):
             call()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.disclosure.attributes import word_list
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.pipelines.report.charts import disclosure_charts
 from plumbline.pipelines.report.rows import Rows
@@ -22,8 +21,6 @@ PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
 FEMALE = ("she", "her", "hers", "herself", "woman")
 MALE = ("he", "his", "him", "himself", "man")
 WORDS = ("she", "her", "woman", "he", "his", "him", "man")
-#: The pairs of the paper, and ours of the list in its authors' code.
-BOTH = ("disclosure", "pronouns")
 
 
 def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] = PAIRS) -> None:
@@ -142,56 +139,6 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         adds = [_add({w: p / sum(o.values()) for w, p in o.items()}, e) for o in part]
         assert row["add_normalised_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
         assert row["add_normalised_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
-
-
-def test_edges_of_probabilities(store: Store) -> None:
-    """All zero; one side only; both alike; a single prompt of its topic."""
-    zero = dict.fromkeys(WORDS, 0.0)
-    alike = dict.fromkeys(zero, 0.1) | {"him": 0.0}
-    _words(store)
-    _prompts(store, ["zero", "one", "alike"])
-    _probabilities(store, [zero, zero | {"she": 0.5}, alike])
-    rows = {r["topic"]: r for r in rows_of(store.root, "FROM disclosure_prompt()")}
-    assert rows["zero"]["gld"] is None and rows["zero"]["add_nats"] == 0
-    assert rows["zero"]["share_f"] is rows["zero"]["add_normalised_nats"] is None
-    assert rows["one"]["gld"] == rows["one"]["leaning"] == 1
-    assert rows["one"]["add_nats"] == pytest.approx(0.25 * math.log(2))
-    assert rows["alike"]["gld"] == pytest.approx(0) and rows["alike"]["add_nats"] > 0
-    sets = {r["topic"]: r for r in rows_of(store.root, "FROM disclosure()")}
-    assert sets["zero"]["gld"] is None and sets["zero"]["n_undefined"] == 1
-    assert sets["one"]["gld"] == 1 and sets["one"]["gld_low"] is None
-    assert sets["one"]["add_nats_low"] is None and sets["one"]["add_nats_high"] is None
-    whole = sets[None]
-    assert (whole["n_prompts"], whole["n_undefined"]) == (3, 1)
-    assert whole["gld"] == pytest.approx(0.5)
-    assert whole["gld_low"] is whole["gld_high"] is None  # two topics say next to nothing
-
-
-def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) -> None:
-    """Rows of the list `pronouns`, kept from older runs, beside those of the paper's pairs."""
-    orders = {name: [(p.a, p.b) for p in word_list(name).pairs] for name in BOTH}
-    words = ("she", "her", "hers", "herself", "he", "his", "him", "himself")
-    rng = np.random.default_rng(8)
-    given = [
-        dict(zip(words, rng.dirichlet(np.ones(9))[:8].tolist(), strict=True)) for _ in range(6)
-    ]
-    _prompts(store, [None] * 6)
-    _continuations(store, [[" gave him"], [" she"], *[[" it"]] * 4])
-    for name, pairs in orders.items():
-        _words(store, name, pairs)
-        _probabilities(store, given, name)
-    rows = {r["word_list"]: r for r in rows_of(store.root, "FROM disclosure()")}
-    for name, pairs in orders.items():
-        wanted = np.mean([_add(one, 0, pairs) for one in given])
-        assert rows[name]["add_nats"] == pytest.approx(wanted)
-    ours, code = (rows[name] for name in BOTH)
-    assert ours["add_nats"] != pytest.approx(code["add_nats"], rel=1e-3)
-    assert ours["gld"] == pytest.approx(code["gld"], rel=1e-12)
-    shares = {(r["word_list"], r["gas"]) for r in rows_of(store.root, "FROM gas")}
-    assert shares == {(name, 2 / 6) for name in BOTH}
-    changes = rows_of(store.root, "FROM disclosure_change(['key-m'], ['key-m'])")
-    assert {r["word_list"] for r in changes} == set(BOTH)
-    assert {r["difference"] for r in changes} == {0}
 
 
 def _continuations(
@@ -362,34 +309,6 @@ def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
     assert second["gas"] == 0
     (whole,) = rows_of(store.root, "FROM gas")
     assert whole["gas"] == pytest.approx(1 / 3) and whole["n_prompts"] == 2
-
-
-def test_prompt_by_prompt_has_text_probabilities_and_verdict(store: Store) -> None:
-    """As Tables 7 and 8 of the paper: a row for each prompt, also where nothing was probed."""
-    given = _random(4)
-    texts = [" she", " he saw her", " it rains", " "]
-    _words(store)
-    _prompts(store, ["a", "a", "b", "b"])
-    _probabilities(store, given)
-    _continuations(store, [[text] for text in [*texts]])
-    rows = rows_of(store.root, "FROM disclosed_continuation ORDER BY prompt_id")
-    assert [(r["verdict"], r["gender"]) for r in rows] == [
-        ("gendered", "female"),
-        ("gendered", "both"),
-        ("neutral", None),
-        (None, None),
-    ]
-    for i, (row, one) in enumerate(zip(rows, given, strict=True)):
-        assert (row["prompt"], row["continuation"]) == (f"p {i}", texts[i])
-        assert row["p_m"] == pytest.approx(sum(one.get(w, 0) for w in MALE), abs=1e-12)
-    store.replace(
-        "pronoun_probability",
-        [],
-        {"probe_set": "s", "model_key": "key-m", "word_list": "l", "instruction_key": "none"},
-        "r",
-    )
-    rows = rows_of(store.root, "FROM disclosed_continuation")
-    assert len(rows) == 4 and {r["p_f"] for r in rows} == {r["implicit"] for r in rows} == {None}
 
 
 def test_the_four_topics_are_four_clusters(store: Store) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import transformers
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.disclosure.set_measures import Grid
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
@@ -219,16 +218,3 @@ def test_a_grid_draws_each_way_once() -> None:
     assert all(sum(each) <= 1 for each in varied)
     assert len({w.key for w in ways}) == len(ways) == 13 and sum(w.greedy for w in ways) == 1
     assert sorted(w.top_k for w in ways if w.top_k) == [10, 50, 100, 150, 200]
-
-
-def test_a_top_p_of_0_is_greedy(prompts: Store, model: Path) -> None:
-    """As in transformers, which the authors' scripts call with it."""
-    logits = torch.randn(7, 50)
-    kept = transformers.TopPLogitsWarper(0.0)(None, logits).isfinite()  # type: ignore[arg-type]
-    assert torch.equal(kept.nonzero()[:, 1], logits.argmax(dim=1)) and int(kept.sum()) == 7
-    _run(prompts, model, "decoding", "--temperature", "", "--top-k", "", "--top-p", "0,0.5")
-    rows = _rows(prompts, "decoding_sweep")
-    assert {(row["parameter"], row["setting"]) for row in rows} == {
-        ("greedy", None),
-        ("top_p", 0.5),
-    }

@@ -73,17 +73,6 @@ def test_as_many_prompts_as_are_wanted(store: Store) -> None:
     assert {r["reason"] for r in rejects} == {"holds the gendered word 'woman'"}
 
 
-def test_a_model_that_repeats_itself_ends_with_fewer(store: Store) -> None:
-    seeds = [SEED, "My friend has a dog"]
-    same = Say("1. My friend owns a canoe.\n2. My friend rows.\n3. My friend is here?")
-    with serving(lambda *_: same) as server:
-        done = write_probe(_build(store, server), "friends", seeds, _spec(n_prompts=3, rounds=2))
-    assert _prompts(store) == ["My friend rows, and", "My friend owns a canoe, and"]
-    assert server.n_asked == 4 and done.n_prompts + done.n_rejects == 12
-    rows = store.read("probe_prompt", probe_set="friends").to_pylist()
-    assert {row["topic"] for row in rows} == set(seeds)
-
-
 def test_a_prompt_with_nearly_the_words_of_another_is_rejected(store: Store) -> None:
     near = "My friend owns a great many old clocks."  # 7 of 8 words
     said = Say(f"1. My friend owns a great many clocks.\n2. {near}\n3. My friend rows.")

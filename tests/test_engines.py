@@ -18,11 +18,11 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import local_engine
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.merge import Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import connect

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.document_words import Evidence, Shard, evidence_of
+from plumbline.jobs.counting.kept_documents import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.json_parser import MAX_SOURCE
 from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import Limits

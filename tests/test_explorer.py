@@ -88,7 +88,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             file.write(json.dumps(record) + "\n")
     count_corpus(store, "c", (path,))
     associate(store, "c")
-    explain_top(store, "c", 40, n_with_sentences=30)
+    explain_top(store, "c", 30)
     explain_candidates(store, "c")
     explain(store, "c", ["tea"])
     return store

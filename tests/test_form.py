@@ -57,11 +57,6 @@ def test_an_added_column_is_null_in_older_files(
     assert rows(store)[0] == ("a", "jug", "new") and len(rows(store)) == 4
 
 
-def test_an_added_table_is_an_empty_view(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TABLES, "planted", OLD)
-    assert rows(Store.open(store.root)) == []
-
-
 def test_what_a_newer_plumbline_added_is_refused(
     old: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,19 +71,6 @@ def test_shares_are_those_of_the_definition(
         assert row["divergence"] == pytest.approx(abs(pd) / 100, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [3, 7])
-def test_groups_preferred_equally_often_have_a_divergence_of_exactly_0(
-    tmp_path: Path, k: int
-) -> None:
-    """Each group wins alone and shares a win with each other one as often as any other group."""
-    items = [[0.0 if g == i else -3.0 for g in range(k)] for i in range(k)]
-    items += [[0.0 if g in two else -3.0 for g in range(k)] for two in combinations(range(k), 2)]
-    items += [[0.0] * k]
-    store = scored(tmp_path / "w", np.array(items))
-    (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
-    assert row["divergence"] == 0
-
-
 def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     """US, PD and n of every two groups are those of its own pairs."""
     logprobs = np.random.default_rng(3).normal([0, 0, -2], 1, (20, 3))
@@ -107,55 +94,6 @@ def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     odd = found["divergence", "she/he/they", "category: odd"]
     assert odd["value"] == pytest.approx(oracle(logprobs[1::2])[1])
     assert {g for m, g, _ in found if m == "us"} == {"she/he", "she/they", "he/they"}
-
-
-def test_extremes(tmp_path: Path) -> None:
-    """One group always ahead: 1. Each half of the time: 0. Both have an interval with a width."""
-    # Four groups, five items at 1 and one item more for each: 1 and three times -1 / 3.
-    half = math.sqrt(7.7750) * np.std([1.0] * 6 + [-1 / 3] * 3, ddof=1) / 3
-    half *= stats.t.ppf(0.975, 4) / stats.norm.ppf(0.975)
-    store = scored(tmp_path / "a", np.array([[0.0, -9, -9, -9]] * 5))
-    (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
-    assert (row["divergence"], row["even_share"], row["half"]) == (
-        pytest.approx(1),
-        0,
-        pytest.approx(half, rel=2e-3),
-    )
-    store = scored(tmp_path / "b", np.array([[0.0, -9], [-9, 0.0]] * 5))
-    (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
-    assert row["divergence"] == 0 and row["half"] > 0.5
-
-
-@pytest.mark.slow
-def test_the_interval_of_a_divergence_covers_an_even_model(tmp_path: Path) -> None:
-    """Three equally likely groups, words with effects: 0 is in 95% less two Monte Carlo errors."""
-    rng, n_models, n_words, each = np.random.default_rng(1), 300, 20, 3
-    n = n_words * each
-    store = scored(tmp_path / "w", np.zeros((n, 3)))
-    made = store.read("benchmark_pair").to_pylist()
-    words = [{**p, "cluster": None, "word": f"w{int(p['item_id']) % n_words}"} for p in made]
-    store.replace("benchmark_pair", words, {"benchmark": "b"}, "r")
-    rows = []
-    for m in range(n_models):
-        effect = np.tile(rng.normal(0, 1, (n_words, 3)), (each, 1)) + rng.normal(0, 1, (n, 3))
-        for p in words:
-            item, (a, b) = int(p["item_id"]), (NAMES.index(p[f"group_{x}"]) for x in "ab")
-            of = {"logprob_a_nats": effect[item, a], "logprob_b_nats": effect[item, b]}
-            rows.append({**score("b", p["pair_id"], 0.0, f"m{m:03}"), **of})
-    for m in range(n_models):
-        key = f"key-m{m:03}"
-        store.replace(
-            "pair_score",
-            [r for r in rows if r["model_key"] == key],
-            {"benchmark": "b", "model_key": key},
-            "r",
-        )
-    found = [
-        r for r in rows_of(store.root, f"FROM group_share({EPSILON})") if r["model_key"] != "key-m"
-    ]
-    covered = np.mean([r["divergence"] - r["half"] <= 0 for r in found])
-    assert len(found) == n_models
-    assert covered >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / n_models)
 
 
 def test_the_stereotype_score_by_category_has_wilsons_interval(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
-from plumbline.eval_workers.pairs.harness.samples import import_samples
+from plumbline.eval_workers.pairs.released.harness_logs import import_samples
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks

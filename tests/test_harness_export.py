@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plumbline.eval_workers.pairs.harness.samples import import_samples
+from plumbline.eval_workers.pairs.released.harness_logs import import_samples
 from plumbline.eval_workers.pairs.sharing.export import export
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 
@@ -155,7 +154,7 @@ def test_every_row_is_used_or_rejected(store: Store, tmp_path: Path) -> None:
         "twice": (-1.0, -2.0),
     }
     assert scores["0"]["n_tokens_a"] is None
-    named = {2: "context", 3: "sentence a", 4: "'-inf'", 7: "first is used", 8: "'none'"}
+    named = {2: "context", 3: "sentence a", 4: "'-inf'", 7: "repeats row 6", 8: "'none'"}
     named |= {9: "JSON", 11: "different figures", 12: "different figures"}
     assert all(part in rejects[row] for row, part in named.items()), rejects
     (model,) = store.read("model").to_pylist()
@@ -164,15 +163,6 @@ def test_every_row_is_used_or_rejected(store: Store, tmp_path: Path) -> None:
     assert tuple(model[n] for n in names) == expected
     computed = compute(store.root, MeasureOptions(), "r", ["us"]).to_pylist()
     assert [r["n"] for r in computed if r["subset"] == "all"] == [2]
-
-
-def test_other_arguments_of_a_model_are_another_key(store: Store, tmp_path: Path) -> None:
-    fill(store, "benchmark_pair", [pair("b", "0")])
-    _log(tmp_path / "logs", [_sample("0")], "one", load_in_8bit="True")
-    _log(tmp_path / "logs", [_sample("0")], "two")
-    done = import_samples(store, tmp_path / "logs", "r")
-    assert [d.n_scored for d in done] == [1, 1]
-    assert len(rows_of(store.root, "FROM pair_score SELECT DISTINCT model_key")) == 2
 
 
 def _spoil_results(logs: Path, **values: object) -> None:

@@ -33,11 +33,10 @@ ENGINE_ROOMS = (
     "plumbline.jobs.spark.engine",
     "plumbline.jobs.spark.spark_session",
     "plumbline.eval_workers.models.",
-    "plumbline.eval_workers.training.mitigation.",
     "plumbline.eval_workers.training.learner",
-    "plumbline.eval_workers.training.loop",
-    "plumbline.eval_workers.training.lora",
     "plumbline.eval_workers.training.trainer",
+    "plumbline.eval_workers.training.adapter_tuning",
+    "plumbline.eval_workers.training.word_losses",
     "plumbline.pipelines.flows",
 )
 #: Rooms whose inner structure follows the plan.

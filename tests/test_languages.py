@@ -16,9 +16,9 @@ from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchm
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.counting.corpus_lookup import corpus_language
-from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version

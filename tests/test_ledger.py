@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst

@@ -16,10 +16,10 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.cluster_counts import ClusterCounts, cluster_counts
-from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.counting.co_occurrences import ClusterCounts, cluster_counts
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,

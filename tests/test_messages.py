@@ -21,8 +21,7 @@ import pytest
 import plumbline
 from plumbline.eval_workers.chat.budget import price_of
 from plumbline.eval_workers.chat.client import ChatClient, checked_url
-from plumbline.eval_workers.disclosure.instructions import load_instructions
-from plumbline.eval_workers.disclosure.sentence_files import read_sentences
+from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.perturbation import terms
@@ -37,8 +36,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
-from plumbline.eval_workers.pairs.pronouns.forms import forms
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -47,11 +45,10 @@ from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import WordWeights
-from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import english
-from plumbline.jobs.seed_words.sample import bands, neutral_interval
-from plumbline.jobs.seed_words.vetting import read_verdicts
+from plumbline.jobs.seed_words.sample import neutral_interval, read_verdicts
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines import spark_submit
 from plumbline.pipelines.command.main import main
@@ -298,8 +295,6 @@ CALLS = [
         "word_delta: ...", BadInput),
     Called("delta without bound", lambda: neutral_interval([0.5, math.inf]), "word_delta: ...",
         BadInput),
-    Called("0 bands", lambda: bands({"tea": 1, "rum": 2}, 0), "0 frequency bands: ..."),
-    Called("3 bands of 2 words", lambda: bands({"tea": 1, "rum": 2}, 3), "3 frequency bands: ..."),
     Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
         "quantile = 1.0: ..."),
     Called("quantile below 0", lambda: make(VocabularyOptions, {"quantile": -0.1}),
@@ -341,9 +336,6 @@ CALLS = [
         "benchmark use-5: no usable pair in USE-5.csv, 1 rows ..."),
     of_file(lambda path: import_benchmark(store(), "winobias", path, "r"), "USE-5.csv", "",
         "benchmark winobias: USE-5.csv is a file, expected a ..."),
-    of_file(lambda path: import_benchmark(store(), "winobias", path.parent, "r"),
-        "pro_stereotyped_type1.txt.dev", "1 [The cook] lost [his] pan.\n",
-        "anti_stereotyped_type1.txt.dev: ..."),
     Called("no file of pairs", lambda: taken(Path("none.csv")), "none.csv: ...", BadInput),
     of_file(taken, "notes.txt", "Tea.", "notes.txt: ..."),
     of_file(taken, "empty.csv", "", "benchmark mine: ..."),
@@ -622,9 +614,6 @@ CALLS = [
         form="system"), "form 'system': ..."),
     Called("empty instruction", lambda: SamplingOptions(instruction=" \n"),
         "instruction ' \\n': ..."),
-    Called("sentences of a PDF", lambda: list(read_sentences(Path("a.pdf"))), "a.pdf: ..."),
-    Called("sentences without a key", lambda: list(read_sentences(Path("a.jsonl"))),
-        "a.jsonl: ..."),
     Called("no prompts of names", lambda: name_prompts(Path("none.toml")), "none.toml: ..."),
     Called("no scoring function", lambda: phi.find("mood"), "scoring function 'mood': ..."),
     # statistics and report

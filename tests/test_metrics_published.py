@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.released.released_files import model_id
-from plumbline.eval_workers.pairs.released.score_import import import_scores
+from plumbline.eval_workers.pairs.released.released_results import import_scores
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.storage.store import Store
 from tests.published import load, results_of

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
+from plumbline.eval_workers.disclosure.word_probabilities import texts_to_score, word_probability
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.training.lora import adapted
-from plumbline.eval_workers.training.mitigation import word_losses as passes
-from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
-from plumbline.eval_workers.training.mitigation.word_losses import WordReader
+from plumbline.eval_workers.training import word_losses as passes
+from plumbline.eval_workers.training.learner import adapted
+from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
@@ -128,7 +126,7 @@ def test_gradients_are_those_of_finite_differences(
 ) -> None:
     """Through the whole model in float64, for the largest gradient of each adapter matrix."""
     backend = CausalModel(str(saved[kind]), ModelOptions())
-    held = adapted(backend, TuneOptions(rank=2, dropout=0.0).lora).double()
+    held = adapted(backend, 0, rank=2, alpha=16).double()
     torch.manual_seed(1)
     weights = [p for p in held.parameters() if p.requires_grad]
     for weight in weights:  # B is 0 at the start, and A then has no gradient
@@ -154,23 +152,6 @@ def test_gradients_are_those_of_finite_differences(
         numeric = (ends[0] - ends[1]) / (2 * h)
         assert gradient.view(-1)[i].item() == pytest.approx(numeric, rel=1e-5, abs=1e-9)
         assert numeric != 0
-
-
-def test_the_base_has_no_gradient_and_no_dropout(saved: dict[str, Path]) -> None:
-    """GPT-2 has dropout of its own; at the start an adapter changes nothing, with any dropout."""
-    backend = CausalModel(str(saved["gpt2"]), ModelOptions())
-    targets = _targets(backend, PROMPTS)
-    with torch.no_grad():
-        before = torch.cat(_reader(backend, backend.weights.model).words(targets))
-    held = adapted(backend, TuneOptions(rank=2, dropout=0.5).lora)
-    reader = _reader(backend, held.get_base_model())
-    assert torch.allclose(torch.cat(reader.words(targets)), before, atol=1e-5)
-    assert all(("lora_" in n) == p.requires_grad for n, p in held.named_parameters())
-    for name, weight in held.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(weight, std=0.1)
-    one, two = (torch.cat(reader.words(targets)) for _ in range(2))
-    assert not torch.allclose(one, two, atol=1e-3)  # the adapter's own dropout is there
 
 
 def test_parts_of_a_batch_hold_as_much_as_a_pass(saved: dict[str, Path]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -13,26 +12,22 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.loop import trainable
-from plumbline.eval_workers.training.lora import adapted, switch_dropout
-from plumbline.eval_workers.training.mitigation.adapter_trainer import dev_losses, steps
-from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.tune import Tuned, tune
-from plumbline.eval_workers.training.mitigation.tuning_options import (
+from plumbline.eval_workers.training.adapter_tuning import Tuned, dev_losses, steps, tune
+from plumbline.eval_workers.training.learner import adapted, switch_dropout
+from plumbline.eval_workers.training.trainer import trainable
+from plumbline.eval_workers.training.training_options import (
     LOSSES,
     TuneOptions,
     published_base,
 )
-from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
-from plumbline.eval_workers.training.mitigation.word_losses import WordReader
-from plumbline.eval_workers.training.model_card import adapter_card
+from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
+from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import rows_of
@@ -161,20 +156,9 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
         steps[12]["dev_loss"],
     )
     assert (row["dev_sets"], row["n_dev_prompts"], row["n_leaks"]) == ("dev", 7, 1)
-    card = (tuned.path / "README.md").read_text(encoding="utf-8")
-    assert f"| chosen_step | {best} |" in card and "| n_dev_prompts | 7 |" in card
     assert sorted(p.name for p in tuned.path.iterdir()) == [
         *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
     ]
-
-
-def test_the_seed_decides_the_weights(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    one = run(filled, base, words, tmp_path, "one", steps=8)
-    again = run(filled, base, words, tmp_path, "again", steps=8)
-    other = run(filled, base, words, tmp_path, "other", steps=8, seed=4)
-    assert apart(one.path, again.path) == 0 and apart(one.path, other.path) > 1e-3
 
 
 def test_a_gradient_that_is_not_finite_stops_the_tuning(
@@ -215,22 +199,6 @@ def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, me
     (row,) = filled.read("tuning").to_pylist()
     assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
     assert row["layers"] == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
-
-
-def test_an_adapter_is_refused_on_another_base_of_the_same_shape(
-    filled: Store, base: Path, words: str, tmp_path: Path
-) -> None:
-    tuned = run(filled, base, words, tmp_path / "out", steps=1)
-    other = save("neox", tmp_path / "other", seed=9)
-    with pytest.raises(
-        BadInput, match=r"trained on .*tiny-neox of revision \w{16}, other is \w{16}"
-    ):
-        CausalModel(str(other), ModelOptions(adapter=str(tuned.path)))
-    with pytest.raises(BadInput, match="trained on"):
-        probe_set(filled, "test", str(other), ModelOptions(adapter=str(tuned.path)), words)
-    config = tuned.path / "adapter_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"revision": "main"}))
-    CausalModel(str(other), ModelOptions(adapter=str(tuned.path)))  # a branch tells nothing
 
 
 def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
@@ -288,7 +256,7 @@ def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
             tuning_prompts(store, ["train"], ["test"], [dev])
 
 
-def test_the_warehouse_and_the_card_tell_what_was_done(
+def test_the_warehouse_tells_what_was_done(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
     put_prompts(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
@@ -307,18 +275,6 @@ def test_the_warehouse_and_the_card_tell_what_was_done(
     assert any("context of 64" in r["reason"] for r in rejects)
     steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
     assert row["total_start"] == steps[0]["total"] and row["total_end"] == steps[-1]["total"]
-    card = (tuned.path / "README.md").read_text(encoding="utf-8")
-    odd = adapter_card({**row, "base": "./a: b #c"})
-    assert yaml.safe_load(odd.split("---")[1])["base_model"] == "./a: b #c"
-    for told in (
-        row["base_revision"],
-        row["prompts_hash"],
-        "| n_prompts | 24 |",
-        "| probe_sets | train |",
-        "| test_sets | test |",
-    ):
-        assert told in card
-    assert "must not be used" in card and f"{row['distance_end_nats']:.6g}" in card
     again = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
     assert again == replace(tuned, reused=True)
     assert filled.read("tuning").to_pylist() == [row]
@@ -374,7 +330,7 @@ def one_step(
     backend = CausalModel(str(base), ModelOptions())
     pairs = load(words).pairs
     found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
-    held = adapted(backend, options.lora)
+    held = adapted(backend, options.seed, options.rank, options.alpha, options.dropout)
     reader = WordReader(held.get_base_model(), backend.identity.bos_token_id, 9999)
     return held, reader, [t for t in found if isinstance(t, TuningTarget)], options
 
@@ -449,9 +405,6 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     (step, *_) = sorted(filled.read("tuning_step").to_pylist(), key=lambda r: r["step"])
     means = step["distance_nats"] + step["total"] + step["difference"]
     assert step["loss"] == pytest.approx(8 * means, rel=1e-6)
-    card = (theirs.path / "README.md").read_text(encoding="utf-8")
-    assert "as published: losses are sums, gradients not clipped, base not quantised" in card
-    assert "| n_leaks_kept | 1 |" in card
 
 
 def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:

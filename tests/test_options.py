@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.jobs.counting.corpus_options import CorpusOptions, Rule
 from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.corpus_options import CorpusOptions, Rule
 from plumbline.pipelines.command.base import class_of, parameters
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.options import words

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,12 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.benchmarks import (
     Imported,
     ImportOptions,
-    for_groups,
     import_benchmark,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     DIFFERS,
-    Parsed,
     shared_template,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import load
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import checked_rows, decoded, records_of
@@ -177,25 +174,23 @@ def test_pairs_that_may_not_be_meant_are_warned_about(store: Store, tmp_path: Pa
         for k in range(10)
     ]
     same = {**rows[0], "group_a": "young", "group_b": "old", "direction": "b"}
-    (words,) = taken(store, as_csv(tmp_path / "a.csv", rows))[0].warnings
+    (words,) = taken(store, as_csv(tmp_path / "a.csv", rows))[0].said
     assert "words: 10, such as Old / Young; PD also tells how frequent" in words
-    (apart, _, few) = taken(store, as_csv(tmp_path / "a.csv", [*rows, same]))[0].warnings
+    (apart, _, few) = taken(store, as_csv(tmp_path / "a.csv", [*rows, same]))[0].said
     assert "old/young and young/old" in apart and "young/old (1)" in few
 
 
-def test_rows_are_pairs_or_rejects_and_a_category_short_of_pairs_is_named(
+def test_only_a_star_stands_for_other_texts_in_the_values_of_a_recipe(
     store: Store, tmp_path: Path
 ) -> None:
-    """Only a star stands for other texts in the values of a recipe."""
     recipe, _ = ages(tmp_path)
-    values = """sure = ["who?", "*[MASK]*"]\n[fixed]\ncategory = "age"\n[expected]\nage = 9\n"""
-    recipe.write_text(RECIPE.replace('sure = ["yes"]\n', values))
+    recipe.write_text(RECIPE.replace('["yes"]', '["who?", "*[MASK]*"]'))
     sure = ("who?", "A [MASK]\nran.", "whom", "A M ran.", "Who?", "[MASK")
     rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": s} for k, s in enumerate(sure)]
     done, pairs = taken(store, as_csv(tmp_path / "s.csv", rows), recipe=str(recipe))
     assert [p["source_row"] for p in pairs] == [1, 2] and [*reasons(store)] == [3, 4, 5, 6]
-    assert len(done.unused) == 1 and done.unused[0].startswith("age: s.csv, row 3: sure is 'whom'")
-    assert "3 rows like it" in done.unused[0] and "age: 2 pairs" in done.warnings[0]
+    assert done.said[0].startswith("s.csv, row 3: sure is 'whom'")
+    assert "3 rows like it" in done.said[0]
 
 
 def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path) -> None:
@@ -218,31 +213,6 @@ def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path)
     assert set(Counter(r["item_id"] for r in pairs).values()) == {3}
     with pytest.raises(BadInput, match=r"\{kin\}"):
         taken(store, path, groups=("they", "xe"))
-
-
-def test_templates_filled_for_groups_keep_what_is_said_of_their_benchmark() -> None:
-    parsed = Parsed("b", facts={"source": "a paper"}, expected={"kin": 3})
-    parsed.add(pair_id="1", template="{pronoun} ran.", source_file="f", source_row=1)
-    filled = for_groups(parsed, ImportOptions(groups=("she", "they")))
-    assert [pair["sentence_b"] for pair in filled.pairs] == ["They ran."]
-    assert (filled.facts, filled.expected) == (parsed.facts, parsed.expected)
-
-
-def test_a_number_in_a_column_that_the_recipe_does_not_read_rejects_no_row(
-    store: Store, tmp_path: Path
-) -> None:
-    row = stereoset()[0] | {"sentence_a": 3, "sentence_b": [4]}
-    done, _ = taken(store, as_jsonl(tmp_path / "s.jsonl", [row]), recipe="stereoset")
-    assert (done.n_pairs, done.n_rejects) == (1, 0)
-
-
-def test_articles_agree_and_names_have_capitals() -> None:
-    fills = filler(fills=["who=religions"], groups=["Christian", "atheist"])
-    (pair,) = fills.pairs("A {who} met a {who} person.", "1")
-    assert pair["sentence_a"] == "A Christian met a Christian person."
-    assert pair["sentence_b"] == "An atheist met an atheist person."
-    pairs = filler(fills=["name=names"]).pairs("I saw {name} with {pronoun1} dog.", "1")
-    assert len(pairs) == 10 and pairs[0]["sentence_a"] == "I saw Mary with her dog."
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=7)
@@ -353,7 +323,6 @@ def test_the_answer_about_the_stereotyped_group_of_bbq(store: Store, tmp_path: P
     assert [(p["sentence_a"], p["sentence_b"]) for p in pairs] == [*expected, expected[0]]
     assert [p["direction"] for p in pairs] == ["a"] * len(expected) + ["b"]
     assert done.n_rejects == 2 and "several" in reasons(store)[len(rows)]
-    assert any("Race_x_gender: 0 pairs" in line for line in done.warnings)
 
 
 def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path: Path) -> None:
@@ -373,27 +342,11 @@ def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path
 
 
 def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path: Path) -> None:
-    """`dataset_infos.json` beside files, and a directory as `save_to_disk` writes it."""
-    beside = tmp_path / "beside"
-    beside.mkdir()
-    (beside / "dataset_infos.json").write_text('{"default": {}}')
-    (beside / "state.json").write_text(json.dumps(ROWS[:1]))
-    as_csv(beside / "pairs.csv", ROWS[1:])
-    assert taken(store, beside)[0].n_pairs == 2
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    for name in ("dataset_info.json", "state.json"):
-        (saved / name).write_text("{}")
-    table = pa.Table.from_pylist(ROWS)
-    with pa.ipc.new_stream(saved / "data-00000-of-00001.arrow", table.schema) as writer:
-        writer.write_table(table)
-    _, pairs = taken(store, saved)
-    assert [p["sentence_a"] for p in pairs] == [row["sentence_a"] for row in ROWS]
-    (saved / "data-00000-of-00001.arrow").write_bytes(b"no stream")
-    with pytest.raises(
-        BadInput, match=r"data-00000-of-00001\.arrow: can.t be read: Expected to read"
-    ):
-        taken(store, saved)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "dataset_infos.json").write_text('{"default": {}}')
+    as_csv(folder / "pairs.csv", ROWS)
+    assert taken(store, folder)[0].n_pairs == 2
 
 
 RECIPE = """about = "Pairs about age"
@@ -420,24 +373,6 @@ def ages(tmp_path: Path) -> tuple[Path, Path]:
     recipe.write_text(RECIPE)
     rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": "yes"} for k in "ab"]
     return recipe, as_csv(tmp_path / "rows.csv", [*rows, {**rows[0], "sure": "no"}])
-
-
-def checked(recipe: Path | str, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
-    """What an import's dry run says of a recipe; the last line is the status."""
-    code = main(["benchmark", "import", "mine", "--recipe", str(recipe), *more, "--dry-run"])
-    return [*capsys.readouterr().err.splitlines(), str(code)]
-
-
-def test_a_recipe_that_is_fine_says_what_it_would_import(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe, rows = ages(tmp_path)
-    assert checked(recipe, capsys)[-1] == "0"
-    *said, code = checked(recipe, capsys, "--source", str(rows))
-    assert code == "0" and said[0].startswith("rows.csv, row 3: sure is 'no'")
-    recipe.write_text("\n".join(RECIPE.splitlines()[:2]) + "\n")
-    missing = [line.split()[2] for line in checked(recipe, capsys) if "is missing" in line]
-    assert missing == ["licence", "language", "groups", "citation"]
 
 
 def test_a_dry_run_reads_what_the_import_reads(
@@ -467,34 +402,21 @@ def test_a_dry_run_reads_what_the_import_reads(
         ('"cc-by-4.0"', '"CC BY"', "licence does not fit"),
         ('"en"', '"English"', "language does not fit"),
         ('["old", "young"]', '["old"]', "groups: ['old']"),
-        ('["old", "young"]', '"old"', "groups does not fit"),
         ("@misc{me2026ages,", "Me,", "citation"),
         ("[only]", "[fixed]\ngroup_b = 'new'\n[only]", "fixed.group_b: 'new'"),
-        ("[only]", "[colours]\n[only]", "unknown key colours"),
         ("sentence_a", "sentence", "unknown key columns.sentence"),
         ('"x"', '"X"', "no column X"),
         ("[only]", "[only", "TOML"),
-        ('["yes"]', '["maybe"]', "no row makes a pair"),
+        ('["yes"]', '["maybe"]', "3 rows rejected"),
     ],
 )
-def test_every_problem_of_a_recipe_names_its_field(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, named: str
+def test_the_problem_of_a_recipe_names_its_field(
+    store: Store, tmp_path: Path, old: str, new: str, named: str
 ) -> None:
     recipe, rows = ages(tmp_path)
     recipe.write_text(RECIPE.replace(old, new))
-    *said, code = checked(recipe, capsys, "--source", str(rows))
-    assert code == "3" and any(named in one and tmp_path.name in one for one in said), said
-
-
-def test_what_a_recipe_says_stays_with_its_pairs(store: Store, tmp_path: Path) -> None:
-    """Gone with pairs that came otherwise."""
-    recipe, rows = ages(tmp_path)
-    taken(store, rows, recipe=str(recipe))
-    facts = store.read("benchmark_fact", benchmark="mine").to_pylist()
-    assert {row["fact"]: row["said"] for row in facts} == load(str(recipe)).facts()
-    assert len(facts) == 5
-    taken(store, as_csv(tmp_path / "p.csv", ROWS))
-    assert store.read("benchmark_fact", benchmark="mine").num_rows == 0
+    with pytest.raises(BadInput, match=re.escape(named)):
+        taken(store, rows, recipe=str(recipe))
 
 
 def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
@@ -571,17 +493,3 @@ def test_what_a_spreadsheet_writes_is_read_as_it_is(
     found = list(records_of(content, "a.csv", ("x", "y")))
     assert [[r.fields["x"], r.fields["y"]] for r in found] == rows
     assert {r.problem for r in found} <= {None}
-
-
-def test_a_row_that_breaks_the_quoting_rules_is_a_reject(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    lines = [r'"He said \"old\" twice.",B.', 'He said "old" twice.,B.', '"He "said" old.",B.']
-    lines += ['"He said ""old"" twice.",B.', '"One, old.",One new.', ' "Old.",New.']
-    path.write_text("\n".join(["sentence_a,sentence_b", *lines]))
-    _, pairs = taken(store, path)
-    assert [p["sentence_a"] for p in pairs] == ['He said "old" twice.', "One, old."]
-    assert sorted(reasons(store)) == [1, 2, 3, 6]
-    assert all("a quote breaks the rules of CSV" in r for r in reasons(store).values())
-    path.write_text("sentence_a,sentence_b,sentence_a\nTea.,Rum.,Gin.\n")
-    with pytest.raises(BadInput, match="sentence_a twice"):
-        taken(store, path)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.pairs.released.released_files import HUB_IDS, model_id
-from plumbline.eval_workers.pairs.released.score_import import ImportedScores, import_scores
+from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
+from plumbline.eval_workers.pairs.released.released_results import ImportedScores, import_scores
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -68,16 +66,6 @@ def test_every_pair_gets_the_score_of_its_own_sentences(store: Store, results: P
     assert (model["model"], model["backend"]) == ("org/m", "released")
     unknown = ("revision", "backend_version", "dtype", "bos_policy", "bos_token_id", "n_parameters")
     assert all(model[column] is None for column in unknown)
-
-
-def test_importing_again_replaces(store: Store, results: Path) -> None:
-    table = score_rows()
-    write_scores(results, [*table, table[4]])
-    assert counts(import_scores(store, results, "r")) == (5, 1, 0)
-    write_scores(results, table)
-    assert counts(import_scores(store, results, "r2")) == (5, 0, 0)
-    assert scores(store) == TRUE and not reasons(store)
-    assert store.read("model").num_rows == 1
 
 
 @pytest.mark.parametrize("column", ["template", *(f"{s}_{c}" for s in "FM" for c in _FIGURES)])
@@ -161,12 +149,6 @@ def test_a_model_twice_is_refused(store: Store, results: Path, one: str, other: 
     assert not scores(store)
 
 
-def test_the_name_in_the_file_may_be_a_path(store: Store, results: Path) -> None:
-    write_scores(results, score_rows(_LLAMA.replace("__", "/").upper()), f"{_LLAMA}.csv")
-    (done,) = import_scores(store, results, "r")
-    assert (done.model, done.n_scored) == ("meta-llama/Llama-2-7b-hf", 5)
-
-
 def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with pytest.raises(UsageProblem, match="is not a directory"):
@@ -178,38 +160,13 @@ def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None
     with pytest.raises(BadInput, match=path.name):
         import_scores(store, results, "r")
     (results / path.name).unlink()
-    with pytest.raises(BadInput, match="holds no score files"):
+    with pytest.raises(BadInput, match="holds no files"):
         import_scores(store, results, "r")
     import_pairs(store, tmp_path)
     path = write_scores(results, score_rows("org__other"))
     with pytest.raises(BadInput, match=rf"{path.name}, row 1: its model is 'org__other'"):
         import_scores(store, results, "r")
     assert not scores(store)
-
-
-def test_half_of_winobias_leaves_the_other_half_missing(store: Store, tmp_path: Path) -> None:
-    header = ",word,template,stereotype\n"
-    for split in ("dev", "test"):
-        path = tmp_path / f"coref__Winobias__templates.{split}.csv"
-        path.write_text(f"{header}0,tea,{{pronoun}} drank tea.,True\n")
-    import_benchmark(store, "winobias", tmp_path, "r")
-    table = score_rows(rows=[("{pronoun} drank tea.", "tea", "True")])
-    name = "coref__Winobias__templates.test__scores__org__m.csv"
-    write_scores(tmp_path / "results", table).rename(tmp_path / "results" / name)
-    (done,) = import_scores(store, tmp_path / "results", "r")
-    assert (done.benchmark, done.n_scored, done.n_missing) == ("winobias", 1, 1)
-    assert scores(store).keys() == {"test-00000"}
-
-
-@pytest.mark.parametrize("spell", [str, str.upper, lambda name: name.replace("/", "__")])
-def test_all_28_names_are_known(spell: Callable[[str], str]) -> None:
-    assert [model_id(spell(hub_id)) for hub_id in HUB_IDS] == list(HUB_IDS)
-    assert len(set(HUB_IDS)) == 28
-    for size in ("7b", "13b", "70b"):
-        path = spell(f"/extra/ucinlp1/llama-2/hf_models/{size}")
-        assert model_id(path) == f"meta-llama/Llama-2-{size}-hf"
-    for other in ("org/pythia-70m", "eleutherai/pythia-70m-v0", "x/llama-2/chat/7b"):
-        assert model_id(other) == other
 
 
 @pytest.mark.reference

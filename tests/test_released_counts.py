@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.ingest.released_pmi import FILE, read_pmi
-from plumbline.jobs.ingest.released_statistics import LIST, import_statistics
+from plumbline.jobs.ingest.released_statistics import FILE, LIST, import_statistics, read_pmi
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.methods_paragraph import methods
@@ -247,8 +246,8 @@ def test_what_does_not_come_out_as_counts_is_a_reject(store: Store, tmp_path: Pa
             {"pmi__she": f"{half:.6f}", "pmi__he": f"{half - PRINTED['burping'][1]:.6f}"},
             "pmi__she gives 468.5000 co-occurrences, expected a whole number",
         ),
-        "slatted": ({"pmi__he": "x"}, "pmi__he is 'x', expected a number"),
-        "eternal": ({"pmi__he": "inf"}, "pmi__he is 'inf', expected a number"),
+        "slatted": ({"pmi__he": "x"}, "pmi__he is 'x', expected a finite number"),
+        "eternal": ({"pmi__he": "inf"}, "pmi__he is 'inf', expected a finite number"),
         "revised": ({"pmi__he": ""}, "has no value for she or he"),
         "12153": (
             {"pmi__she": PRINTED["12153"][3], "pmi__he": PRINTED["12153"][2]},

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.counting.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.ingest.released_statistics import import_statistics
-from plumbline.jobs.seed_words.sample import select_seed_words
-from plumbline.jobs.seed_words.vetting import verdicts_on, vet
+from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.seed_words.sample import select_seed_words, verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -55,9 +54,9 @@ def contents(store: Store, *tables: str) -> dict[str, list[dict[str, Any]]]:
 def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     bad = {
         4: (["3", " ", "0.5", "1", repr(1 / TOTAL)], "no word"),
-        5: (["4", "tea", "0.5", "0", "0.1"], "counts is '0'"),
+        5: (["4", "tea", "0.5", "0", "0.1"], "counts is 0"),
         6: (["5", "tea", "0.5", "1.5", "0.1"], "counts is '1.5'"),
-        7: (["6", "tea", "0.5", "9" * 19, "0.1"], "counts is '9999"),
+        7: (["6", "tea", "0.5", "9" * 19, "0.1"], "counts is 9999"),
         8: (["7", "tea", "nan", "3", repr(3 / TOTAL)], "pmi_diff is 'nan'"),
         9: (["8", "tea", "", "3", repr(3 / TOTAL)], "pmi_diff is ''"),
         10: (["9", "tea", "0.5", "3", "0"], "freq is '0'"),
@@ -133,7 +132,7 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
         "empty.csv": (b"", "no column word"),
         "only.csv": (b"word,pmi_diff,counts,freq\n", "no usable row"),
         "other.csv": (b"word,pmi_diff,counts\ntea,1,2\n", "no column freq"),
-        "none.csv": (b"word,pmi_diff,counts,freq\ntea,x,2,0.5\n", "1 rejected; the first: pmi_"),
+        "none.csv": (b"word,pmi_diff,counts,freq\ntea,x,2,0.5\n", "the first of 1: pmi_"),
         "odd.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,2,0.1\n", "do not agree"),
         "sum.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,3,0.75\n", "more than the 4"),
     }

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main

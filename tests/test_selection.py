@@ -48,13 +48,6 @@ def test_the_sample_depends_on_seed_and_words_alone() -> None:
             sample(words, n, seed=7)
 
 
-def test_every_word_is_drawn_as_often() -> None:
-    words = dict.fromkeys((f"w{k}" for k in range(10)), 1)
-    times = Counter(word for seed in range(2_000) for word in sample(words, 3, seed))
-    # 600 times each is expected, with a standard deviation of sqrt(2000 * 0.3 * 0.7) = 20.5
-    assert all(abs(times[word] - 600) < 5 * 20.5 for word in words)
-
-
 def test_seed_words_of_a_hand_made_table(store: Store) -> None:
     filled(store, HAND)
     done = select_seed_words(store, "c", n=2, seed=1)

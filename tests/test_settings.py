@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.input.shards import (

@@ -14,11 +14,10 @@ from plumbline.eval_workers.models.local.text_form import in_form
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
-from plumbline.eval_workers.pairs.released.score_import import import_scores
+from plumbline.eval_workers.pairs.released.released_results import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.warehouse.query.connection import connect, rows_of
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.tiny_models import one_by_one, save
 
 TEMPLATES = (
     "{pronoun} met the CEO of BBC.",
@@ -53,25 +52,6 @@ def _score(store: Store, model: Path, form: str) -> str:
 def _rows(store: Store, key: str) -> list[dict[str, Any]]:
     rows = store.read("pair_score", benchmark="use-5", model_key=key).to_pylist()
     return sorted(rows, key=lambda row: str(row["pair_id"]))
-
-
-def test_both_forms_are_scored_side_by_side(filled: Store, model: Path) -> None:
-    written, released = _score(filled, model, "written"), _score(filled, model, "released")
-    assert written != released
-    texts = [text for pair in RELEASED for text in pair]
-    expected = one_by_one(model, "<|endoftext|>", texts)
-    rows = _rows(filled, released)
-    for row, f, m in zip(rows, expected[::2], expected[1::2], strict=True):
-        assert abs(row["logprob_a_nats"] - f[0]) < 1e-4
-        assert abs(row["logprob_b_nats"] - m[0]) < 1e-4
-        assert (row["n_tokens_a"], row["n_tokens_b"]) == (f[1], m[1])
-    plain = _rows(filled, written)
-    column = "logprob_a_nats"  # of equal texts equal up to float32, they were computed apart
-    same = [abs(a[column] - b[column]) < 1e-4 for a, b in zip(rows, plain, strict=True)]
-    assert same == [False, False, True]
-    forms = {r["model_key"]: r["text_form"] for r in filled.read("model").to_pylist()}
-    assert forms == {written: "written", released: "released"}
-    assert _score(filled, model, "released") == released and _rows(filled, released) == rows
 
 
 def _released_file(directory: Path, model: str) -> Path:
@@ -122,23 +102,3 @@ def test_the_form_is_that_of_every_released_sentence(data: Path) -> None:
                 assert tuple(in_form(text, "released") for text in written) == theirs
                 n, n_same = n + 1, n_same + (written == theirs)
     assert (n, n_same) == (16_668, 16_208)
-
-
-def test_labels_tell_all_identities_apart(filled: Store, model: Path, tmp_path: Path) -> None:
-    import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
-    other = save("neox", tmp_path / model.name, seed=1)
-    for path, options in (
-        (model, ModelOptions()),
-        (other, ModelOptions()),  # another model of the same name
-        (model, ModelOptions(dtype="bfloat16")),
-        (model, ModelOptions(text_form="released")),
-    ):
-        score_benchmarks(filled, str(path), ["use-5"], options, "run")
-    query = "SELECT label, left(model_key, 6) FROM model_label JOIN model USING (model_key)"
-    found = dict(connect(filled.root).execute(query).fetchall())
-    assert len(found) == 5
-    name = model.name
-    plain = {label for label in found if label == f"{name} (float32, key {found[label]})"}
-    assert len(plain) == 2
-    others = {"bfloat16", "released text form, float32", "released scores"}
-    assert set(found) - plain == {f"{name} ({what})" for what in others}

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.learner import new, new_model
-from plumbline.eval_workers.training.loop import fit, shuffled, trainable
+from plumbline.eval_workers.training.learner import new_model
 from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.trainer import fit, trainable
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
@@ -78,34 +77,6 @@ def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     assert sum(p.numel() for p in model.parameters()) == trained.n_parameters
     ids = tokenizer("She was calm. Ünïcode ☃")["input_ids"]
     assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
-    card = (trained.path / "README.md").read_text(encoding="utf-8")
-    assert f"| shards | 2: {shards[0].name}, {shards[1].name} |" in card
-    assert f"| n_tokens | {trained.n_tokens} |" in card
-    assert f"{trained.loss_end_nats:.6g}" in card
-
-
-def test_the_readme_names_the_first_shards_of_many(shards: list[Path], tmp_path: Path) -> None:
-    trained = train_model(shards * 4, "many", "c", replace(TINY, max_tokens=2_000), tmp_path)
-    card = (trained.path / "README.md").read_text(encoding="utf-8")
-    names = ", ".join(shard.name for shard in shards * 2)
-    assert f"| shards | 8: {names}, ... |" in card
-
-
-def test_a_stopped_run_starts_again_and_gets_the_same_weights(
-    shards: list[Path], tmp_path: Path
-) -> None:
-    whole = train_model(shards, "whole", "c", TINY, tmp_path)
-    seen: list[int] = []
-    with pytest.raises(Stop):
-        train_model(shards, "stopped", "c", TINY, tmp_path, stop_at(7))
-    assert not (tmp_path / "stopped").exists()
-    resumed = train_model(
-        shards, "stopped", "c", TINY, tmp_path, lambda done, n, note: seen.append(done)
-    )
-    assert seen[0] == 1
-    assert same(whole.path, resumed.path)
-    assert resumed.loss_end_nats == whole.loss_end_nats
-    assert resumed.loss_start_nats == whole.loss_start_nats
 
 
 def test_a_trained_model_is_reused_until_options_or_shards_change(
@@ -149,23 +120,6 @@ def test_a_gradient_that_is_not_finite_stops_the_training(
     with pytest.raises(BadInput, match=r"m: .* not finite at step 31 .*learning rate"):
         train_model(shards, "m", "c", TINY, tmp_path)
     assert not (tmp_path / "m").exists()
-
-
-def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
-    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Forced here, so slow: the same training comes out near that in float32, not equal to it."""
-    options = replace(TINY, max_tokens=8_000)
-    trained = {}
-    for rounded in (False, True):
-        with monkeypatch.context() as forced:
-            able = {"avx512_bf16": rounded}
-            forced.setattr(torch.cpu, "get_capabilities", lambda able=able: able, raising=False)
-            trained[rounded] = train_model(shards, f"{rounded}", "c", options, tmp_path)
-    assert not same(trained[False].path, trained[True].path)
-    assert {w.dtype for w in weights(trained[True].path).values()} == {torch.float32}
-    assert trained[True].loss_end_nats == pytest.approx(trained[False].loss_end_nats, rel=0.05)
-    assert "bfloat16" in (trained[True].path / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_gradient_of_a_batch_is_that_of_its_parts_together() -> None:
@@ -214,40 +168,6 @@ def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
     write_jsonl_zst(tmp_path / "short.jsonl.zst", ["She left."])
     with pytest.raises(BadInput, match="less text than one row"):
         train_model([tmp_path / "short.jsonl.zst"], "m", "c", TINY, tmp_path)
-
-
-def test_rows_are_the_documents_end_to_end_each_after_an_end_of_text(
-    shards: list[Path], tmp_path: Path
-) -> None:
-    texts = list(trainer._texts(shards, 10**9, "text"))
-    learner = new(texts, TINY)
-    learner.save(tmp_path)
-    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    expected: list[int] = []
-    for text in texts:
-        expected += [0, *tokenizer.encode(text).ids]
-    rows = trainer._rows(texts, learner)
-    assert rows.shape[1] == 32 and len(expected) - rows.size < 32
-    assert rows.ravel().tolist() == expected[: rows.size]
-
-
-def test_text_is_taken_from_every_shard_up_to_the_budget(tmp_path: Path) -> None:
-    paths = []
-    for number, (letter, size) in enumerate((("a", 100), ("b", 10), ("c", 500))):
-        paths.append(tmp_path / f"{number}.jsonl.zst")
-        write_jsonl_zst(paths[-1], [letter * size] * 3)
-    text = "".join(trainer._texts(paths, 600, "text"))
-    assert {c: text.count(c) for c in "abc"} == {"a": 200, "b": 30, "c": 370}
-    assert len("".join(trainer._texts(paths, 10**6, "text"))) == 3 * 610
-
-
-def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
-    steps = list(itertools.islice(shuffled(40, 8, seed=0), 10))
-    first, second = (list(itertools.chain(*part)) for part in (steps[:5], steps[5:]))
-    assert sorted(first) == sorted(second) == list(range(40))
-    assert first != second
-    across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
-    assert sorted(across) == sorted([*range(12), *range(12)])
 
 
 def test_a_corpus_that_is_not_counted_is_one_line(

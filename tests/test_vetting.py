@@ -1,24 +1,24 @@
-"""Seed words: from the vocabulary, without excluded and rejected words, by bands of frequency."""
+"""Seed words: from the vocabulary, without excluded and rejected words."""
 
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.counting.corpus_options import VocabularyOptions
+from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
-    bands,
+    SeedVerdict,
     excluded_words,
     sample,
     sampled_words,
     select_seed_words,
+    verdicts_on,
+    vet,
 )
-from plumbline.jobs.seed_words.vetting import SeedVerdict, verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -36,25 +36,11 @@ def leaning(store: Store) -> Store:
     return store
 
 
-_COUNTS = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(0, 9), min_size=1)
-
-
-@given(_COUNTS, st.data())
-def test_bands_share_words_and_sample_evenly(counts: dict[str, int], data: st.DataObject) -> None:
-    n_bands = data.draw(st.integers(1, len(counts)))
-    cut = bands(counts, n_bands)
-    sizes = [len(band) for band in cut]
-    assert len(cut) == n_bands and sorted(w for b in cut for w in b) == sorted(counts)
-    assert max(sizes) - min(sizes) <= 1 and sizes == sorted(sizes, reverse=True)
-    for lower, upper in pairwise(cut):
-        assert max(counts[w] for w in lower) <= min(counts[w] for w in upper)
-    n = data.draw(st.integers(1, len(counts)))
-    seed = data.draw(st.integers(0, 9))
-    drawn = sample(counts, n, seed, n_bands)
-    assert len(set(drawn)) == n and set(drawn) <= set(counts)
-    assert sample(counts, len(counts), seed, n_bands)[:n] == drawn
-    shares = [sum(w in set(band) for w in drawn) for band in cut]
-    assert max(shares) - min(shares) <= 1 and shares == sorted(shares, reverse=True)
+@given(st.sets(st.text("abc", min_size=1, max_size=4), min_size=1), st.data())
+def test_a_smaller_sample_begins_a_larger_one(words: set[str], data: st.DataObject) -> None:
+    n, seed = data.draw(st.integers(1, len(words))), data.draw(st.integers(0, 9))
+    assert sorted(sample(words, len(words), seed)) == sorted(words)
+    assert sample(sorted(words), n, seed) == sample(words, len(words), seed)[:n]
 
 
 def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:

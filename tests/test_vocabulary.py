@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.counting.corpus_options import VocabularyOptions
 from plumbline.jobs.ingest.released_statistics import import_statistics
+from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence import index as indices
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
 from plumbline.jobs.evidence.explanation import Sampling, explain
-from plumbline.jobs.evidence.index import Index, text_hashes
-from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.evidence.index import Index, Row, text_hashes
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.cooccurrences import RULES
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.pair_runs import summed
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.word_summary import describe_word
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
@@ -171,7 +171,7 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     assert (row["side_a"], row["side_b"]) == ("older words", "younger words")
     assert set(warehouse.read("word_snippet")["side"].to_pylist()) == {"a", "b"}
     counts = "\n".join(describe_word(warehouse, "c", "merchant", "age"))
-    assert "with older words and" in counts and "leans to older words" in counts
+    assert "leans to older words" in counts
     write_report(warehouse, tmp_path / "page")
     pages = [(tmp_path / "page" / name).read_text() for name in ("appendix.html", "words/0.js")]
     for page in pages:
@@ -186,7 +186,6 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
         (["tea", "--corpus", "no"], 2, "no"),
         (["tea NEAR", "--corpus", "c"], 2, "query 'tea NEAR': is not complete (give words on"),
         (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
-        (["tea", "--corpus", "c", "--target", "tea"], 2, "target 'tea': is not a word of she/he"),
         (["tea", "--corpus", "c", "--format", "html"], 2, "markdown"),
         (["--corpus", "c"], 2, "none given"),
         (["--words", "nowhere.txt"], 2, "nowhere.txt: doesn't exist"),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store

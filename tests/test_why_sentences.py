@@ -16,13 +16,12 @@ import pytest
 from scipy import stats
 
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.corpus_options import CorpusOptions
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.explanation import Sampling, explain
-from plumbline.jobs.evidence.index import read_index
-from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.evidence.index import Row, read_index
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel import counter
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from plumbline.warehouse.storage.store import Store
@@ -197,13 +196,3 @@ def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path
         head, tail = row["text_before"].split(), row["text_after"].split()
         assert kept[at - len(head) : at] == head and kept[at + 1 : at + 1 + len(tail)] == tail
         assert row["target"] in (*head, *tail)
-
-
-def test_only_near_some_targets(store: Store, tmp_path: Path) -> None:
-    texts = ["tea her she", "his tea he", "tea she", "tea aunt"]
-    path = write(tmp_path / "a.jsonl", texts)
-    count_corpus(store, "c", (path,))
-    for targets, places in (("her",), 1), (("her", "his"), 2), (("aunt", "she"), 3):
-        sampling = Sampling(5, 0, targets)
-        rows = explain(store, "c", ["tea"], "gendered", sampling)["word_snippet"]
-        assert {row["target"] for row in rows} == set(targets) and len(rows) == places

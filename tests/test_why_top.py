@@ -18,12 +18,11 @@ from plumbline.jobs.evidence import explanation
 from plumbline.jobs.evidence.explanation import (
     CLUSTERS,
     Sampling,
-    TopAnswers,
     explain,
     explain_top,
 )
+from plumbline.jobs.evidence.index import Row
 from plumbline.jobs.evidence.lean import lean_tables
-from plumbline.jobs.evidence.queries import Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.finding import LEAST_CLUSTERS
@@ -79,14 +78,11 @@ def assert_same(some: dict[str, Any], others: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("clusters", ["document", "source"])
-@pytest.mark.parametrize("sampling", [Sampling(3, 7), Sampling(2, 0, ("he",))])
-def test_the_rows_are_those_of_single_words(
-    clusters: str, sampling: Sampling, store: Store
-) -> None:
+def test_the_rows_are_those_of_single_words(clusters: str, store: Store) -> None:
     n_word = {r["word"]: r["n_word"] for r in store.read("word_count", corpus="c").to_pylist()}
     assert {"she", "he", "girl", "lonely", "tea"} < set(n_word)
-    options = "she/he", sampling, clusters
-    assert explain_top(store, "c", 1000, *options) == TopAnswers(len(n_word), len(n_word), 0)
+    options = "she/he", Sampling(3, 7), clusters
+    assert explain_top(store, "c", 1000, *options) == len(n_word)
     many = {table: rows(store, table) for table in SHARED}
     explain(store, "c", list(n_word), *options)
     listed = {table: rows(store, table) for table in ANSWERS}
@@ -97,40 +93,6 @@ def test_the_rows_are_those_of_single_words(
     for row in rows(store, "word_evidence").values():
         n_more = sum(n > n_word[row["word"]] for n in n_word.values())
         assert (row["n_word"], row["frequency_rank"]) == (n_word[row["word"]], 1 + n_more)
-
-
-def test_what_is_answered_is_not_asked_again(store: Store) -> None:
-    explain(store, "c", ["tea"], sampling=Sampling(5))
-    before = rows(store, "word_collocate")
-    counts = store.read("word_count", corpus="c").to_pylist()
-    ranked = [r["word"] for r in sorted(counts, key=lambda r: (-r["n_word"], r["word"]))]
-    n_known = int("tea" in ranked[:8])
-    assert explain_top(store, "c", 8, n_with_sentences=3).n_words == 8 - n_known
-    assert {r["word"] for r in rows(store, "word_evidence").values()} == {*ranked[:8], "tea"}
-    quoted = {r["word"] for r in rows(store, "word_snippet").values()}
-    assert quoted == {*ranked[:3], "tea"}
-    version = store.snapshot().version
-    assert explain_top(store, "c", 8, n_with_sentences=3) == TopAnswers(0, 0, 8)
-    assert explain_top(store, "c", 8, sampling=Sampling(0)) == TopAnswers(0, 0, 8)
-    assert explain_top(store, "c", 3, sampling=Sampling(4)) == TopAnswers(0, 0, 3)
-    assert store.snapshot().version == version
-    assert explain_top(store, "c", 10, n_with_sentences=4).n_words == 2
-    assert explain_top(store, "c", 2, sampling=Sampling(9)) == TopAnswers(0, 2, 2)
-    assert explain_top(store, "c", 2, sampling=Sampling(5, 1)) == TopAnswers(0, 2, 2)
-    assert rows(store, "word_collocate") == before
-
-
-def test_the_command_that_ran_already_reads_nothing(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    why = ["why", "--top", "1000", "--warehouse", str(store.root)]
-    assert main(why) == 0
-    snippets = rows_of(store.root, "FROM word_snippet ORDER BY ALL")
-    capsys.readouterr()
-    for more in ([], ["--n", "0"], ["--n", "2"]):
-        assert main([*why, *more]) == 0
-        assert "leans of 0 words and sentences with 0;" in capsys.readouterr().out
-    assert rows_of(store.root, "FROM word_snippet ORDER BY ALL") == snippets
 
 
 def test_a_report_asks_before_it_ranks(
@@ -165,13 +127,13 @@ def test_a_report_asks_before_it_ranks(
 
 
 def test_several_passes_give_the_rows_of_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert explain_top(store, "c", 9) == TopAnswers(9, 9, 0)
+    assert explain_top(store, "c", 9) == 9
     whole = {table: rows(store, table) for table in SHARED}
     for table in SHARED:
         store.replace(table, store.read(table)[:0], {"corpus": "c"}, "none")
     monkeypatch.setattr(explanation, "MOST_CELLS", 8)
     monkeypatch.setattr(explanation, "MOST_ROWS", 500)
-    assert explain_top(store, "c", 9) == TopAnswers(9, 9, 0)
+    assert explain_top(store, "c", 9) == 9
     assert_same({table: rows(store, table) for table in SHARED}, whole)
 
 

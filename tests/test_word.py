@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-
-import numpy as np
 import pytest
-from scipy import stats
 
-from plumbline.jobs.association import word_summary
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.pipelines.command.main import main
@@ -17,54 +12,27 @@ from tests.metric_rows import delta, fill
 from tests.test_association import counted
 
 
-def row(store: Store, **changes: object) -> None:
-    (row,) = store.read("corpus", corpus="c").to_pylist()
-    store.publish("corpus", [{**row, **changes}], unit="corpus", run_id="r")
-
-
-def test_a_clear_lean_has_a_rank_and_another_has_none(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lean_is_clear_if_its_interval_excludes_0(store: Store) -> None:
     counted(store)
-    rng = np.random.default_rng(11)
     rows = [
-        delta(f"w{k}", float(d)) | {"delta_nats_se": float(e)}
-        for k, (d, e) in enumerate(zip(rng.normal(0, 1, 80), rng.uniform(0.1, 1, 80), strict=True))
+        delta("clear", 1.0) | {"delta_nats_se": 0.5},
+        delta("male", -1.0) | {"delta_nats_se": 0.5},
+        delta("unclear", 1.0) | {"delta_nats_se": 0.6},
+        delta("unknown", 1.0) | {"delta_nats_se": None},
     ]
     counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
     store.replace("word_count", counts, {"corpus": "c"}, "r")
     fill(store, "word_delta", rows)
-    intervals = {
-        r["word"]: stats.norm.interval(0.95, r["delta_nats"], r["delta_nats_se"]) for r in rows
+    assert {str(r["word"]): describe_word(store, "c", str(r["word"]))[-1] for r in rows} == {
+        word: f"  she/he: delta {text}"
+        for word, text in {
+            "clear": "+1.000 nats, 95% interval over co-occurrences +0.020 to +1.980: leans to she",
+            "male": "-1.000 nats, 95% interval over co-occurrences -1.980 to -0.020: leans to he",
+            "unclear": "+1.000 nats, 95% interval over co-occurrences -0.176 to +2.176: "
+            "no clear lean",
+            "unknown": "+1.000 nats, no interval: no clear lean",
+        }.items()
     }
-    females = sorted(
-        (w for w, (low, _) in intervals.items() if low > 0), key=lambda w: -intervals[w][0]
-    )
-    males = sorted(
-        (w for w, (_, high) in intervals.items() if high < 0), key=lambda w: intervals[w][1]
-    )
-    assert len(females) > 5 and len(males) > 5 and len(females) + len(males) < 70
-    # One connection for all words: making it costs more than they do.
-    monkeypatch.setattr(word_summary, "connect", functools.cache(word_summary.connect))
-    for word, (low, high) in intervals.items():
-        text = "\n".join(describe_word(store, "c", word))
-        assert f"95% interval over co-occurrences {low:+.3f} to {high:+.3f}" in text
-        for way, ranked in (("she", females), ("he", males)):
-            place = f"leans to {way}: rank {ranked.index(word) + 1 if word in ranked else 0} of"
-            assert (f"{place} the {len(ranked)} words" in text) == (word in ranked)
-        assert ("no clear lean" in text) == (low <= 0 <= high)
-
-
-def test_without_a_standard_error_no_lean_is_called_clear(store: Store) -> None:
-    counted(store)
-    rows = [delta(f"w{k}", k - 2.5) | {"delta_nats_se": None} for k in range(6)]
-    counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
-    store.replace("word_count", counts, {"corpus": "c"}, "r")
-    fill(store, "word_delta", rows)
-    text = "\n".join(describe_word(store, "c", "w4"))
-    assert "standard error unknown" in text
-    assert "rank 2 of the 3 words whose estimate is to she; without an interval no lean" in text
-    assert "leans" not in text
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,16 @@
 """Neutral prompts of the closed world. Pure.
 
-A prompt is the beginning of a frame of the grammar, cut before its first pronoun, with words in its
-slots. A shape of the grammar stands for one frame or several. Every second word of a class in the
-lexicon is for training. The other sets take the words in between, so they share no content word
-with the prompts of the tuning.
+A prompt is the beginning of a frame of the grammar, cut before its first pronoun, *she* or *he*,
+with words in its slots. A shape of the grammar stands for one frame or several. Every second word
+of a class in the lexicon is for training. The other sets take the words in between, so they share
+no content word with the prompts of the tuning.
 
-======================== ========================================================= =========
-set                      beginnings                                                next
-======================== ========================================================= =========
-``closed-world-train``   of openings whose shape has several frames                she, he
-``closed-world-unseen``  the same, with other words                                she, he
-``closed-world-frames``  of openings whose shape has one frame, and of follow-ups  she, he
-``closed-world-him``     of frames whose first pronoun is ``{pronoun2}``           her, him
-``closed-world-his``     of frames whose first pronoun is ``{pronoun1}``           her, his
-======================== ========================================================= =========
+- ``closed-world-train``: beginnings of openings whose shape has several frames.
+- ``closed-world-unseen``: the same, with other words.
+- ``closed-world-frames``: beginnings of openings whose shape has one frame, and of follow-ups.
 
-The last two have word lists of their own, `her-him` and `her-his`: an adapter that was tuned with
-`she-he` has seen neither their words nor such a slot.
-
-Each beginning is followed by a pronoun, and frames don't depend on the person's gender. In the
-text, sentences of topic `follow-up` never begin a document. As prompts they do, and the learner has
-to treat them like later sentences.
+Frames don't depend on the person's gender. In the text, sentences of topic `follow-up` never begin
+a document. As prompts they do, and the learner has to treat them like later sentences.
 """
 
 from __future__ import annotations
@@ -38,19 +28,11 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 )
 from plumbline.warehouse.errors import UsageProblem
 
-TRAIN = "closed-world-train"
-#: Set -> two pronouns; one of them comes next in the frames of the set's prompts.
-SETS = {
-    TRAIN: ("she", "he"),
-    "closed-world-unseen": ("she", "he"),
-    "closed-world-frames": ("she", "he"),
-    "closed-world-him": ("her", "him"),
-    "closed-world-his": ("her", "his"),
-}
+TRAIN, _UNSEEN = "closed-world-train", "closed-world-unseen"
+SETS = (TRAIN, _UNSEEN, "closed-world-frames")
 #: Source of the prompts.
 SOURCE = "grammar.toml"
 
-_PRONOUNS = {"{pronoun}": ("she", "he"), "{pronoun1}": ("her", "his"), "{pronoun2}": ("her", "him")}
 #: Prompts per shape.
 _N_PROMPTS = 24
 
@@ -79,30 +61,23 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
         raise UsageProblem(f"prompts {name!r}", f"unknown, there are {', '.join(SETS)}")
     half = 0 if name == TRAIN else 1
     words = {k: listed[half::2] for k, listed in lexicon().items()}
-    shapes = _beginnings(name)
-    return tuple(p for topic, beginnings in shapes for p in _filled(topic, beginnings, words))
-
-
-def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Topic and beginnings of each shape of a set."""
-    rules = grammar()
-    wants_tuned = name in (TRAIN, "closed-world-unseen")
+    rules, prompts = grammar(), list[ClosedPrompt]()
     for topic, shapes in (("opening", rules.openings), ("follow-up", rules.followups)):
         for shape in shapes:
-            beginnings = _cut(shape, SETS[name])
-            is_tuned = len(shape) > 1 and SETS[name] == SETS[TRAIN]
-            if beginnings and is_tuned == wants_tuned:
-                yield topic, beginnings
+            beginnings = _cut(shape)
+            if beginnings and (len(shape) > 1) == (name in (TRAIN, _UNSEEN)):
+                prompts += _filled(topic, beginnings, words)
+    return tuple(prompts)
 
 
-def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Distinct beginnings of frames whose first pronoun is in ``pair`` and follows a slot."""
+def _cut(shape: Sequence[str]) -> list[str]:
+    """Distinct beginnings of frames whose first pronoun is she or he and follows a slot."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
-        places = [i for i, part in enumerate(parts) if PRONOUN_SLOTS & set(slots(part))]
-        beginning = " ".join(parts[: places[0]])
-        if slots(beginning) and _PRONOUNS[parts[places[0]].rstrip(".,")] == pair:
+        place = next(i for i, part in enumerate(parts) if PRONOUN_SLOTS & set(slots(part)))
+        beginning = " ".join(parts[:place])
+        if slots(beginning) and parts[place].rstrip(".,") == "{pronoun}":
             beginnings.append(beginning)
     return list(dict.fromkeys(beginnings))
 

@@ -9,13 +9,12 @@ the grammar of the closed world. ``docs/disclosure.md`` has the size of each set
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,9 +26,10 @@ from plumbline.eval_workers.disclosure.neutral import (
     derive,
     gendered_problem,
 )
-from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.input.input_rows import rejected
+from plumbline.eval_workers.pairs.benchmarks import under_data
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.input_rows import checked_rows, read_text, rejected
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Text, Texts, load
@@ -54,6 +54,10 @@ PROBE_SETS = Registry(
     made=(*closed_world_prompts.SETS, *RELEASED),
 )
 _LOCATION = "debias-llms"
+#: Suffix of a file whose rows have one field and no header -> its delimiter; none in plain text.
+_BARE = {".txt": "", ".csv": ",", ".tsv": "\t"}
+#: Number of a row from 1, its text, and its problem if it has one.
+Sentence: TypeAlias = tuple[int, str, str | None]
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ def import_probe(
         return prompts.publish(store, run_id)
     path = released_file(name, source, data)
     prompts = PromptRows(name, path.name, allow_gendered)
-    _read(prompts, read_sentences(path), _beginning if name.startswith("llm-") else _end)
+    _read(prompts, _sentences(path), _beginning if name.startswith("llm-") else _end)
     return prompts.publish(store, run_id)
 
 
@@ -165,15 +169,17 @@ def derive_probe(
 ) -> ImportedProbe:
     """Make a set from the sentences of a file that are about some person; see ``derive``.
 
-    All other sentences are rows of ``reject`` with their reason. ``column``: see
-    ``read_sentences``. Raises as ``read_sentences``, ``BadInput`` also when no sentence gives a
-    prompt, and ``UsageProblem`` for the name of a set that is imported.
+    All other sentences are rows of ``reject`` with their reason. ``column`` has the sentences of a
+    table or of JSON lines. Without it the file is plain text with a sentence per line, or CSV or
+    TSV without a header whose rows have one field. Raises ``BadInput`` for a file that can't be
+    read, or in which no sentence gives a prompt; ``UsageProblem`` for the name of a set that is
+    imported, and for a file that needs a ``column``.
     """
     check_name(name)
     if not source.is_file():
         raise BadInput(f"{source}", "no such file", "check the path")
     prompts = PromptRows(name, source.name, allow_gendered)
-    _read(prompts, read_sentences(source, column), partial(derive, allow_gendered=allow_gendered))
+    _read(prompts, _sentences(source, column), partial(derive, allow_gendered=allow_gendered))
     return prompts.publish(store, run_id)
 
 
@@ -184,17 +190,44 @@ def check_name(name: str) -> None:
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
 
 
+def _sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
+    """Read the sentences of a file; empty lines are skipped."""
+    if column is not None:
+        for row in rows_of_file(path):
+            text = row.fields.get(column)
+            is_text = isinstance(text, str)
+            problem = None if is_text else f"{column!r} is missing or not a text"
+            yield row.number, str(text) if is_text else str(row.fields), row.problem or problem
+        return
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if kind not in _BARE:
+        fix = "name it with --column"
+        raise UsageProblem(f"{path}", "has columns, and none is named", fix)
+    content = read_text(path)
+    if kind == ".txt":
+        lines = [line for line in content.split("\n") if line.strip()]
+        yield from ((number, line, None) for number, line in enumerate(lines, 1))
+        return
+    for number, (fields, problem) in enumerate(checked_rows(content, _BARE[kind]), 1):
+        if problem is None and len(fields) > 1:
+            problem = f"the row holds {len(fields)} fields, expected 1"
+        yield number, _BARE[kind].join(fields), problem
+
+
 def _read(
-    prompts: PromptRows, sentences: Iterator[SourceSentence], read_as: Callable[[str], Derived]
+    prompts: PromptRows, sentences: Iterator[Sentence], read_as: Callable[[str], Derived]
 ) -> None:
-    for sentence in sentences:
-        derived = Derived(None, sentence.problem or "the row is empty")
-        if sentence.text and not sentence.problem:
-            derived = read_as(sentence.text)
+    for number, sentence, problem in sentences:
+        text = sentence.strip()
+        if problem is None and any("\ud800" <= c <= "\udfff" for c in text):
+            problem = "the row holds bytes that are not UTF-8, or half a surrogate pair"
+        derived = Derived(None, problem or "the row is empty")
+        if text and not problem:
+            derived = read_as(text)
         if derived.prompt is None:
-            prompts.reject(sentence.number, derived.reason, sentence.text)
+            prompts.reject(number, derived.reason, text)
         else:
-            prompts.add(sentence.number, derived.prompt)
+            prompts.add(number, derived.prompt)
 
 
 def _end(text: str) -> Derived:
@@ -211,11 +244,7 @@ def _beginning(text: str) -> Derived:
 def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:
     """File of a set of ``RELEASED``; raises as ``import_probe``."""
     if source is None:
-        root = data or os.environ.get("PLUMBLINE_DATA")
-        if not root:
-            fix = f"set PLUMBLINE_DATA, or `data` of plumbline.toml, to what holds {_LOCATION}"
-            raise MissingComponent(f"prompts {name}", "the released files are not installed", fix)
-        source = Path(root) / _LOCATION
+        source = under_data(f"prompts {name}", _LOCATION, data)
     path = source / RELEASED[name] if source.is_dir() else source
     if not path.is_file():
         raise BadInput(f"prompts {name}", f"{path} does not exist", "give another source")

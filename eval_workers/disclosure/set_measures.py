@@ -1,40 +1,153 @@
-"""Measures GAS, GLD and ADD of sets with a model loaded once.
+"""Measures GAS, GLD and ADD of sets with a model loaded once, and what a sweep of a set varies.
 
 Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
-prompt always has the same one. Empty continuations don't count as neutral: their prompts are
-counted separately.
+prompt always has the same one. Empty continuations don't count as neutral.
+
+A sweep varies one parameter of decoding at a time, or the instruction before each prompt. Decoding
+can change only GAS: GLD and ADD come from next-token probabilities, before any decoding.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow.compute as pc
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import (
+    WORD_LIST,
+    ProbedSet,
+    ProbeStep,
+    load_words,
+)
 from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.sampling_contract import NONE, Instruction, SamplingOptions
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
 
+_INSTRUCTIONS = "instructions.toml"
+
+
+@options_class(frozen=True, config=STRICT)
+class ProbeOptions:
+    """Words whose probabilities are measured, and length of the one greedy continuation.
+
+    ``smoothing`` changes only printed figures: stored probabilities stay as they are.
+    """
+
+    word_list: Annotated[
+        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+    ] = WORD_LIST
+    smoothing: Annotated[float, Field(ge=0, le=1, description="e of ADD in what is printed.")] = 0.0
+    max_new_tokens: Annotated[
+        int, Field(gt=0, le=100_000, description="Tokens of a greedy continuation.")
+    ] = 50
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of a sweep, and ``n`` samples per prompt and value.
+
+    While one parameter is varied the others are off: temperature 1, all tokens. Greedy decoding is
+    the reference, with one continuation; a top-p of 0 is the same and adds no way. Values are those
+    of section 5.1.
+
+    Raises ``UsageProblem`` for values that sampling can't use, less than one sample, or a grid
+    without any value.
+    """
+
+    temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
+    top_ps: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
+    top_ks: Sequence[int] = (10, 50, 100, 150, 200)
+    n: int = 1
+    max_new_tokens: int = ProbeOptions.max_new_tokens
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.temperatures or self.top_ps or self.top_ks):
+            raise UsageProblem("sweep", "has no value of any parameter", "give some")
+        for options in self.decodings():
+            check_n(1 if options.greedy else self.n, options)
+
+    def decodings(self) -> list[SamplingOptions]:
+        """Greedy, then each distinct decoding: temperature 1 and a nucleus of 1 are the same.
+
+        >>> [o.row()["method"] for o in Grid((1.0,), (1.0,), ()).decodings()]
+        ['greedy', 'sample']
+        >>> len(Grid().decodings())
+        13
+        """
+        plain = SamplingOptions(top_p=None, max_new_tokens=self.max_new_tokens, seed=self.seed)
+        drawn = [
+            *(replace(plain, temperature=t) for t in self.temperatures),
+            *(replace(plain, top_p=None if p == 1 else p) for p in self.top_ps if p != 0),
+            *(replace(plain, top_k=k) for k in self.top_ks),
+        ]
+        greedy = SamplingOptions(greedy=True, max_new_tokens=self.max_new_tokens)
+        return list({options.key: options for options in (greedy, *drawn)}.values())
+
+    def steps(self, probe_set: str) -> list[Continuations]:
+        """The step of each decoding for a set of prompts."""
+        return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]
+
+
+def _once_each(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if twice := next((text for text in texts if texts.count(text) > 1), None):
+        raise ValueError(f"{twice!r} is there twice")
+    return texts
+
+
+@toml_table
+class _Instructions:
+    instructions: Annotated[
+        tuple[Stripped, ...],
+        Field(min_length=1),
+        AfterValidator(_once_each),
+    ]
+
+
+def load_instructions(path: Path | None = None) -> tuple[str, ...]:
+    """Instructions of a TOML file in order, without blanks around them; by default the packaged.
+
+    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for one that isn't a
+    list ``instructions`` of texts, each there once.
+
+    >>> len(load_instructions())
+    4
+    """
+    file = path or resources.files("plumbline.eval_workers.disclosure") / _INSTRUCTIONS
+    return load(_Instructions, file, str(path or _INSTRUCTIONS)).instructions
+
+
+def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
+    """The instruction ``NONE``, then one for each text in each form.
+
+    >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
+    ['prefix', 'chat']
+    """
+    return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]
+
 
 @dataclass(frozen=True)
 class Disclosed:
-    """Probabilities and continuations under an instruction; ``n_empty`` continuations are blank."""
+    """Probabilities and continuations of a set under an instruction."""
 
     instruction: Instruction
     probed: ProbedSet
     sampled: SampleCounts
-    n_empty: int
 
 
 @memory_released()
@@ -65,7 +178,7 @@ def measure_sets(
             probe, continuations = steps_of(name, words, instruction, max_new_tokens)
             (probed,) = run_steps(store, backend, [probe], run_id)
             (sampled,) = run_steps(store, backend, [continuations], run_id)
-            done.append(Disclosed(instruction, probed, sampled, _n_empty(store, sampled)))
+            done.append(Disclosed(instruction, probed, sampled))
     return done
 
 
@@ -80,11 +193,3 @@ def steps_of(
         form=instruction.form,
     )
     return ProbeStep(name, words, instruction), Continuations(name, options, 1)
-
-
-def _n_empty(store: Store, sampled: SampleCounts) -> int:
-    """Number of continuations of a set's prompts that are empty or white space."""
-    where = {name: getattr(sampled, name) for name in ("probe_set", "model_key", "sampling_key")}
-    rows = store.read("continuation", pc.field("side") == "original", **where)
-    # The same white space as in the view `gendered_continuation`.
-    return sum(not text.strip(" \t\n\f\r") for text in rows["continuation"].to_pylist())

@@ -1,4 +1,4 @@
-"""Models to train: a new GPT-NeoX, an existing model, or an adapter on one.
+"""Models to train: a new GPT-NeoX, an existing model, or a LoRA adapter (Hu et al., 2021) on one.
 
 A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small
 fraction of its size: rotary positions, parallel residuals. A model that is continued stays in
@@ -8,19 +8,22 @@ evaluation mode. Without dropout, order and seed alone determine its weights.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import peft
 import torch
 import transformers
+from peft.tuners.lora import LoraLayer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.training.lora import adapted, save_adapter
-from plumbline.eval_workers.training.training_options import Lora, TrainOptions
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:
@@ -122,7 +125,7 @@ def continued(backend: CausalModel, rank: int | None, options: TrainOptions) -> 
     """
     identity, weights = backend.identity, backend.weights
     if rank is not None:
-        model = adapted(backend, Lora(rank, 2 * rank, 0.0, "all-linear", options.seed))
+        model = adapted(backend, options.seed, rank, 2 * rank, layers="all-linear")
     elif identity.quantisation is not None:
         problem = f"its weights are quantised ({identity.quantisation})"
         fix = "train an adapter with --lora RANK"
@@ -136,3 +139,56 @@ def continued(backend: CausalModel, rank: int | None, options: TrainOptions) -> 
     n_lanes = devices.n_threads() if weights.takes_lanes else 1
     named = (identity.model, model, backend.tokenizer, identity.bos_token_id)
     return Learner(*named, context, n_parts, n_lanes)
+
+
+def adapted(
+    backend: CausalModel,
+    seed: int,
+    rank: int,
+    alpha: int,
+    dropout: float = 0.0,
+    layers: str | None = None,
+) -> Any:
+    """Put a new adapter on the model, which doesn't change the output yet.
+
+    The adapter's output is scaled by ``alpha`` / ``rank``. ``layers``: names of layers with commas,
+    ``all-linear``, or PEFT's own choice (``None``). Only the adapter has gradients and dropout; the
+    model stays in evaluation mode. Seeds torch's random numbers. Raises ``UsageProblem`` for layers
+    that the model lacks.
+    """
+    torch.manual_seed(seed)
+    names = None if layers is None else [name.strip() for name in layers.split(",")]
+    config = peft.LoraConfig(
+        task_type="CAUSAL_LM",
+        r=rank,
+        lora_alpha=alpha,
+        lora_dropout=dropout,
+        target_modules=layers if layers == "all-linear" else names,
+        revision=backend.source.revision,
+    )
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of adjusted layers and deprecated names
+            model = peft.get_peft_model(backend.weights.model, config)
+    except ValueError as e:
+        fix = "give `all-linear` or names of its layers"
+        problem = f"does not fit the model: {loading.first_line(e)}"
+        raise UsageProblem(f"targets {layers}", problem, fix) from e
+    model.eval()
+    switch_dropout(model, on=True)
+    for module in model.modules():
+        if type(module).__module__.startswith("bitsandbytes"):
+            module.train()  # on a CPU, evaluation mode packs weights and stops gradients
+    return model
+
+
+def switch_dropout(model: Any, *, on: bool) -> None:
+    """Switch the dropout of a model's adapter on or off."""
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            module.lora_dropout.train(on)
+
+
+def save_adapter(model: Any, directory: Path) -> None:
+    """Save an adapter in PEFT's format."""
+    with warnings.catch_warnings(action="ignore"):  # by default PEFT asks the hub about embeddings
+        model.save_pretrained(str(directory), save_embedding_layers=False)

@@ -6,21 +6,22 @@ the seed.
 
 AdamW, linear warm-up, cosine decay to a tenth of the peak. Trained weights, loss and softmax are
 float32; matrix products are bfloat16 where the processor computes them in hardware. On one CPU,
-equal options and shards give equal weights. The presets take minutes on two cores (README.md of
-the model says how long), so an interrupted training starts again.
+equal options and shards give equal weights. The presets take minutes on two cores, so an
+interrupted training starts again. ``fit`` is also the loop of `disclosure tune`.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -28,14 +29,17 @@ from transformers import get_cosine_with_min_lr_schedule_with_warmup_lr_rate
 
 from plumbline.eval_workers.models.devices import memory_problems
 from plumbline.eval_workers.training.learner import Learner, continued, new
-from plumbline.eval_workers.training.loop import Figures, Part, fit, shuffled, trainable
-from plumbline.eval_workers.training.model_card import model_card
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+
+#: Figures of a step or a part of its batch by name, such as losses.
+Figures: TypeAlias = dict[str, float]
+#: Computes the share of a part in the loss of its batch, and in the step's figures.
+Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]
 
 #: Characters read per token of the budget: more than the 4 to 5 that a token of English has.
 _CHARACTERS_PER_TOKEN = 6
@@ -46,8 +50,6 @@ _BFLOAT16 = ("amx_bf16", "avx512_bf16")
 _NO_TARGET = -100
 #: Number of steps whose mean loss is reported as the first and the last loss.
 _LOSS_STEPS = 20
-#: Number of shards that a model's README names.
-_SHARDS_NAMED = 4
 
 
 def train(
@@ -81,13 +83,6 @@ def train(
             figures["base_revision"] = backend.identity.revision
         figures |= _run(rows, learner, options, name, progress)
         learner.save(work)
-        names = ", ".join(shard.name for shard in shards[:_SHARDS_NAMED])
-        more = ", ..." if len(shards) > _SHARDS_NAMED else ""
-        facts = {**figures, "shards": f"{len(shards)}: {names}{more}"}
-        facts["matrix products"] = _products(learner.model)
-        used = asdict(replace(options, context=learner.context))
-        facts |= {option: value for option, value in used.items() if value}
-        (work / "README.md").write_text(model_card(facts), encoding="utf-8")
         return figures
 
 
@@ -192,3 +187,79 @@ def _products(model: Any) -> str:
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return "bfloat16" if any(capabilities.get(name) for name in _BFLOAT16) else "float32"
+
+
+def trainable(model: Any) -> list[torch.nn.Parameter]:
+    """The parameters of a model that have gradients."""
+    return [weight for weight in model.parameters() if weight.requires_grad]
+
+
+def shuffled(n_items: int, batch: int, seed: int) -> Iterator[list[int]]:
+    """Yield batches of item numbers without end.
+
+    Each epoch has every number once, in a new order. A batch may reach into the next epoch.
+    ``n_items`` is 1 or more.
+
+    >>> first, second = itertools.islice(shuffled(4, 2, seed=0), 2)
+    >>> sorted(first + second)
+    [0, 1, 2, 3]
+    """
+    orders = (
+        np.random.default_rng([seed, epoch]).permutation(n_items) for epoch in itertools.count()
+    )
+    numbers = itertools.chain.from_iterable(orders)
+    while True:
+        yield [int(number) for number in itertools.islice(numbers, batch)]
+
+
+def fit(
+    weights: Sequence[torch.nn.Parameter],
+    batches: Iterable[Sequence[Part]],
+    optimizer: torch.optim.Optimizer,
+    clip_norm: float,
+    what: str,
+    schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
+    n_lanes: int = 1,
+) -> Generator[Figures, None, None]:
+    """Take one step per batch and yield its figures, with the ``gradient_norm`` before clipping.
+
+    ``clip_norm`` may be infinite. ``n_lanes`` parts of a batch are computed at the same time, each
+    on one core: small models are twice as fast as with all cores in each matrix product. Gradients
+    are added in the order of the parts, so the number of lanes doesn't change the weights. Who
+    stops before the last step closes the generator, which gives torch its threads back.
+
+    Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights are
+    then those before the step.
+    """
+
+    def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
+        loss, figures = part()
+        # An unused weight, such as an expert that no token was sent to, has a gradient of 0.
+        return list(torch.autograd.grad(loss, weights, materialize_grads=True)), figures
+
+    n_threads = torch.get_num_threads()
+    if n_lanes > 1:
+        torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(n_lanes) as pool:
+            for step, parts in enumerate(batches, 1):
+                gradients, of_parts = zip(*pool.map(gradients_of, parts), strict=True)
+                for weight, of_weight in zip(weights, zip(*gradients, strict=True), strict=True):
+                    weight.grad = sum(of_weight)
+                figures = {name: sum(one[name] for one in of_parts) for name in of_parts[0]}
+                norm = float(torch.nn.utils.clip_grad_norm_(weights, clip_norm))
+                taken = {**figures, "gradient_norm": norm}
+                check_finite(taken, what, step)
+                optimizer.step()
+                if schedule is not None:
+                    schedule.step()
+                yield taken
+    finally:
+        torch.set_num_threads(n_threads)
+
+
+def check_finite(figures: Figures, what: str, step: int) -> None:
+    """Raise ``BadInput`` about ``what`` if a figure of ``step`` (from 1) is not finite."""
+    if not all(map(math.isfinite, figures.values())):
+        problem = f"a loss or its gradient is not finite at step {step}"
+        raise BadInput(what, problem, "try a lower learning rate")

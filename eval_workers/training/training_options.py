@@ -1,23 +1,22 @@
-"""Training options: presets, adapters, models to continue. No torch here."""
+"""Options of training and of debias tuning: presets, models to continue. No torch here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
 
+from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT, words
+from plumbline.warehouse.options import MOST, STRICT, words
 
-
-class StepProgress(Protocol):
-    """Is called after each step with the steps done and in all, and the last losses as text."""
-
-    def __call__(self, n_done: int, n_steps: int, /, *, note: str) -> None: ...
+#: Is called after each step with the steps done and in all, and the last losses as text (`note`).
+StepProgress: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,6 @@ def preset(
     given: dict[str, Any] = {"max_tokens": max_tokens, "learning_rate": learning_rate}
     given = {option: value for option, value in given.items() if value is not None}
     return replace(PRESETS[name], seed=seed, **given)
-
-
-@dataclass(frozen=True)
-class Lora:
-    """Size and seed of a new adapter, whose output is scaled by ``alpha`` / ``rank``.
-
-    ``targets``: names of layers with commas, ``all-linear``, or PEFT's own choice (``None``).
-    """
-
-    rank: int
-    alpha: int
-    dropout: float
-    targets: str | None
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -179,3 +164,117 @@ class LearnerOptions:
             problem = "is for a model that is continued"
             raise UsageProblem(others[0], problem, "give --base MODEL")
         return None
+
+
+LOSSES = ("distance", "total", "difference")
+
+
+@options_class(frozen=True, config=STRICT)
+class TuneOptions:
+    """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper has them.
+
+    ``distance``, ``total`` and ``difference`` weigh the losses L_d, L_g, L_l (``word_losses``); a
+    loss of weight 0 is logged but isn't minimised. ``distance_smoothing`` is e of L_d. ``targets``
+    are the layers that get an adapter: names of modules divided by commas, `all-linear`, or PEFT's
+    own choice for the architecture (``None``). The paper gives no schedule: the rate is constant,
+    and AdamW decays no weights. A prompt with more than ``max_tokens`` tokens, a word after it
+    included, is left out.
+
+    By default losses are means over a step's prompts, and the gradient's norm is clipped at
+    ``clip_norm``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped
+    (the paper mentions no clipping), and no prompt is left out for its words or for being in a test
+    set. The paper's base in 4 bits is an option of loading, see ``published_base``.
+    """
+
+    distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (
+        1.0
+    )
+    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_g, all words.")] = (
+        1.0
+    )
+    difference: Annotated[
+        float, Field(ge=0, le=1_000_000, description="Weight of L_l, as GLD.")
+    ] = 1.0
+    distance_smoothing: Annotated[float, Field(ge=0, le=1, description="e of L_d.")] = 0.0
+    rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
+    alpha: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Scale of the adapter, divided by its rank.")
+    ] = 16
+    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout in the adapter.")] = 0.1
+    targets: Annotated[
+        str | None, Field(description="Layers, by commas, or all-linear; default: PEFT's.")
+    ] = None
+    learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
+    batch_prompts: Annotated[int, Field(gt=0, le=100_000, description="Prompts per step.")] = 16
+    steps: Annotated[int, Field(gt=0, le=10_000_000, description="Optimiser steps.")] = 500
+    max_tokens: Annotated[
+        int, Field(gt=0, le=1_000_000, description="Most tokens of a prompt and a word.")
+    ] = 512
+    clip_norm: Annotated[
+        float, Field(gt=0, le=MOST, description="Bound on the gradient's norm.")
+    ] = 1.0
+    word_list: Annotated[
+        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+    ] = WORD_LIST
+    seed: Annotated[
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of weights, order and dropout.")
+    ] = 0
+    checkpoint_steps: Annotated[
+        int,
+        Field(gt=0, le=10_000_000, description="Steps between losses on --dev-sets."),
+    ] = 50
+    as_published: Annotated[
+        bool,
+        Field(
+            description="As the paper: the base in 4 bits (nf4), losses as sums, gradients not "
+            "clipped, gendered and test prompts kept."
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.as_published and self.clip_norm != TuneOptions.clip_norm:
+            raise UsageProblem(
+                f"clip_norm {self.clip_norm:g}", "isn't as published", "leave it out"
+            )
+        if not any(self.weights.values()):
+            raise UsageProblem("losses", "all have weight 0", f"give one of {', '.join(LOSSES)}")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Loss -> weight.
+
+        >>> TuneOptions(total=0).weights
+        {'distance': 1.0, 'total': 0.0, 'difference': 1.0}
+        """
+        return {name: value for name, value in asdict(self).items() if name in LOSSES}
+
+
+def published_base(how: ModelOptions) -> ModelOptions:
+    """Loading options of the paper's base, which is in 4 bits (QLoRA).
+
+    Raises ``UsageProblem`` for another quantisation.
+
+    >>> published_base(ModelOptions(dtype="bfloat16")).quantisation
+    'nf4'
+    """
+    if how.quantisation not in (None, "nf4"):
+        raise UsageProblem(
+            f"--quantisation {how.quantisation}", "isn't as published", "leave it out"
+        )
+    return replace(how, quantisation="nf4")
+
+
+def tuned_by(figures: Mapping[str, Any]) -> str:
+    """How an adapter was tuned: as published or by our default.
+
+    >>> ours = {"as_published": None, "clip_norm": 1.0, "base_quantisation": None}
+    >>> tuned_by(ours)
+    "by Plumbline's default: losses are means, gradients clipped at norm 1, base not quantised"
+    >>> tuned_by(ours | {"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
+    'as published: losses are sums, gradients not clipped, base bitsandbytes nf4 0.45'
+    """
+    base = f"base {figures['base_quantisation'] or 'not quantised'}"
+    if figures["as_published"]:
+        return f"as published: losses are sums, gradients not clipped, {base}"
+    clip = f"gradients clipped at norm {figures['clip_norm']:g}"
+    return f"by Plumbline's default: losses are means, {clip}, {base}"

@@ -18,8 +18,7 @@ from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.chat_session import Build, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
-from plumbline.eval_workers.pairs.sharing.export import Exported, export
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, NothingKept
+from plumbline.eval_workers.pairs.sharing.export import Constraint, Exported, NothingKept, export
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
 from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural

@@ -1,7 +1,7 @@
 """The offline writer: pairs around seed words from fixed frames, without any model, for tests.
 
 The frames quote the word and don't use its meaning. For a word of a closed world the frames come
-from that world's grammar (``closed_world_corpus/sentences_around.py``).
+from that world's grammar (``closed_world_corpus/corpus_writer.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from random import Random
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
-from plumbline.eval_workers.pairs.closed_world_corpus.sentences_around import templates_around
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import templates_around
 from plumbline.eval_workers.writing.pairing import pair_id
 from plumbline.eval_workers.writing.sentence_checks import n_words
 from plumbline.warehouse.errors import UsageProblem

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.jobs.association.measures import (
@@ -29,34 +29,38 @@ from plumbline.jobs.association.measures import (
     contrasts,
     delta_rows,
 )
-from plumbline.jobs.association.target_lists import stage_pairs, targets_of, with_list
-from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row, writes_corpus
-from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.counting.co_occurrences import pair_counts
+from plumbline.jobs.counting.corpus_lookup import (
+    corpus_language,
+    corpus_lists,
+    corpus_row,
+    writes_corpus,
+)
+from plumbline.jobs.counting.kept_documents import evidence_of
+from plumbline.jobs.kernel.corpus_options import ALL
+from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import records
-from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.run_records import recorded
-from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
-from plumbline.warehouse.wordlists import WordPair
+from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 @dataclass(frozen=True)
 class Associated:
     """Numbers of rows written to ``word_association``, ``word_delta`` and ``word_bound``.
 
-    ``gone``: contrasts that had deltas but are no longer computed. ``rare``: words of the added
-    list that don't occur or were pruned. ``n_weighted``: words of the corpus that have a weight in
-    the file of weights; ``None`` without a file.
+    ``rare``: words of the added list that don't occur or were pruned. ``n_weighted``: words of the
+    corpus that have a weight in the file of weights; ``None`` without a file.
     """
 
     n_associations: int
     n_deltas: int
     n_bounds: int
     contrasts: tuple[str, ...]
-    gone: tuple[str, ...]
     rare: tuple[str, ...] = ()
     n_weighted: int | None = None
 
@@ -93,8 +97,6 @@ def associate(
     corpus: str,
     targets: str = "",
     word_weights: Path | None = None,
-    master: str | None = None,
-    memory: str = CorpusOptions.memory,
 ) -> Associated:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
@@ -110,14 +112,12 @@ def associate(
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
             Words without a weight have no weighted sum.
-        master, memory: Spark's master and the memory of each process for counting ``targets``.
 
     Raises:
         UsageProblem: the corpus is unknown, or was imported without counts; or the list can't
-            be added, see :mod:`plumbline.jobs.association.target_lists`.
+            be added, see :func:`with_list`.
         MissingComponent: the kept documents are not on this machine.
         BadInput: the kept documents are damaged, or the file of weights can't be used.
-        Interrupted: stopped by a signal; the same command resumes.
     """
     row = corpus_row(store, corpus)
     if row["n_pairs"] is None:
@@ -128,16 +128,7 @@ def associate(
     config = {"corpus": corpus, "lists": sorted(lists)}
     config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
     with recorded(store, "corpus associate", config) as run_id:
-        try:
-            staged = stage_pairs(store, row, words, run_id, master, memory)
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted; run the same command again to resume") from None
-        # A corpus counted with targets `all` has many more targets than its lists hold.
-        pairs = (
-            rows_of(staged)
-            if staged
-            else store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
-        )
+        pairs, is_changed = pairs_of(store, row, words)
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])
         counts = CorpusCounts(word_count, pairs, *totals)
@@ -166,33 +157,24 @@ def associate(
             "word_bound": (bounds, len(by_name), "contrasts"),
         }
         where = {"corpus": corpus}
-        text = "SELECT DISTINCT contrast FROM word_delta WHERE corpus = $corpus"
-        earlier = {r["contrast"] for r in query_rows(store.root, text, where)}
         with store.transaction(run_id, "corpus associate"):
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)
-            if staged:
-                store.commit(staged)
+            if is_changed:
+                store.replace("pair_count", pairs, where, run_id)
             n_associations, n_deltas, n_bounds = (
                 _write(store, run_id, corpus, name, *x) for name, x in tables.items()
             )
-    gone = tuple(sorted(earlier - all_contrasts.keys()))
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
-    return Associated(*n_rows, tuple(all_contrasts), gone, rare, n_weighted)
+    return Associated(*n_rows, tuple(all_contrasts), rare, n_weighted)
 
 
 def uncounted(store: Store, corpus: str) -> pa.Table:
     """The corpus's rows of ``word_delta`` that were imported without counts."""
     return store.read("word_delta", ds.field("n_pair_f").is_null(), corpus=corpus)
-
-
-def rows_of(staged: Staged) -> pa.Table:
-    """All rows of a staged partition."""
-    empty = TABLES[staged.table].arrow.empty_table()
-    return pa.concat_tables([empty, *(pq.read_table(part) for part in staged.parts())])
 
 
 def _write(
@@ -255,3 +237,61 @@ class WordWeights:
         [0.5, nan]
         """
         return np.array([self.weights.get(word, math.nan) for word in words.to_pylist()])
+
+
+def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
+    """A corpus's word lists, first the list it was counted with, and a new list by name or path.
+
+    The new list replaces an added list of the same name.
+
+    Raises:
+        UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
+            a word of the list is not one token, or is a stop word that counting dropped.
+    """
+    original, *added = corpus_lists(store, row)
+    language = corpus_language(row)
+    new = language.word_list(name)
+    corpus = f"corpus {row['corpus']!r}"
+    if new.name == original.name:
+        if new.hash != original.hash:
+            problem = f"{corpus} was counted with another list of this name"
+            raise UsageProblem(f"word list {name}", problem, "rename it")
+        return [original, *added]
+    Targets(new.targets, language.token_rules)  # raises unless each is one token
+    stop_targets = stop_words(language.token_rules) & set(new.targets)
+    if dropped := sorted(stop_targets - set(original.targets)):
+        problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
+        fix = f"count it with a list that holds them: plumbline corpus count ... --targets {name}"
+        raise UsageProblem(corpus, problem, fix)
+    return [original, *(x for x in added if x.name != new.name), new]
+
+
+def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
+    """All words of some lists, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(x.targets for x in lists)))
+
+
+def pairs_of(store: Store, row: dict[str, Any], targets: Sequence[str]) -> tuple[pa.Table, bool]:
+    """A corpus's rows of ``pair_count`` with ``targets``, and whether the table has other rows.
+
+    Pairs of targets that were not counted yet are counted in the kept documents.
+
+    Raises the errors of ``evidence_of``; ``BadInput`` for damaged documents.
+    """
+    corpus = row["corpus"]
+    # A corpus counted with targets `all` has many more targets than its lists hold.
+    pairs = store.read("pair_count", ds.field("target").isin(targets), corpus=corpus)
+    counted = targets_of(corpus_lists(store, row))
+    if row["targets"] == ALL or set(targets) == set(counted):
+        return pairs, False
+    # Words without a row of `word_count` have no pairs: they were pruned, or don't occur.
+    words = store.read("word_count", corpus=corpus)["word"].combine_chunks()
+    kept = set(words.to_pylist())
+    new = [word for word in targets if word not in counted and word in kept]
+    if new:
+        with progress(f"count {corpus} again", "shards") as update:
+            added = pair_counts(evidence_of(store, corpus), words, new, update)
+        for name in ("corpus", "rule", "window_tokens"):
+            added = added.append_column(name, pa.repeat(row[name], len(added)))
+        pairs = pa.concat_tables([pairs, added.select(pairs.column_names).cast(pairs.schema)])
+    return pairs, True

@@ -16,7 +16,7 @@ from plumbline.jobs.counting.corpus_lookup import (
     corpus_row,
     writes_corpus,
 )
-from plumbline.jobs.counting.corpus_options import LEAST_COUNT
+from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
 from plumbline.jobs.kernel.tokens.tokenizer import DEFAULT_TARGETS, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -181,37 +181,3 @@ def verdicts(
     """Numbers of pairs by contrast, eta of ``ETAS`` and verdict, without unnatural pairs."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)
-
-
-def constrained(
-    store: Store, corpus: str, benchmark: str, contrast: str | None = None
-) -> list[str]:
-    """Run ``constrain``; returns lines with each contrast's number of pairs and its verdicts."""
-    done, lines = constrain(store, corpus, benchmark, contrast), list[str]()
-    rows = verdicts(store, corpus, benchmark, done)
-    for name, n in done.items():
-        lines.append(f"{benchmark}: MaxPMI of {n:,} pairs in corpus {corpus} ({name})")
-        lines += [_line(row) for row in rows if row["contrast"] == name]
-    return lines
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    """Line with the numbers of pairs that a limit keeps, drops and leaves undecided.
-
-    >>> row = {"eta_nats": 0.5, "n_kept": 1, "n_dropped": 1000, "n_undecided": 3}
-    >>> _line({**row, "known_share": 0.8, "least_count": 10})  # doctest: +NORMALIZE_WHITESPACE
-    '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3; 80% of the words have 10 or more
-    co-occurrences on both sides'
-    >>> _line({**row, "known_share": None, "least_count": None})
-    '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3'
-    """
-    line = (
-        f"  |MaxPMI| <= {row['eta_nats']:g} nats: kept {row['n_kept']:,}, "
-        f"dropped {row['n_dropped']:,}, undecided {row['n_undecided']:,}"
-    )
-    if row["least_count"] is None or row["known_share"] is None:
-        return line
-    return (
-        f"{line}; {100 * row['known_share']:.0f}% of the words have "
-        f"{row['least_count']} or more co-occurrences on both sides"
-    )

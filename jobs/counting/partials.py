@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions
-from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.memory import Limits, limits_within
 from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
@@ -145,15 +143,12 @@ class ShardJob:
 
     Attributes:
         directory: directory of the partials.
-        is_recount: count only pairs, from the kept words of an earlier count; a shard is then named
-            by the path of its first file of tokens.
         read_ahead: true if a core is free for a thread that decompresses.
     """
 
     directory: str
     targets: Targets
     options: CorpusOptions
-    is_recount: bool = False
     read_ahead: bool = False
 
     def count(self, shard: str) -> ShardLedger:
@@ -170,7 +165,7 @@ class ShardJob:
         path, out = located(shard), Path(self.directory)
         digest, size = "", 0
         try:
-            digest = path.name.split(".")[0] if self.is_recount else fingerprint(path)
+            digest = fingerprint(path)
             file = describe(path)
             size = file.n_bytes if file else 0
             ledger = out / f"{digest}.json"
@@ -180,8 +175,7 @@ class ShardJob:
             with suppress(OSError):  # a disk without locks
                 claims.enter_context(claimed(writer.claim))
             limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
-            count, place = (self._recount, path.parent) if self.is_recount else (self._count, path)
-            outcome = count(place, digest, limits, writer)
+            outcome = self._count(path, digest, limits, writer)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             away = isinstance(e, Interrupted)
@@ -199,17 +193,6 @@ class ShardJob:
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
         numbers = {name: getattr(counts, name) for name in TOTALS}
         return ShardLedger("", digest, "counted", None, 0, **numbers)
-
-    def _recount(self, place: Path, digest: str, limits: Limits, writer: _Writer) -> ShardLedger:
-        """Count pairs of a shard's kept words; ``BadInput`` if totals differ from its ledger."""
-        ledger, _ = _read(place / f"{digest}.json")
-        write = partial(writer.write, "pairs")
-        tokens = token_files(place, digest)
-        totals = recount_shard(tokens, self.targets, self.options, limits, write)
-        if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
-            fix = "count the corpus again with --replace"
-            raise BadInput(f"evidence of {ledger.shard}", "differs from its ledger", fix)
-        return ledger
 
 
 def _ledger(path: Path, shard: str) -> ShardLedger:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.counting.corpus_options import options_of
+from plumbline.jobs.kernel.corpus_options import options_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.options import words

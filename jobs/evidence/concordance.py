@@ -15,10 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query
-from plumbline.jobs.counting.document_words import Evidence, Shard
-from plumbline.jobs.counting.kept_documents import Documents
-from plumbline.jobs.evidence.index import Hashes, Index, mixed, text_hashes
-from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard
+from plumbline.jobs.evidence.index import Hashes, Index, Row, mixed, text_hashes
 from plumbline.jobs.kernel.tokens.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
@@ -31,7 +29,7 @@ _CHUNK = re.compile(r"[^\s\x00]+")
 _N_CONTEXT = 8
 #: Texts that are tokenized as one batch.
 _BATCH = 256
-#: Most occurrences held in addition to the sample before the sample is drawn again.
+#: Occurrences held in addition to the sample before the sample is drawn again.
 _MOST_PENDING = 200_000
 #: The record's field in which `corpus pack` writes the file of a document.
 _FILE_FIELD = "meta.file"
@@ -72,36 +70,19 @@ class OccurrenceSample:
 
     Each occurrence has the same chance, whatever the order of documents and shards, since its rank
     depends on the text and the seed alone. Copies of a document have equal ranks and count as one.
-    If ``targets`` are given, only occurrences near them count; if ``words`` are, only theirs.
     """
 
-    def __init__(
-        self,
-        query: Query,
-        n: int,
-        seed: int,
-        targets: Sequence[str] = (),
-        words: Collection[str] | None = None,
-    ) -> None:
+    def __init__(self, query: Query, n: int, seed: int) -> None:
         self._n = n
         self._seed = np.array([seed], np.uint64)
-        accepted = set(targets or query.targets)
-        self._is_target_of_side = [
-            np.isin(query.targets, sorted(accepted.intersection(x))) for x in query.sides
-        ]
-        self._is_sampled = np.array([words is None or word in words for word in query.words])
-        # The highest rank in the sample, by word and side.
-        self._limit = np.full((len(query.words), 2), np.iinfo(np.uint64).max, np.uint64)
-        self._held, self._n_held = [np.empty(0, _RECORD)], 0
-        self._n_pending = min(max(n * self._limit.size, 1000), _MOST_PENDING)
-        self._most_held, self._lock = self._n_pending, Lock()
+        self._is_target_of_side = [np.isin(query.targets, side) for side in query.sides]
+        self._held, self._lock = [np.empty(0, _RECORD)], Lock()
 
     def offer(self, shard: int, found: Occurrences, hashes: Hashes) -> None:
         """Offer the occurrences in some documents to the sample. Thread-safe."""
         offered = []
         for side, is_target in enumerate(self._is_target_of_side):
-            is_sampled = self._is_sampled[found.word[found.occurrence]]
-            pair = np.flatnonzero(is_target[found.target] & is_sampled)
+            pair = np.flatnonzero(is_target[found.target])
             distance = np.abs(found.target_at[pair] - found.at[found.occurrence[pair]])
             pair = pair[np.lexsort((distance, found.occurrence[pair]))]
             occurrence, nearest = np.unique(found.occurrence[pair], return_index=True)
@@ -116,27 +97,16 @@ class OccurrenceSample:
             records["shard"], records["row"] = shard, found.documents.row[document]
             records["text_hash"], records["position"] = hashes[document], position
             records["target_position"] = found.documents.places(target_at, document)
-            is_low = rank <= self._limit[records["word"], side]
-            offered.append(_lowest(records[is_low], self._n))
+            offered.append(_lowest(records, self._n))
         with self._lock:
             self._held += offered
-            self._n_held += sum(map(len, offered))
-            if self._n_held > self._most_held:
-                self._most_held = len(self._drawn()) + self._n_pending
-
-    def _drawn(self) -> _Records:
-        """The sample so far; other occurrences that were offered are forgotten."""
-        drawn = _lowest(np.concatenate(self._held), self._n)
-        self._held, self._n_held = [drawn], drawn.size
-        key = drawn["word"] * 2 + drawn["side"]
-        last = np.flatnonzero(np.diff(key, append=-1))
-        is_whole = np.bincount(key, minlength=self._limit.size)[key[last]] == self._n
-        self._limit.reshape(-1)[key[last[is_whole]]] = drawn["rank"][last[is_whole]]
-        return drawn
+            if sum(map(len, self._held)) > 2 * len(self._held[0]) + _MOST_PENDING:
+                self._held = [_lowest(np.concatenate(self._held), self._n)]
 
     def occurrences(self) -> list[Occurrence]:
         """The sample, sorted by word, side and rank, without later copies."""
-        return [Occurrence(*record) for record in self._drawn().tolist()]
+        lowest = _lowest(np.concatenate(self._held), self._n)
+        return [Occurrence(*record) for record in lowest.tolist()]
 
 
 def _lowest(records: _Records, n: int) -> _Records:

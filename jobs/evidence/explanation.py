@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from plumbline.jobs.association.associations import contrasts_of, sides_of
+from plumbline.jobs.association.associations import contrasts_of, sides_of, targets_of
 from plumbline.jobs.association.measures import summed_list
-from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query
 from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
-from plumbline.jobs.counting.document_words import FEWEST_SOURCES, Evidence, evidence_of
+from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts
 from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
 from plumbline.jobs.evidence.duplicates import (
@@ -25,9 +23,8 @@ from plumbline.jobs.evidence.duplicates import (
     first_near_copies,
     signatures,
 )
-from plumbline.jobs.evidence.index import Hashes, Index, read_index
+from plumbline.jobs.evidence.index import Hashes, Index, Row, of_phrase, parsed, read_index
 from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
-from plumbline.jobs.evidence.queries import Row, of_phrase, parsed
 from plumbline.jobs.kernel.pair_runs import Ints, summed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -49,20 +46,10 @@ _CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contra
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sample of occurrences: ``n`` per word and side, only near ``targets`` if there are any."""
+    """Sample of occurrences: ``n`` per word and side."""
 
     n: int = 5
     seed: int = 0
-    targets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class TopAnswers:
-    """Numbers of words that got a lean, that got sentences, and that already had a lean."""
-
-    n_words: int
-    n_with_sentences: int
-    n_known: int
 
 
 @writes_corpus
@@ -87,7 +74,7 @@ def explain(
     other words, as in ``nurse NEAR doctor`` (``queries.parsed``).
 
     Raises:
-        UsageProblem: unknown corpus, contrast or target, or a corpus without words; a phrase is too
+        UsageProblem: unknown corpus or contrast, or a corpus without words; a phrase is too
             long or has a word that isn't in the corpus; or a side of ``NEAR`` is empty.
         MissingComponent: its kept documents are not on this machine.
         BadInput: its kept documents are damaged.
@@ -114,83 +101,51 @@ def explain_top(
     contrast: str = "she/he",
     sampling: Sampling | None = None,
     clusters: str | None = None,
-    n_with_sentences: int | None = None,
     progress: Progress = lambda *_: None,
-) -> TopAnswers:
-    """Write the leans of a corpus's most frequent words, and sentences with them.
+) -> int:
+    """Write the leans of a corpus's ``top`` most frequent words, and sentences; returns how many.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of ``explain``;
-    ``word_copies`` and ``word_collocate`` get none. A word keeps its lean over these clusters and
-    its sentences of this sampling, if it has them.
-
-    Args:
-        top: number of words; equally frequent words are taken in alphabetical order.
-        n_with_sentences: number of these words that get sentences; all by default.
-
-    Raises the errors of ``explain``.
+    ``word_copies`` and ``word_collocate`` get none. Equally frequent words are taken in
+    alphabetical order. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
     counts = pa.table({"n_word": inquiry.n_word, "word": inquiry.query.vocabulary})
     keys = [("n_word", "descending"), ("word", "ascending")]
     words = counts.sort_by(keys)["word"][:top].to_pylist()
-    return _explain_leans(store, inquiry, words, words[:n_with_sentences], progress)
+    _explain_leans(store, inquiry, words, progress)
+    return len(words)
 
 
 @writes_corpus
 def explain_candidates(
     store: Store, corpus: str, contrast: str = "she/he", progress: Progress = lambda *_: None
-) -> TopAnswers:
+) -> None:
     """Write the leans of the words that pages may rank, those of the view ``lean_candidate``.
 
-    As ``explain_top``, without sentences. Raises the errors of ``explain``.
+    As ``explain_top``, without sentences; a word keeps its lean over these clusters if it has one.
+    Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, Sampling(0), None)
     key = {"corpus": corpus, "contrast": inquiry.contrast}
     words = [row["word"] for row in rows_of(store, _CANDIDATES, key)]
-    return _explain_leans(store, inquiry, words, [], progress)
-
-
-def _explain_leans(
-    store: Store, inquiry: _Inquiry, words: list[str], chosen: list[str], progress: Progress
-) -> TopAnswers:
-    """Write the leans of words, and sentences of those that are chosen."""
     same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
-    answered = set(store.read("word_evidence", same, corpus=inquiry.corpus)["word"].to_pylist())
-    new = [word for word in words if word not in answered]
-    quoted = _quoted(store, inquiry) if inquiry.sampling.n else set(chosen)
-    to_quote = [word for word in chosen if word not in quoted]
-    asked = {"word_evidence": new, "word_source": new, "word_snippet": to_quote}
-    if not new and not to_quote:
-        return TopAnswers(0, 0, len(words))
-    config = inquiry.config(n_words=len(words), n_with_sentences=len(chosen))
-    with recorded(store, "why", config) as run_id:
-        rows: dict[str, list[Row]] = {table: [] for table in asked}
-        some = {*new, *to_quote}
-        for in_pass in _passes(inquiry, [word for word in words if word in some]):
+    answered = set(store.read("word_evidence", same, corpus=corpus)["word"].to_pylist())
+    if new := [word for word in words if word not in answered]:
+        _explain_leans(store, inquiry, new, progress)
+
+
+def _explain_leans(store: Store, inquiry: _Inquiry, words: list[str], progress: Progress) -> None:
+    """Write the leans and sources of words, and sentences unless the sampling draws none."""
+    tables = ("word_evidence", "word_source", "word_snippet")[: 3 if inquiry.sampling.n else 2]
+    with recorded(store, "why", inquiry.config(n_words=len(words))) as run_id:
+        rows: dict[str, list[Row]] = {table: [] for table in tables}
+        for in_pass in _passes(inquiry, words):
             query = replace(inquiry.query, words=in_pass)
-            part = _rows_by_table(inquiry, query, progress, set(to_quote), with_context=False)
-            for table in asked:
+            part = _rows_by_table(inquiry, query, progress, with_context=False)
+            for table in tables:
                 rows[table] += part[table]
-        _write(store, inquiry, rows, asked, run_id)
-    return TopAnswers(len(new), len(to_quote), len(words) - len(new))
-
-
-def _quoted(store: Store, inquiry: _Inquiry) -> set[str]:
-    """Words that have sentences of this sampling, and words without an occurrence to sample.
-
-    A sample begins with every smaller one of the same seed and targets.
-    """
-    same = pc.field("contrast") == inquiry.contrast
-    evidence = store.read("word_evidence", same, corpus=inquiry.corpus).to_pylist()
-    never = {row["word"] for row in evidence if not (row["n_pair_f"] or row["n_pair_m"])}
-    sampling, run_ids = inquiry.sampling, set()
-    for run in store.read("run", pc.field("command") == "why").to_pylist():
-        config = json.loads(run["config"])
-        used = Sampling(config["n"], config["seed"], tuple(config["targets"]))
-        if used.n >= sampling.n and replace(used, n=sampling.n) == sampling:
-            run_ids.add(run["run_id"])
-    stored = store.read("word_snippet", same, corpus=inquiry.corpus).to_pylist()
-    return never | {row["word"] for row in stored if row["run_id"] in run_ids}
+        _write(store, inquiry, rows, dict.fromkeys(tables, words), run_id)
 
 
 @dataclass(frozen=True)
@@ -238,9 +193,6 @@ def _inquiry(
         evidence.options.window,
         counts["word"].combine_chunks(),
     )
-    if unknown := [t for t in sampling.targets if t not in query.targets]:
-        problem, fix = f"is not a word of {contrast}", f"one of {', '.join(query.targets)}"
-        raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
     clusters = clusters or widest_clusters(evidence)
     if clusters not in CLUSTERS:
         raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
@@ -263,18 +215,16 @@ def _rows_by_table(
     inquiry: _Inquiry,
     query: Query,
     progress: Progress,
-    quoted: Collection[str] | None = None,
     *,
     with_context: bool = True,
 ) -> dict[str, list[Row]]:
     """The rows of each table about the words of a query, from one pass, without their key.
 
     Args:
-        quoted: words that get sentences; all by default.
         with_context: whether ``word_copies`` and ``word_collocate`` get rows.
     """
     evidence, sampling = inquiry.evidence, inquiry.sampling
-    sample = OccurrenceSample(query, sampling.n, sampling.seed, sampling.targets, quoted)
+    sample = OccurrenceSample(query, sampling.n, sampling.seed)
 
     def collect(
         shard: int, found: Occurrences, hashes: Hashes

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from plumbline.jobs.association.measures import Bounds, lean_bounds
 from plumbline.jobs.counting.co_occurrences import Query
 from plumbline.jobs.evidence.duplicates import OFTEN
-from plumbline.jobs.evidence.index import CoOccurrences, Index
-from plumbline.jobs.evidence.queries import Row
+from plumbline.jobs.evidence.index import CoOccurrences, Index, Row
 from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query, co_occurrences
-from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
 from plumbline.jobs.evidence.explanation import Sampling, widest_clusters
-from plumbline.jobs.evidence.index import Hashes, read_index
-from plumbline.jobs.evidence.queries import Row, of_phrase, parsed
+from plumbline.jobs.evidence.index import Hashes, Row, of_phrase, parsed, read_index
 from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, sole_writer
-from plumbline.jobs.counting.corpus_options import CorpusOptions
+from plumbline.jobs.counting.local_engine import LocalEngine
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
     TOTALS,
@@ -22,12 +23,37 @@ from plumbline.jobs.counting.partials import (
     partials_directory,
     remove_stopped,
 )
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.jobs.spark.engine_choice import Engine, engine_of
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
+
+if TYPE_CHECKING:
+    from plumbline.jobs.spark.engine import SparkEngine
+
+#: Both engines give the same rows. Their methods are described in ``LocalEngine``.
+Engine: TypeAlias = "LocalEngine | SparkEngine"
+
+
+def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
+    """The engine of Spark if :func:`on_spark`, else the engine of this machine.
+
+    ``memory_bytes`` is the memory limit of each process on this machine.
+    """
+    if not on_spark(master):
+        return LocalEngine(store.work_directory("merge"), memory_bytes)
+    from plumbline.jobs.spark.engine import SparkEngine
+
+    return SparkEngine(master)
+
+
+def on_spark(master: str | None) -> bool:
+    """True if there is a master, Spark's settings are given, or spark-submit runs this process."""
+    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
+    return bool(master or any(map(os.environ.get, variables)))
+
 
 #: Columns of ``corpus`` that may change without ``replace``.
 _CHANGEABLE = ("source_field", "language_file", "min_count")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
-
-from charset_normalizer import from_bytes
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -22,10 +19,8 @@ from plumbline.warehouse.text.escape import terminal
 FIX = "check them; if not UTF-8, name --encoding"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: Control characters that texts have, and the share of others from which a file isn't text.
-_WHITE_SPACE, _MOST_CONTROLS = b"\t\n\v\f\r", 0.1
-#: Bytes from which an encoding is guessed, and characters that are shown of the text read so.
-_GUESSED_BYTES, _SHOWN_CHARACTERS = 1 << 16, 40
+#: Control characters that texts don't have, and their share from which a file isn't text.
+_CONTROLS, _MOST_CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r"}), 0.1
 #: Most bytes of a quoted path in the name of a table's folder; file systems allow 255.
 _LONGEST_SUBJECT = 200
 #: Most files in one folder for each to be a source; tables have a row per word and source.
@@ -49,9 +44,9 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Names of the files given and of all ``.txt`` files, sorted, in and below directories given.
 
-    Files in directories may end in ``.TXT``, too. Each file occurs once. Its name is its path from
-    the directory given (of a file given, its own directory): ``letters/1850/anna.txt``. It starts
-    further up if two names would be equal.
+    Files in directories may end in ``.TXT``, too. Each file occurs once. Its name is its path and
+    starts with the directory given (of a file given, its own directory): ``letters/1850/anna.txt``.
+    It starts further up if several directories are given.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
@@ -61,7 +56,8 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     ...
     plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
-    files: dict[str, tuple[Path, Path]] = {}
+    files: dict[str, Path] = {}
+    tops: set[str] = set()
     for source in sources:
         if not source.exists():
             raise BadInput(f"texts {source}", "no such file or directory", "check the path")
@@ -72,22 +68,12 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
         if not texts:
             raise BadInput(f"texts {source}", "holds no .txt file", "name the files themselves")
         # Absolute, so that the directory "." has a name; links stay as they are.
-        top = Path(os.path.abspath(source if source.is_dir() else source.parent))
+        top = os.path.abspath(source if source.is_dir() else source.parent)
+        tops.add(os.path.dirname(top))
         for path in texts:
-            files.setdefault(os.path.realpath(path), (path, top))
-    return _names(list(files.values()))
-
-
-def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:
-    """The names of :func:`text_files`; each file comes with the directory where it was found."""
-    above = {top: top.parent for _, top in files}
-    while True:
-        names = {path: terminal(os.path.relpath(path, above[top])) for path, top in files}
-        n_of = Counter(names.values())
-        alike = {top for path, top in files if n_of[names[path]] > 1}
-        if not any(above[top] != above[top].parent for top in alike):
-            return names
-        above |= {top: above[top].parent for top in alike}
+            files.setdefault(os.path.realpath(path), path)
+    start = os.path.commonpath(tops)
+    return {path: terminal(os.path.relpath(path, start)) for path in files.values()}
 
 
 def source_kind(names: Collection[str]) -> str:
@@ -169,7 +155,7 @@ def _records(
         except OSError as e:
             reason = e.strerror or "can't be read"
         except UnicodeError as e:
-            reason = _not_decoded(e, data, encoding or "UTF-8")
+            reason = f"not {encoding or 'UTF-8'}: {e}"
         if reason:
             place = {"source_file": terminal(str(file)), "source_row": position}
             packed.rejects.append({**place, "reason": reason, "excerpt": terminal(excerpt)})
@@ -184,48 +170,22 @@ def _records(
         raise BadInput("texts", f"no file can be used; the first: {first}", FIX)
 
 
-class _NotText(UnicodeError):
-    """Bytes that aren't text in an encoding like ASCII."""
-
-
 def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
-    """The text of a file, and whether it is UTF-8; ``UnicodeError`` if not in ``encoding`` either.
+    """The text of a file, and whether it is UTF-8, else it is in ``encoding``.
 
-    Also ``_NotText``. ASCII text in UTF-16 is valid UTF-8 too, but with a NUL next to each letter.
+    Raises ``UnicodeError`` if it is neither, or isn't text. UTF-16 may be valid UTF-8, but a tenth
+    of its bytes are then control characters.
     """
-    is_like_ascii = not encoding or "a".encode(encoding) == b"a"
-    if is_like_ascii and _has_controls(data):
-        raise _NotText("not text: more than a tenth of its bytes are control characters")
+    n_controls = len(data) - len(data.translate(None, _CONTROLS))
+    is_text = n_controls <= _MOST_CONTROLS * len(data)
+    if not is_text and (not encoding or "a".encode(encoding) == b"a"):
+        raise UnicodeError("more than a tenth of its bytes are control characters")
     try:
-        text = data.decode("utf-8-sig")
-        if is_like_ascii or "\0" not in text:
-            return text, True
+        if is_text:
+            return data.decode("utf-8-sig"), True
     except UnicodeDecodeError:
         if not encoding:
             raise
     text = data.decode(encoding)
     text.encode()  # raises for a lone surrogate
     return text, False
-
-
-def _has_controls(data: bytes) -> bool:
-    """True if more than a tenth of the bytes are control characters, as in UTF-16.
-
-    >>> _has_controls("Tea.".encode("utf-16-le")), _has_controls(b"Tea.\\n"), _has_controls(b"")
-    (True, False, False)
-    """
-    others = data.translate(None, bytes({*range(32)} - {*_WHITE_SPACE}))
-    return len(data) - len(others) > _MOST_CONTROLS * len(data)
-
-
-def _not_decoded(error: UnicodeError, data: bytes, encoding: str) -> str:
-    """Where a file can't be decoded, or that it isn't text, and a guess at its encoding."""
-    problem = f"invalid {encoding} {error}"
-    if isinstance(error, UnicodeDecodeError):
-        problem = f"invalid {encoding} at byte {error.start}: {error.reason}"
-    elif isinstance(error, _NotText):
-        problem = f"{error}"
-    if guess := from_bytes(data[:_GUESSED_BYTES]).best():
-        start = " ".join(str(guess).split())[:_SHOWN_CHARACTERS]
-        problem += f"; as {guess.encoding} it would read: {terminal(start)}"
-    return problem

@@ -1,27 +1,34 @@
 """Importing published word statistics as a corpus: each word's occurrences and lean.
 
 The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
-occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger file
-(:mod:`plumbline.jobs.ingest.released_pmi`). With it in the same folder the corpus has counts like
-one that was counted here; without it, no PMI, no standard errors and no total except the tokens.
+occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger
+file. With it in the same folder the corpus has counts like one that was counted here; without it,
+no PMI, no standard errors and no total except the tokens.
+
+The second file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
+gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more, where c is the number of
+co-occurrences, n_w and n_g are the occurrences of the two words, and K is one constant. So the
+counts come back as c = K exp(value) n_w n_g. K is solved from the file, and every c must come out
+whole.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import associate, uncounted
 from plumbline.jobs.counting.corpus_lookup import writes_corpus
-from plumbline.jobs.ingest.released_pmi import PmiRow, ReleasedCounts, pmi_file_of, released_counts
 from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import Record, records
+from plumbline.warehouse.input.input_rows import Record, number, records
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordList, load
@@ -33,10 +40,20 @@ LIST = "gendered-released"
 #: How the release counted, as far as the paper says; a token of the Pile has about 1.66 pairs, so a
 #: co-occurrence isn't counted in each window that holds it, as by the rule `windows`.
 RULE, WINDOW = "pairs", 10
+#: The file of PMI.
+FILE = "pmi_by_gendered_expressions.csv"
 
-_FILE = "pmi_file_w_counts.csv"
+_TABLE = "pmi_file_w_counts.csv"
 _COLUMNS = ("word", "pmi_diff", "counts", "freq")
 _INT64_MAX = 2**63 - 1
+_PREFIX = "pmi__"
+#: K to six digits, from fifteen rows of the release; read as co-occurrences per kept token.
+_K = 1.66432
+#: Counts up to which K is solved: with ``_K`` they come out whole to within 0.03.
+_SMALL = 10_000
+#: Rounding of a value's six decimals, and of K: largest relative error of a count.
+_ROUNDING = 1e-6
+_ONE_RELEASE = "both files have to be of one release"
 
 
 @dataclass(frozen=True)
@@ -58,9 +75,9 @@ class ImportedStatistics:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the file; ``total`` is the number of kept tokens that its frequency implies.
+    """A row of the table; ``total`` is the number of kept tokens that its frequency implies.
 
-    A rejected row has a ``reason`` instead of numbers.
+    A rejected row has a ``reason`` instead of numbers. ``number`` counts from 1.
     """
 
     number: int
@@ -69,6 +86,31 @@ class _Row:
     n_word: int = 0
     total: int = 0
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class PmiRow:
+    """A row of the file of PMI: its values by target; or the reason why it is unusable."""
+
+    number: int
+    word: str
+    pmi: Mapping[str, float]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Co-occurrences of ``word[i]`` with ``target[i]``: ``n_pair[i]``, at least 1.
+
+    ``per_token`` is K. ``rejected``: rows without counts. ``all_words``: words of all rows.
+    """
+
+    word: list[str]
+    target: list[str]
+    n_pair: NDArray[np.int64]
+    per_token: float
+    all_words: frozenset[str]
+    rejected: list[PmiRow]
 
 
 def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
@@ -98,81 +140,68 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
 
 @writes_corpus
 def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
-    file = _locate(path)
-    _refuse_counted(store, corpus)
-    rows = [_parse(record) for record in records(file, _COLUMNS)]
+    file = _located(path)
+    if "counted" in store.read("corpus", corpus=corpus)["source"].to_pylist():
+        problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
+        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
+    rows = [_parsed(record) for record in records(file, _COLUMNS)]
     total = _total(file, rows)
     good, rejected = _agreeing(rows, total)
     if (n_sum := sum(r.n_word for r in good)) > total:
         problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
         raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
     rejects: list[tuple[Path, _Row | PmiRow]] = [(file, r) for r in rejected]
+    done = ImportedStatistics(corpus, len(good), len(rejected), total)
     pmi, counts = pmi_file_of(file), None
     if pmi:
-        deltas = {r.word: r.delta_nats for r in good}
-        counts = released_counts(pmi, {r.word: r.n_word for r in good}, deltas)
+        counts = _released_counts(pmi, {r.word: r for r in good})
         rejects += [(pmi, r) for r in counts.rejected]
+        n_counted = len({*counts.word})
+        done = replace(done, n_counted=n_counted, n_uncounted=len(counts.rejected))
     _write(store, corpus, good, counts, rejects, total, run_id)
-    n_counted = len({*counts.word}) if counts else None
-    n_uncounted = len(counts.rejected) if counts else None
-    return ImportedStatistics(corpus, len(good), len(rejected), total, n_counted, n_uncounted)
+    return done
 
 
-def _locate(path: Path) -> Path:
-    names = (_FILE, f"{_FILE}.gz")
+def _located(path: Path) -> Path:
+    names = (_TABLE, f"{_TABLE}.gz")
     for file in (path, *(path / below / name for below in ("data", "") for name in names)):
         if file.is_file():
             return file
-    if path.is_dir():
-        raise BadInput(f"{path}", f"has no {_FILE} or {_FILE}.gz", "give the file itself")
-    raise BadInput(f"{path}", "does not exist", f"give the released {_FILE}.gz")
+    problem = "does not hold it" if path.is_dir() else "does not exist"
+    raise BadInput(f"{path}", problem, f"give the released {_TABLE}.gz")
 
 
-def _refuse_counted(store: Store, corpus: str) -> None:
-    sources = store.read("corpus", corpus=corpus)["source"].to_pylist()
-    if "counted" in sources:
-        problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
-        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
+def pmi_file_of(file: Path) -> Path | None:
+    """The file of PMI, plain or gzipped, in the folder of another file; None if it isn't there."""
+    return next(filter(Path.is_file, (file.with_name(f"{FILE}{end}") for end in ("", ".gz"))), None)
 
 
-def _parse(record: Record) -> _Row:
-    word, delta, counts, freq = (record.fields.get(c, "") for c in _COLUMNS)
-    n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
-    share, reason = _number(freq), ""
-    if record.problem:
-        reason = record.problem
-    elif not word.strip():
-        reason = "the row has no word"
-    elif any("\udc80" <= c <= "\udcff" for c in word):
-        reason = "the word holds bytes that are not UTF-8"
-    elif not 0 < n_word <= _INT64_MAX:
-        reason = f"counts is {counts!r}, expected a whole number of 1 or more"
-    elif not math.isfinite(_number(delta)):
-        reason = f"pmi_diff is {delta!r}, expected a number"
-    elif not 0 < share <= 1:
-        reason = f"freq is {freq!r}, expected a number above 0, at most 1"
-    elif n_word / share > _INT64_MAX:
-        reason = f"freq is {freq!r}, too small for {n_word:,} occurrences"
-    if reason:
-        return _Row(record.number, word, reason=reason)
-    return _Row(record.number, word, float(delta), n_word, round(n_word / share))
-
-
-def _number(text: str) -> float:
-    """A decimal number, NaN for other text."""
+def _parsed(record: Record) -> _Row:
+    """The row of a record of the table."""
+    word = record.fields.get("word", "")
     try:
-        return float(text)
-    except ValueError:
-        return math.nan
+        if record.problem:
+            raise ValueError(record.problem)
+        if not word.strip():
+            raise ValueError("the row has no word")
+        if any("\udc80" <= c <= "\udcff" for c in word):
+            raise ValueError("the word holds bytes that are not UTF-8")
+        n_word, share = number(record.fields, "counts", int), number(record.fields, "freq", float)
+        if not 0 < n_word <= _INT64_MAX:
+            raise ValueError(f"counts is {n_word}, expected a number above 0, below 2^63")
+        if not (0 < share <= 1 and n_word / share <= _INT64_MAX):
+            raise ValueError(f"freq is {record.fields['freq']!r}, no share of {n_word:,} tokens")
+        delta = number(record.fields, "pmi_diff", float)
+    except ValueError as e:
+        return _Row(record.number, word, reason=str(e))
+    return _Row(record.number, word, delta, n_word, round(n_word / share))
 
 
 def _total(file: Path, rows: Sequence[_Row]) -> int:
     """The number of kept tokens that more than half of the usable rows imply."""
     usable = [r for r in rows if not r.reason]
     if not usable:
-        first = (
-            f", {len(rows):,} rejected; the first: {rows[0].reason}" if rows else ": it has no rows"
-        )
+        first = f", the first of {len(rows):,}: {rows[0].reason}" if rows else ": it has no rows"
         raise BadInput(f"{file}", f"no usable row{first}")
     ((total, n),) = Counter(r.total for r in usable).most_common(1)
     if 2 * n <= len(usable):
@@ -199,6 +228,82 @@ def _agreeing(rows: Sequence[_Row], total: int) -> tuple[list[_Row], list[_Row]]
     return list(good.values()), rejected
 
 
+def read_pmi(file: Path) -> Iterator[PmiRow]:
+    """Yield the rows; a repeated word or a value that is no number makes a row unusable.
+
+    Raises ``BadInput`` if the file can't be read to its end or lacks the columns of she and he.
+    """
+    rows_of: dict[str, int] = {}
+    for row, fields, problem in records(file, ("word", f"{_PREFIX}she", f"{_PREFIX}he")):
+        word, pmi, reason = fields.get("word", ""), dict[str, float](), problem or ""
+        if not reason and word in rows_of:
+            reason = f"the word was already in row {rows_of[word]:,}"
+        try:
+            for name in [x for x in fields if x.startswith(_PREFIX) and fields[x] and not reason]:
+                pmi[name.removeprefix(_PREFIX)] = number(fields, name, float)
+        except ValueError as e:
+            reason = str(e)
+        rows_of.setdefault(word, row)
+        yield PmiRow(row, word, pmi, reason)
+
+
+def _released_counts(file: Path, known: Mapping[str, _Row]) -> _Counts:
+    """Turn the PMI of a file into counts; ``known``: the usable rows of the table, by word.
+
+    A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't come out
+    as a whole number of co-occurrences, or if she minus he isn't the released delta. A count above
+    a million is only as exact as the value's decimals: six give it to half a millionth.
+
+    Raises:
+        BadInput: the file can't be read, has a column of a word without occurrences, or most of its
+            rows of known words don't come out as counts.
+    """
+    rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
+    if unknown := {g for r in rows for g in r.pmi} - known.keys():
+        problem = f"has a column {_PREFIX}{min(unknown)}, a word whose occurrences aren't released"
+        raise BadInput(f"{file}", problem, _ONE_RELEASE)
+    cells = [(k, g) for k, r in enumerate(rows) if not r.reason for g in r.pmi]
+    pmi = np.array([rows[k].pmi[g] for k, g in cells])
+    product = np.array([float(known[rows[k].word].n_word) * known[g].n_word for k, g in cells])
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.exp(pmi) * product
+        near = np.rint(_K * scaled)
+        is_small = (near >= 1) & (near <= _SMALL)
+        ratios = near[is_small] / scaled[is_small]
+        per_token = float(np.median(ratios)) if ratios.size else math.nan
+        count = per_token * scaled
+        n_pair = np.rint(count)
+        is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
+    for i in np.flatnonzero(~is_whole)[::-1]:  # the reason is that of the row's first value
+        k, g = cells[i]
+        reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
+        rows[k] = replace(rows[k], reason=reason)
+    rejected = [r for r in rows if r.reason]
+    off = [r for r in rejected if r.pmi and r.word in known]
+    if 2 * len(off) >= len(rows) - len(rejected) + len(off):
+        problem = "has no row of a word whose occurrences are released"
+        if off:
+            first = f"the first: row {off[0].number:,}: {off[0].reason}"
+            problem = f"{len(off):,} rows of known words don't come out as counts; {first}"
+        raise BadInput(f"{file}", problem, _ONE_RELEASE)
+    used = [i for i, (k, _) in enumerate(cells) if not rows[k].reason]
+    words, targets = [rows[cells[i][0]].word for i in used], [cells[i][1] for i in used]
+    all_words = frozenset(r.word for r in rows if r.word)
+    return _Counts(words, targets, n_pair[used].astype(np.int64), per_token, all_words, rejected)
+
+
+def _problem(row: PmiRow, known: Mapping[str, _Row]) -> str:
+    """Why the row of a word has no counts; empty if nothing speaks against them."""
+    if row.word not in known:
+        return "the word's occurrences aren't released"
+    if not {"she", "he"} <= row.pmi.keys():
+        return "has no value for she or he"
+    difference, delta = row.pmi["she"] - row.pmi["he"], known[row.word].delta_nats
+    if not abs(difference - delta) <= 2 * _ROUNDING:
+        return f"she minus he is {difference:.6f}, expected the pmi_diff {delta:.6f}"
+    return ""
+
+
 def _list_of(targets: Collection[str]) -> WordList:
     """The pairs of the list `gendered` whose words are both among the targets, and the others."""
     known = load("gendered")
@@ -212,20 +317,19 @@ def _write(
     store: Store,
     corpus: str,
     good: Sequence[_Row],
-    counts: ReleasedCounts | None,
+    counts: _Counts | None,
     rejects: Sequence[tuple[Path, _Row | PmiRow]],
     total: int,
     run_id: str,
 ) -> None:
     partition = {"corpus": corpus}
-    words = [{"corpus": corpus, "word": r.word, "n_word": r.n_word} for r in good]
-    counted, fixed_delta = (
-        {*counts.word} if counts else set(),
-        {"contrast": CONTRAST, "n_defined": 1},
-    )
+    counted = {*counts.word} if counts else set()
     deltas = [
-        {**word, **fixed_delta, "delta_nats": r.delta_nats}
-        for word, r in zip(words, good, strict=True)
+        {
+            **{"corpus": corpus, "word": r.word, "n_word": r.n_word, "contrast": CONTRAST},
+            **{"n_defined": 1, "delta_nats": r.delta_nats},
+        }
+        for r in good
         if r.word not in counted
     ]
     key = {"stage": "import", "subject": corpus}
@@ -248,7 +352,10 @@ def _write(
         "n_tokens_pruned": total - sum(r.n_word for r in good),
     }
     new: dict[str, pa.Table | list[dict[str, object]]] = {
-        **{"word_count": words, "word_delta": deltas}
+        "word_count": [{**partition, "word": r.word, "n_word": r.n_word} for r in good],
+        "word_delta": deltas,
+        "pair_count": [],
+        "word_list": [],
     }
     if counts:
         listed = _list_of({*counts.target})
@@ -259,8 +366,6 @@ def _write(
         columns = {"word": counts.word, "target": counts.target, "n_pair": counts.n_pair}
         fixed = {name: [value] * len(counts.word) for name, value in {**partition, **rule}.items()}
         new |= {"pair_count": pa.table({**fixed, **columns}), "word_list": listed.rows(corpus)}
-    else:
-        new |= {"pair_count": [], "word_list": []}
     # The deltas of counted words are computed afterwards: they don't go if nothing changes.
     is_new = any(
         not cast(TABLES[name], rows).equals(

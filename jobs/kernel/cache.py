@@ -15,65 +15,44 @@ from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numba
 import platformdirs
 from filelock import FileLock
 from numba import types
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-#: Modules whose source affects the compiled code.
-_COMPILED = (
-    "cache",
-    "cooccurrences",
-    "json_parser",
-    "json_values",
-    "memory",
-    "pair_runs",
-    "tokens/chunk_words",
-    "tokens/chunks",
-    "tokens/code_points",
-    "tokens/language_tables",
-    "tokens/splitting_rules",
-    "tokens/urls",
-    "tokens/words",
-)
 #: Numba options of functions that only compiled code calls. Wrappers would take a sixth of the
 #: compile time.
 _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-#: Subdirectory of this package with compiled code, in an archive for a cluster.
-SHIPPED = "compiled"
 
 
 def user_cache(*parts: str) -> Path:
     """A directory below this user's cache directory, created if missing.
 
-    If the cache directory can't be written, ``plumbline-UID`` in the temporary directory is used
-    instead, if this user owns it and nobody else may enter it, since code stored here is run later.
-    Otherwise a new private directory is used, which only this process knows.
+    If the cache directory can't be written, it is below ``user_temporary``.
     """
-    for root in (platformdirs.user_cache_path("plumbline"), user_temporary()):
-        path = root.joinpath(*parts)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(path, os.W_OK):
-            return path
-    path = _private_fallback().joinpath(*parts)
-    path.mkdir(parents=True, exist_ok=True)
+    path = platformdirs.user_cache_path("plumbline").joinpath(*parts)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        pass
+    if not os.access(path, os.W_OK):
+        path = user_temporary().joinpath(*parts)
+        path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def user_temporary() -> Path:
-    """This user's directory in the temporary directory, or a private one if that is unsafe."""
+    """This user's ``plumbline-UID`` in the temporary directory.
+
+    Code stored here is run later. So if another user owns it or may enter it, a new private
+    directory is used instead, which only this process knows.
+    """
     path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)
@@ -91,33 +70,22 @@ def _private_fallback() -> Path:
 
 @cache
 def sources_hash() -> str:
-    """Hash over the sources of the compiled code and numba's version (16 hex digits)."""
+    """Hash over the sources of the kernel and numba's version (16 hex digits)."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for name in _COMPILED:
-        digest.update(_package().joinpath(f"{name}.py").read_bytes())
+    kernel = resources.files("plumbline.jobs.kernel")
+    files = [*kernel.iterdir(), *kernel.joinpath("tokens").iterdir()]
+    for file in sorted(files, key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _package() -> Traversable:
-    return resources.files("plumbline.jobs.kernel")
 
 
 @cache
 def kernel_directory() -> Path:
-    """Cache directory of the current sources, below NUMBA_CACHE_DIR if that is set.
-
-    An empty directory gets a copy of the compiled code that the package ships. Numba uses this code
-    only on the same kind of processor.
-    """
+    """Cache directory of the current sources, below NUMBA_CACHE_DIR if that is set."""
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
-    shipped = _package().joinpath(SHIPPED, sources_hash())
-    if shipped.is_dir():
-        with FileLock(path / "shipped.lock"):
-            if not any(path.glob("*.nbi")):
-                for file in shipped.iterdir():
-                    path.joinpath(file.name).write_bytes(file.read_bytes())
     return path
 
 
@@ -130,12 +98,6 @@ def compiled(function: _Function) -> _Function:
         [types.unliteral(arg) for arg in args], kws
     )
     return cast(_Function, dispatcher)
-
-
-def compiled_files() -> dict[str, bytes]:
-    """Path in this package -> content of the compiled files of this machine, sorted by path."""
-    files = sorted(f for f in kernel_directory().iterdir() if f.suffix in (".nbi", ".nbc"))
-    return {f"{SHIPPED}/{sources_hash()}/{file.name}": file.read_bytes() for file in files}
 
 
 class EntryPoint(Generic[_Params, _Result]):

@@ -25,7 +25,7 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets, Tokenizer, tokenize
 from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 
 if TYPE_CHECKING:
-    from plumbline.jobs.counting.corpus_options import CorpusOptions
+    from plumbline.jobs.kernel.corpus_options import CorpusOptions
 
 #: Bytes of text that are tokenized and then counted together: few enough for the processor's cache.
 BATCH_BYTES = 1 << 18
@@ -84,7 +84,7 @@ class Counter:
             A word or pair may be in several tables; the sum is its count. Without a spill, memory
             has no limit.
 
-    >>> from plumbline.jobs.counting.corpus_options import CorpusOptions
+    >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
     >>> counter = Counter(Targets(("she", "he")), CorpusOptions(evidence=False))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
     >>> counts = counter.result()

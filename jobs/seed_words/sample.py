@@ -1,24 +1,118 @@
-"""Seed words of a corpus: a sample of the words that lean least, in table ``seed_word``."""
+"""Seed words of a corpus: a sample of the words that lean least, and a person's verdicts."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.dataset as ds
 
-from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_deltas, writes_corpus
-from plumbline.jobs.seed_words.vetting import REJECTED, verdicts
+from plumbline.jobs.counting.corpus_lookup import (
+    corpus_contrast,
+    corpus_deltas,
+    corpus_row,
+    writes_corpus,
+)
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.input_rows import records
 from plumbline.warehouse.paths import content
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
+
+ACCEPTED, REJECTED = "accepted", "rejected"
+_VERDICTS = {"accept": ACCEPTED, "reject": REJECTED, ACCEPTED: ACCEPTED, REJECTED: REJECTED}
+
+
+@dataclass(frozen=True)
+class SeedVerdict:
+    """A word, ``accepted`` or ``rejected``, and why (``None`` without a reason)."""
+
+    word: str
+    verdict: str
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Vetted:
+    """Numbers of words with each verdict, and the words whose verdict changed."""
+
+    n_accepted: int
+    n_rejected: int
+    changed: tuple[str, ...]
+
+
+def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
+    """The rows of ``seed_verdict`` of a corpus, by word."""
+    return {row["word"]: row for row in store.read("seed_verdict", corpus=corpus).to_pylist()}
+
+
+def verdicts_on(
+    accept: Sequence[str], reject: Sequence[str], why: str | None = None
+) -> list[SeedVerdict]:
+    """Verdicts on two lists of words, all with the same reason.
+
+    >>> [(v.word, v.verdict) for v in verdicts_on(["Tea", "rum"], ["ale"])]
+    [('tea', 'accepted'), ('rum', 'accepted'), ('ale', 'rejected')]
+    """
+    lists = (accept, ACCEPTED), (reject, REJECTED)
+    return [SeedVerdict(w.lower(), verdict, why or None) for words, verdict in lists for w in words]
+
+
+def read_verdicts(path: Path) -> list[SeedVerdict]:
+    """Verdicts from a CSV file with the columns word, verdict (accept or reject) and why.
+
+    Raises ``BadInput`` naming the first row that can't be used.
+    """
+    rows = []
+    for record in records(path, ("word", "verdict", "why")):
+        word, verdict, why = (record.fields.get(c, "").strip() for c in ("word", "verdict", "why"))
+        problem = record.problem
+        if problem is None and not word:
+            problem = "the row has no word"
+        if problem is None and verdict.lower() not in _VERDICTS:
+            problem = f"verdict is {verdict!r}, expected accept or reject"
+        if problem:
+            raise BadInput(f"{path}, row {record.number}", problem)
+        rows.append(SeedVerdict(word.lower(), _VERDICTS[verdict.lower()], why or None))
+    return rows
+
+
+@writes_corpus
+def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Vetted:
+    """Record verdicts; a word's new verdict replaces its old one.
+
+    Raises:
+        UsageProblem: the corpus is unknown, no verdict is given, a word is both accepted and
+            rejected, or is not in the corpus. Nothing is recorded then.
+    """
+    corpus_row(store, corpus)
+    if not given:
+        problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3, or --from FILE"
+        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
+    words = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
+    new: dict[str, str] = {}
+    for v in given:
+        if new.setdefault(v.word, v.verdict) != v.verdict:
+            raise UsageProblem(f"word {v.word!r}", "is both accepted and rejected")
+        if v.word not in words:
+            raise UsageProblem(f"word {v.word!r}", f"is not in corpus {corpus!r}")
+    before = verdicts(store, corpus)
+    fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
+    after = {**before, **{v.word: {**fixed, **vars(v)} for v in given}}
+    store.replace("seed_verdict", after.values(), {"corpus": corpus}, run_id)
+    changed = tuple(
+        w for w, new_v in new.items() if before.get(w, {}).get("verdict", new_v) != new_v
+    )
+    n_rejected = sum(row["verdict"] == REJECTED for row in after.values())
+    return Vetted(len(after) - n_rejected, n_rejected, changed)
+
 
 #: Edges of the equal intervals that cut the range of delta: an even number, so none of them is 0.
 N_EDGES = 20
@@ -50,50 +144,29 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
     return float(edges[edges <= 0].max()), float(edges[edges >= 0].min())
 
 
-def bands(counts: Mapping[str, int], n_bands: int) -> list[list[str]]:
-    """Words from rare to frequent, cut into bands of equal size; the first ones may have one more.
+def sample(words: Collection[str], n: int, seed: int) -> list[str]:
+    """``n`` words drawn at random.
 
-    Words of the same count are in alphabetical order and may fall into two bands.
-
-    Raises:
-        UsageProblem: n_bands is below 1, or larger than the number of words.
-
-    >>> bands({"tea": 9, "rum": 5, "ale": 2, "gin": 5, "mead": 1}, 2)
-    [['mead', 'ale', 'gin'], ['rum', 'tea']]
-    """
-    if not 1 <= n_bands <= len(counts):
-        problem = f"expected 1 or more, and no more than the {len(counts):,} words available"
-        raise UsageProblem(f"{n_bands:,} frequency bands", problem)
-    ordered = sorted(counts, key=lambda word: (counts[word], word))
-    return [list(band) for band in np.array_split(np.array(ordered, object), n_bands)]
-
-
-def sample(counts: Mapping[str, int], n: int, seed: int, n_bands: int = 1) -> list[str]:
-    """``n`` words drawn at random, equally many from each of ``n_bands`` bands of frequency.
-
-    Words come in turn from the rarest band to the most frequent one; if n is not a multiple of the
-    number of bands, the rarer bands give one more. Within a band words are ranked by a hash of seed
-    and word, so a sample is the same on any machine, and a smaller sample from the same bands is
-    the start of a larger one.
+    Words are ranked by a hash of seed and word, so a sample is the same on any machine, and a
+    smaller sample is the start of a larger one.
 
     Raises:
-        UsageProblem: n is below 1 or larger than the number of words; see also ``bands``.
+        UsageProblem: n is below 1 or larger than the number of words.
 
-    >>> drawn = sample({"tea": 9, "rum": 5, "ale": 2, "gin": 1}, 2, seed=0, n_bands=2)
-    >>> drawn[0] in ("ale", "gin"), drawn[1] in ("rum", "tea")
-    (True, True)
+    >>> drawn = sample(["tea", "rum", "ale"], 3, seed=0)
+    >>> sorted(drawn), sample(["rum", "ale", "tea"], 2, seed=0) == drawn[:2]
+    (['ale', 'rum', 'tea'], True)
     """
     if n < 1:
         raise UsageProblem(f"{n} seed words", "a sample needs 1 or more")
-    if n > len(counts):
-        problem = f"only {len(counts):,} words of the interval around 0 are left"
-        raise UsageProblem(f"{n:,} seed words", problem, f"give --n {len(counts)} or fewer")
+    if n > len(words):
+        problem = f"only {len(words):,} words of the interval around 0 are left"
+        raise UsageProblem(f"{n:,} seed words", problem, f"give --n {len(words)} or fewer")
 
     def rank(word: str) -> tuple[bytes, str]:
         return hashlib.sha256(f"{seed} {word}".encode()).digest(), word
 
-    drawn = [sorted(band, key=rank) for band in bands(counts, n_bands)]
-    return [drawn[k % n_bands][k // n_bands] for k in range(n)]
+    return sorted(words, key=rank)[:n]
 
 
 @dataclass(frozen=True)
@@ -127,7 +200,6 @@ def select_seed_words(
     seed: int = 0,
     contrast: str = "she/he",
     exclude: Collection[str] = (),
-    n_bands: int = 1,
 ) -> SampledSeedWords:
     """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
 
@@ -139,11 +211,10 @@ def select_seed_words(
     Args:
         n: sample size; ``None`` for all words. A smaller sample is the start of a larger one.
         exclude: words not to sample.
-        n_bands: frequency bands to draw equally from; 1 ignores frequency.
 
     Raises:
         UsageProblem: the corpus is unknown or has no delta of the contrast; none, or fewer than
-            ``n`` or ``n_bands`` words of the interval are left; ``n`` or ``n_bands`` is below 1.
+            ``n`` words of the interval are left; ``n`` is below 1.
     """
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
@@ -156,22 +227,20 @@ def select_seed_words(
         problem = f"no word of its vocabulary has a delta of {contrast}"
         raise UsageProblem(f"corpus {corpus!r}", problem)
     low, high = neutral_interval(row["delta_nats"] for row in usable.values())
-    inside = {
-        w: row["n_word"] or 0 for w, row in usable.items() if low <= row["delta_nats"] <= high
-    }
+    inside = {word for word, row in usable.items() if low <= row["delta_nats"] <= high}
     frames = store.read("planted_word", ds.field("word_class") == "frame", corpus=corpus)
-    excluded = inside.keys() & {*exclude, *frames["word"].to_pylist()}
+    excluded = inside & {*exclude, *frames["word"].to_pylist()}
     vetted = verdicts(store, corpus)
     rejected = {w for w in inside if w in vetted and vetted[w]["verdict"] == REJECTED} - excluded
-    left = {word: count for word, count in inside.items() if word not in excluded | rejected}
+    left = inside - excluded - rejected
     if inside and not left:
         problem = "no word of the interval around 0 is left: all are excluded or rejected"
         raise UsageProblem(f"corpus {corpus!r}", problem, "exclude fewer words")
     n = len(left) if n is None else n
-    chosen = sample(left, n, seed, n_bands)
+    chosen = sample(left, n, seed)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}
     vocabulary_run = str(vocabulary["run_id"][0]) if has_vocabulary else None
-    options = {"n": n, "n_bands": n_bands, "vocabulary": vocabulary_run}
+    options = {"n": n, "vocabulary": vocabulary_run}
     left_out = {"excluded": sorted(excluded), "rejected": sorted(rejected)}
     with recorded(store, "corpus words", {**config, **options, **left_out}) as run_id:
         fixed = {**config, "low_nats": low, "high_nats": high, "run_id": run_id}

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
-from plumbline.jobs.counting.corpus_options import VocabularyOptions
+from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.run_records import recorded

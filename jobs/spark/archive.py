@@ -8,7 +8,6 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.jobs.kernel.cache import SHIPPED, compiled_files
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.plugins import distribution
 
@@ -20,7 +19,7 @@ NAME = "plumbline.zip"
 
 
 def write_archive(path: Path) -> Path:
-    """Write the package as imported here, with data files and the kernel's compiled code.
+    """Write the package as imported here, with its data files.
 
     The same files give the same bytes. Missing parent directories are created; the archive appears
     whole.
@@ -44,9 +43,6 @@ def write_archive(path: Path) -> Path:
 def _files() -> Iterator[tuple[str, bytes]]:
     # The whole project, since a driver may run from the archive too.
     yield from _files_below(resources.files("plumbline"), "plumbline")
-    # Executors on processors like this one load this code instead of compiling it.
-    for name, data in compiled_files().items():
-        yield f"plumbline/jobs/kernel/{name}", data
     try:
         project = distribution()
     except metadata.PackageNotFoundError:
@@ -62,5 +58,5 @@ def _files_below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes
     for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{name}/{entry.name}", entry.read_bytes()
-        elif entry.name not in ("__pycache__", SHIPPED):
+        elif entry.name != "__pycache__":
             yield from _files_below(entry, f"{name}/{entry.name}")

@@ -13,8 +13,13 @@ import pyarrow as pa
 
 from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.spark.spark_session import one_line_losses, spark_session, stop_jobs
-from plumbline.jobs.spark.stage_progress import running_tasks, watched
+from plumbline.jobs.spark.spark_session import (
+    one_line_losses,
+    running_tasks,
+    spark_session,
+    stop_jobs,
+    watched,
+)
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress

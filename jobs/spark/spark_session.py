@@ -6,15 +6,18 @@ import atexit
 import logging
 import os
 import re
-import subprocess
+import signal
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -22,23 +25,79 @@ import plumbline
 from plumbline.jobs.kernel.cache import user_temporary
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
-from plumbline.jobs.spark.stage_progress import watched
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.locks import temporary_directory
+
+
+def running_tasks(session: SparkSession) -> tuple[int, int]:
+    """Completed tasks of the stages that are running, and all their tasks.
+
+    How many stages follow is unknown: Spark plans each stage by the size of the last one's output.
+    """
+    tracker = session.sparkContext.statusTracker()
+    stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
+    return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+
+
+T = TypeVar("T")
+
+
+def watched(
+    work: Callable[[], T],
+    *,
+    report: Callable[[], None] | None = None,
+    cancel: Callable[[], None] | None = None,
+) -> T:
+    """Run ``work`` in a thread; returns its result or raises its error.
+
+    Args:
+        report: called about five times a second while ``work`` runs.
+        cancel: called repeatedly after Ctrl-C until ``work`` has ended; without it ``work``
+            continues to its end.
+
+    Raises:
+        Interrupted: Ctrl-C was pressed.
+
+    >>> watched(lambda: 1 + 1)
+    2
+    """
+    with ThreadPoolExecutor(1) as pool, _interrupts() as pressed:
+        outcome = pool.submit(work)
+        while not outcome.done():
+            wait([outcome], 0.2)
+            step = cancel if pressed.is_set() else report
+            if step:
+                step()
+        if pressed.is_set():
+            raise Interrupted("interrupted; run the same command again to resume")
+    return outcome.result()
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, instead of raising ``KeyboardInterrupt``.
+
+    A ``KeyboardInterrupt`` inside a call to Java would print a traceback.
+    """
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # signals reach the main thread only
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
 #: Name of the code's archive on executors; spark-submit may have sent a ``plumbline.zip`` too.
 CODE_ARCHIVE = "plumbline-code.zip"
-#: Text that Spark prints before the reason why a task failed.
-_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
-#: Start of a reason that means that a process ended or ran out of memory, or its rows were lost.
+#: Part of a reason that means that a process ended or ran out of memory, or its rows were lost.
 _LOST = re.compile(
-    r"ExecutorLostFailure"
-    r"|(java\.lang|org\.apache\.spark\.memory)\.\w*OutOfMemoryError"
-    r"|org\.apache\.spark\.SparkException: Python worker exited unexpectedly"
-    r"|org\.apache\.spark\.shuffle\.\w*FetchFailedException"
-    r"|org\.apache\.spark\.SparkException: Job \d+ cancelled because SparkContext was shut down"
+    r"ExecutorLostFailure|OutOfMemoryError|Python worker exited unexpectedly"
+    r"|FetchFailedException|SparkContext was shut down"
 )
 #: Masters that Spark accepts; with any other its Java ends before it reports the error to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
@@ -219,56 +278,31 @@ def stop_session() -> None:
 
 @contextmanager
 def one_line_losses() -> Iterator[None]:
-    """Raise a one-line error if the block fails because Spark lost a process; others propagate.
+    """Raise ``Interrupted``, with Spark's reason, if the block fails because a process was lost.
 
-    Raises:
-        Interrupted: Spark lost a process; :func:`loss` gives its reason.
+    Other errors propagate.
     """
     logging.root.addFilter(_is_not_py4j_traceback)
     try:
         yield
-    except Exception as e:
-        reason = loss(e)
-        if reason is None:
-            raise
+    except (Py4JError, ConnectionError, EOFError) as e:
+        reason = "its Java process has ended"
+        if isinstance(e, Py4JJavaError):
+            thrown = e.java_exception
+            message = f"{thrown.getClass().getName()}: {thrown.getMessage()}"
+            # The first line says why the last task failed; tracebacks follow on later lines.
+            reason = message.split("most recent failure: ")[-1].splitlines()[0]
+            if not _LOST.search(reason):
+                raise
         fix = "out of memory? Run the same command again to resume"
         raise Interrupted("Spark", reason, fix) from e
     finally:
         logging.root.removeFilter(_is_not_py4j_traceback)
 
 
-def loss(error: Exception) -> str | None:
-    """Spark's reason, if a job failed because a process was lost; None for any other error.
-
-    >>> loss(ValueError("Python worker exited unexpectedly")) is None
-    True
-    """
-    if isinstance(error, Py4JJavaError):
-        java = error.java_exception
-        message = f"{java.getClass().getName()}: {java.getMessage()}"
-        # The first line says why the last task failed; tracebacks follow on later lines.
-        line = message.split("most recent failure: ")[-1].splitlines()[0]
-        line = _TASK.sub("", line)
-        return line.split(". ")[0] if _LOST.match(line) else None
-    is_connection = isinstance(error, (Py4JError, ConnectionError, EOFError))
-    if isinstance(error, Py4JNetworkError) or (is_connection and _java_has_ended()):
-        return "its Java process has ended"
-    return None
-
-
 def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
     """False for the traceback that py4j logs when Java does not answer."""
     return "Exception while sending command" not in record.getMessage()
-
-
-def _java_has_ended() -> bool:
-    """True if the Java that this process started has ended; False under spark-submit."""
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is None:
-        return False
-    with suppress(subprocess.TimeoutExpired):  # Java closes its connections just before it ends
-        process.wait(2)
-    return process.poll() is not None
 
 
 def stop_jobs(session: SparkSession) -> None:

@@ -139,9 +139,9 @@ class Look(DataOption, Command):
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
         """Import the published models' scores of the samples, if they are at hand."""
         from plumbline.eval_workers.pairs.benchmarks import under_data
-        from plumbline.eval_workers.pairs.released.score_import import import_scores
+        from plumbline.eval_workers.pairs.released.released_results import import_scores
 
-        results = under_data("look", "unstereo-eval/results", data)
+        results = under_data("released scores", "unstereo-eval/results", data)
         if not results.is_dir():
             return False
         work = (context.store, results, context.run_id, samples)

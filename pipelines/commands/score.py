@@ -201,8 +201,8 @@ class ScoreImport(Command):
     ] = "released"
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.harness.samples import import_samples
-        from plumbline.eval_workers.pairs.released.score_import import import_scores
+        from plumbline.eval_workers.pairs.released.harness_logs import import_samples
+        from plumbline.eval_workers.pairs.released.released_results import import_scores
 
         read = import_samples if self.logs == "lm-eval" else import_scores
         done = read(context.store, self.directory, context.run_id)

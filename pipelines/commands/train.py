@@ -14,7 +14,7 @@ from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import Base, LearnerOptions, TrainOptions
-from plumbline.jobs.counting.corpus_options import RecordOptions
+from plumbline.jobs.kernel.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
 from plumbline.warehouse.input.shards import expand_shards

@@ -64,8 +64,7 @@ class Why(ContrastOption, Command):
     counts where it is less than a window away from one of them.
 
     `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
-    the report's word explorer, and prints no answers. Words keep the leans that they have, and
-    sentences too if those are as many or more by the same `--seed` and `--target`.
+    the report's word explorer, and prints no answers; with `--n 0`, without sentences.
 
     Example: plumbline why nurse captain wept --corpus novels
     """
@@ -86,18 +85,9 @@ class Why(ContrastOption, Command):
         int | None,
         Field(ge=1, le=10**9, description="Ask about this many most frequent words instead."),
     ] = None
-    sentences_for: Annotated[
-        int | None,
-        Field(ge=0, le=10**9, description="With --top: words with sentences. Default: all."),
-    ] = None
     corpus: Annotated[Several, Field(description="Corpus; may be repeated. Default: all.")] = ()
     n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to draw for each side.")] = 5
     seed: Annotated[Seed, Field(description="Seed of the sentences drawn.")] = 0
-    targets: Annotated[
-        tuple[str, ...],
-        Field(description="Draw sentences near these words of the contrast only; repeatable."),
-        On(repeated=True, name="target"),
-    ] = ()
     clusters: Annotated[
         Literal["document", "source"] | None,
         Field(
@@ -163,7 +153,7 @@ class Why(ContrastOption, Command):
             UsageProblem: there are none.
             BadInput: the file can't be read, or is not UTF-8.
         """
-        from plumbline.jobs.evidence.queries import normalised
+        from plumbline.jobs.evidence.index import normalised
 
         listed, file = list(self.words), self.words_from
         if file:
@@ -194,7 +184,7 @@ class Why(ContrastOption, Command):
         """
         from plumbline.jobs.association.word_summary import describe_word
         from plumbline.jobs.evidence.explanation import explain
-        from plumbline.jobs.evidence.queries import NEAR
+        from plumbline.jobs.evidence.index import NEAR
 
         asked, options = self.asked(), (self.contrast, self._sampling(), self.clusters)
         lines: list[str] = []
@@ -236,18 +226,15 @@ class Why(ContrastOption, Command):
         from plumbline.jobs.evidence.explanation import explain_top
 
         names = self.corpora(store)
-        options = self.contrast, self._sampling(), self.clusters, self.sentences_for
+        options = self.contrast, self._sampling(), self.clusters
         problems: list[PlumblineError] = []
         for name in names:
             if problem := _without_documents(store, name):
                 problems.append(problem)
                 continue
             with progress(f"look through {name}", "steps") as update:
-                done = explain_top(store, name, top, *options, update)
-            yield (
-                f"{name}: leans of {done.n_words:,} words and sentences with "
-                f"{done.n_with_sentences:,}; {done.n_known:,} words were answered before"
-            )
+                n_words = explain_top(store, name, top, *options, update)
+            yield f"{name}: leans of {n_words:,} words"
         if len(problems) == len(names):
             raise problems[0]
         yield from map(str, problems)
@@ -255,12 +242,12 @@ class Why(ContrastOption, Command):
     def _sampling(self) -> Sampling:
         from plumbline.jobs.evidence.explanation import Sampling
 
-        return Sampling(self.n, self.seed, self.targets)
+        return Sampling(self.n, self.seed)
 
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     """The error that says why a corpus has no kept documents; ``None`` if it has them."""
-    from plumbline.jobs.counting.document_words import evidence_of
+    from plumbline.jobs.counting.kept_documents import evidence_of
 
     try:
         evidence_of(store, corpus)

@@ -25,7 +25,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.runtime import Macro
 
-from plumbline.eval_workers.training.model_card import tuned_by
+from plumbline.eval_workers.training.training_options import tuned_by
 from plumbline.eval_workers.writing import offline
 from plumbline.pipelines.report import metric_tables, model, ngrams, rows, word_answers
 from plumbline.pipelines.report.facts import Facts

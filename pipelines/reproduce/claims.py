@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import duckdb
 import pyarrow as pa
 
-from plumbline.eval_workers.pairs.sharing.card import statistics
+from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.pipelines.reproduce.printed_figures import Row, joined
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.store import Store

@@ -12,7 +12,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.pairs.released.score_import import ImportedScores
+    from plumbline.eval_workers.pairs.released.released_results import ImportedScores
 
 #: Benchmarks of the release and their tables under `data/datasets/raw`.
 _TABLES = {
@@ -74,7 +74,7 @@ def import_release(
     Raises ``BadInput`` if a part of the release is missing, damaged or invalid.
     """
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-    from plumbline.eval_workers.pairs.released.score_import import import_scores
+    from plumbline.eval_workers.pairs.released.released_results import import_scores
 
     for name in release.benchmarks:
         announce(f"importing {name}")
@@ -87,7 +87,7 @@ def import_release(
 def _import_leans(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[int, int] | None:
-    from plumbline.eval_workers.pairs.released.max_pmi_import import import_max_pmi
+    from plumbline.eval_workers.pairs.released.released_results import import_max_pmi
     from plumbline.jobs.association.max_pmi import constrain
     from plumbline.jobs.ingest.released_statistics import import_statistics
 

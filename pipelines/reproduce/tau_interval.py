@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.cluster_counts import ClusterCounts
+from plumbline.jobs.counting.co_occurrences import ClusterCounts
 
 Floats = NDArray[np.float64]
 #: Number of resamples; the standard error that they give has itself an error of 7%.

@@ -201,8 +201,7 @@ def deduplication_rows(
 
 def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, pa.Table]:
     """The relations `near` and `tau` of the claims; empty without the release's file of PMI."""
-    from plumbline.jobs.ingest.released_pmi import pmi_file_of, read_pmi
-    from plumbline.jobs.ingest.released_statistics import LIST
+    from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 
     pmi = pmi_file_of(statistics) if statistics else None

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.cluster_counts import cluster_counts
+from plumbline.jobs.counting.co_occurrences import cluster_counts
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.counting.document_words import evidence_of
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.pipelines.report.charts.chart_forms import data
 from plumbline.pipelines.report.charts.theme import Chart, on_paper
 from plumbline.pipelines.reproduce.claims import claims_of

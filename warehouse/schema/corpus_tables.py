@@ -187,7 +187,7 @@ planted_word: True associations with she/he of a closed-world corpus, as its wri
 by: corpus demo
 key: corpus / word
     corpus
-    world: text -- `straight`, `swapped` (she and he exchanged) or `mixed` (half of each)
+    world: text -- `straight`, or `swapped` (she and he exchanged)
     word: text -- content word of the lexicon
     word_class: text -- slot class of the word in the grammar
     planted_delta_nats: float [nats] -- ln(p(word | she) / p(word | he)) used by the writer

@@ -90,35 +90,20 @@ def load(
 
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
     """The content of a file as the dataclass ``kind``. Raises ``BadInput`` as :func:`load`."""
-    result = _validated(kind, content, what, fixed)
-    if isinstance(result, list):
-        raise result[0]
-    return result
-
-
-def problems(kind: type, content: Mapping[str, Any], what: str) -> list[BadInput]:
-    """All errors in the content of a file; ``checked`` raises the first of them."""
-    result = _validated(kind, content, what, {})
-    return result if isinstance(result, list) else []
-
-
-def _validated(
-    kind: type[Kind], content: Mapping[str, Any], what: str, fixed: Mapping[str, object]
-) -> Kind | list[BadInput]:
     for key in fixed.keys() & content.keys():
-        return [BadInput(what, f"unknown key {key}")]
+        raise BadInput(what, f"unknown key {key}")
     try:  # as JSON: pydantic's strict mode takes lists for tuples in JSON only
         text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
-    except RecursionError:
-        return [BadInput(what, "is nested too deeply")]
+    except RecursionError as e:
+        raise BadInput(what, "is nested too deeply") from e
     except UsageProblem as e:
         name, problem, fix = e.args
-        return [BadInput(f"{what}: {name}", problem, fix)]
+        raise BadInput(f"{what}: {name}", problem, fix) from e
     except ValidationError as e:
         # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
         errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
-        return [_fault(kind, error, what) for error in errors]
+        raise _fault(kind, errors[0], what) from e
 
 
 def _table_of(value: object) -> dict[str, str]:

@@ -14,20 +14,24 @@ A benchmark module offers:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import add_baselines, pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
+from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
 #: Number of reasons for rejects that an import shows at most.
 _REASONS_SHOWN = 24
-#: Columns that a template's filling gives, unlike those of its source.
+#: Columns that filling a template replaces.
 _FILLED = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     "pronoun_first",
@@ -50,23 +54,13 @@ class Benchmark(Protocol):
 class Imported:
     """Outcome of an import; one row of the source may give several pairs or rejects.
 
-    Attributes:
-        warnings: lines about pairs that may be mistakes.
-        unused: a line for each category and reason of rejects.
+    ``said`` are lines on rejects, by reason, and on pairs that may be mistakes.
     """
 
     benchmark: str
     n_pairs: int
     n_rejects: int
-    warnings: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-
-    def lines(self) -> Iterator[str]:
-        """Lines to print: reasons for rejects, then warnings."""
-        yield from self.unused[:_REASONS_SHOWN]
-        if self.n_rejects > len(self.unused[:_REASONS_SHOWN]):
-            yield f"All rows: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
-        yield from self.warnings
+    said: tuple[str, ...] = ()
 
 
 MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
@@ -113,27 +107,25 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
     ``MissingComponent`` if a source is needed and neither directory is set.
     """
-    from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
-
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
-    return None if location is None else under_data(name, location, data)
+    return None if location is None else under_data(f"benchmark {name}", location, data)
 
 
-def under_data(name: str, location: str, data: str | Path) -> Path:
-    """A path below ``data``, or in ``data`` itself if that is the clone of a repository.
+def under_data(what: str, location: str, data: str | Path) -> Path:
+    """A location in the directory ``data`` of released files, by default ``PLUMBLINE_DATA``.
 
-    Raises ``MissingComponent``, naming benchmark ``name``, without a directory of released files.
+    ``data`` may also be the clone that the location begins with. Raises ``MissingComponent`` about
+    ``what`` if neither is set.
     """
-    root = data or os.environ.get("PLUMBLINE_DATA")
-    if not root:
-        problem = f"its released files, {location}, are not installed"
-        fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to the "
-        fix += "directory that holds them: docs/benchmarks.md"
-        raise MissingComponent(f"benchmark {name}", problem, fix)
-    inside = Path(root, *Path(location).parts[1:])
-    is_clone = inside.exists() and inside != Path(root)
-    return inside if is_clone else Path(root) / location
+    if root := data or os.environ.get("PLUMBLINE_DATA"):
+        inside = Path(root, *Path(location).parts[1:])
+        is_clone = inside.exists() and inside != Path(root)
+        return inside if is_clone else Path(root) / location
+    problem = f"its released files, {location}, are not installed"
+    fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to the "
+    fix += "directory that holds them: docs/benchmarks.md"
+    raise MissingComponent(what, problem, fix)
 
 
 @dataclass(frozen=True)
@@ -180,16 +172,12 @@ def replace_benchmark(
 
     Raises ``BadInput``, which names ``path``, if there is no pair; then nothing is written.
     """
-    from plumbline.eval_workers.pairs.benchmarks.own.baseline import add_baselines
-    from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
-
+    n_rejects = len(parsed.rejects)
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
-        if parsed.rejects:
-            first = parsed.rejects[0]["reason"]
-            rows = f"{len(parsed.rejects)} rows rejected; the first: {first}"
+        if n_rejects:
+            rows = f"{n_rejects} rows rejected; the first: {parsed.rejects[0]['reason']}"
         raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
-    add_baselines(parsed)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "subject": name, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
@@ -197,8 +185,10 @@ def replace_benchmark(
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    warnings = (*pair_warnings(parsed),)
-    return Imported(name, len(pairs), len(rejects), warnings, (*parsed.unused(),))
+    said = [*parsed.unused()][:_REASONS_SHOWN]
+    if n_rejects > len(said):
+        said.append(f"All rows: plumbline sql \"FROM reject WHERE subject = '{name}'\"")
+    return Imported(name, len(pairs), n_rejects, (*said, *pair_warnings(parsed.pairs)))
 
 
 def read_pairs_of(
@@ -208,52 +198,43 @@ def read_pairs_of(
 
     Raises as ``import_benchmark``, but not for a source without a usable pair.
     """
-    is_own = bool(options.recipe or options.columns) or not _modules_of(name)
-    return (_read_own if is_own else _read_module)(name, source, options, data)
+    from plumbline.eval_workers.pairs.benchmarks import pairs
 
-
-def _read_module(
-    name: str, source: Path | None, options: ImportOptions, data: str | Path
-) -> tuple[Parsed, Path | None]:
-    """The pairs of a benchmark that has a module, and where they were read."""
-    path = source if source is not None else default_source(name, data)
-    if path is not None and not path.exists():
-        raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
-    return for_groups(find(name).read(name, path), options), path
+    if not (options.recipe or options.columns) and _modules_of(name):
+        source = source if source is not None else default_source(name, data)
+        if source is not None and not source.exists():
+            raise BadInput(f"benchmark {name}", f"{source} does not exist", "give --source PATH")
+        parsed = for_groups(find(name).read(name, source), options)
+    elif source is not None and source.suffix == ".toml":
+        parsed = for_groups(pairs.read(name, source), options)
+    else:
+        parsed, source = _read_own(name, source, options, data)
+    add_baselines(parsed)
+    return parsed, source
 
 
 def _read_own(
     name: str, source: Path | None, options: ImportOptions, data: str | Path
-) -> tuple[Parsed, Path | None]:
+) -> tuple[Parsed, Path]:
     """The pairs of a user's file, with a recipe if there is one, and where they were read."""
-    from plumbline.eval_workers.pairs.benchmarks import pairs
-    from plumbline.eval_workers.pairs.benchmarks.own import recipe as recipes
-    from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-    from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
-
-    if source is not None and source.suffix == ".toml":
-        return for_groups(pairs.read(name, source), options), source
-    recipe_name = options.recipe or (name if name in recipes.RECIPES.names() else "")
-    recipe = recipes.load(recipe_name) if recipe_name else recipes.NO_RECIPE
+    recipe_name = options.recipe or (name if name in RECIPES.names() else "")
+    recipe = load(recipe_name) if recipe_name else NO_RECIPE
     recipe = recipe.with_columns(options.columns)
     if source is None and recipe.location:
-        source = under_data(name, recipe.location, data)
+        source = under_data(f"benchmark {name}", recipe.location, data)
     elif source is None and recipe_name:
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:
-        known = sorted([*discover(), *recipes.RECIPES.names()])
+        known = sorted([*discover(), *RECIPES.names()])
         fix = did_you_mean(name, known, f"there are {', '.join(known)}; or give --source FILE")
         raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
     fills = filler(options.groups or recipe.filled_groups(), options.fills)
-    parsed = read_pairs(name, source, recipe, fills)
-    facts = recipe.facts() if recipe_name else recipes.facts_in(source)
-    return replace(parsed, facts=facts), source
+    facts = recipe.facts() if recipe_name else facts_in(source)
+    return replace(read_pairs(name, source, recipe, fills), facts=facts), source
 
 
 def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
     """Fill a benchmark's templates for the chosen groups; unusable ones become rejects."""
-    from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-
     if not options.groups and not options.fills:
         return parsed
     fills = filler(options.groups, options.fills)
@@ -265,7 +246,7 @@ def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
             filled.take(fills.pairs(template, str(pair["pair_id"]), **columns))
         except ValueError as e:
             file, row = str(pair["source_file"]), int(str(pair["source_row"]))
-            filled.reject(file, row, str(e), template, str(pair.get("category") or ""))
+            filled.reject(file, row, str(e), template)
     return filled
 
 

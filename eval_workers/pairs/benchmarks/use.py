@@ -10,8 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, add_released, located
-from plumbline.warehouse.input.input_rows import truth
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED, add_released
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"
@@ -28,8 +27,7 @@ def read(name: str, source: Path | None) -> Parsed:
     [('00003', 'He drank tea.', True)]
     """
     parsed = Parsed(name)
-    path = located(name, source, name.upper())
-    add_released(
-        parsed, path, "is_natural", lambda fields: {"is_natural": truth(fields["is_natural"])}
-    )
+    add_released(parsed, source, name.upper(), "is_natural")
+    for pair in parsed.pairs:
+        pair["is_natural"] = pair["is_natural"] == "True"
     return parsed

@@ -32,7 +32,5 @@ planted. An interval over words leaves out the variance between trainings, which
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. Effects of frames,
 tokenizer, seed and spelling stay; only the lean changes sign. If the slope changes sign, only the
-planted associations can be the cause. ``mixed`` exchanges she and he in each document with
-probability 1/2: words still depend on one another, but every lean is 0. If a measure of bias is not
-0 here, it measures chance or an artefact of its own.
+planted associations can be the cause.
 """

@@ -1,7 +1,8 @@
-"""Writes shards of the closed world in the Pile's format.
+"""Texts of the closed world: shards in the Pile's format, and sentences around a given word.
 
-The documents depend only on the options and numpy's PCG64 stream; the compressed bytes also on the
-zstandard library.
+The documents of shards depend only on the options and numpy's PCG64 stream; the compressed bytes
+also on the zstandard library. Sentences around a word also hold other words of the lexicon with
+leans of their own, as a chat model's sentences around a seed word do.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from backports import zstd
@@ -92,7 +96,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     """Endless stream of the texts of one shard, each with its number of words.
 
     The frames, the words and the kind of person depend only on the seed and the shard. ``world``
-    decides only the pronouns of the two kinds of person; in `mixed` a coin per document decides.
+    decides only the pronouns of the two kinds of person.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -105,7 +109,6 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     compiled = _compiled(options, shard, frames)
     lengths = [len(frame.split()) for frame in frames]
     rng = np.random.default_rng([options.seed, 1, shard])
-    coin = np.random.default_rng([options.seed, 3, shard])
     while True:
         # Draw a shape, then one of its frames, so that a shape with many frames isn't more common.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
@@ -115,35 +118,33 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
         chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
         n_sentences = rng.integers(2, 4, _BLOCK).tolist()
-        exchanged = [int(options.world == "swapped")] * _BLOCK
-        if options.world == "mixed":
-            exchanged = coin.integers(0, 2, _BLOCK).tolist()
-        drawn = zip(exchanged, people, n_sentences, chosen.tolist(), strict=True)
-        for is_exchanged, person, n, frame_ids in drawn:
-            by_frame = compiled[is_exchanged][person]
+        for person, n, frame_ids in zip(people, n_sentences, chosen.tolist(), strict=True):
+            by_frame = compiled[person]
             sentences = (by_frame[i][0] % tuple(map(next, by_frame[i][1])) for i in frame_ids[:n])
             yield " ".join(sentences), sum(lengths[i] for i in frame_ids[:n])
 
 
-def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
-    """[exchanged: 0, 1][kind of person] -> per frame a %-format and its slots' word streams."""
-    people: list[dict[str, Iterator[str]]] = [{}, {}]
-    for person, streams in enumerate(people):
+def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
+    """[kind of person] -> per frame a %-format and its slots' word streams."""
+    genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
+    people = []
+    for person, gender in enumerate(genders):
+        streams = {}
         for number, name in enumerate(sorted(lexicon())):
             words = [w for w in planted_words(options.seed) if w.word_class == name]
             shares = [w.p_he if person else w.p_she for w in words]
             rng = np.random.default_rng([options.seed, 2, shard, person, number])
             streams[name] = _stream([w.word for w in words], shares, rng)
-
-    def compiled(frame: str, gender: Gender, streams: dict[str, Iterator[str]]) -> _Frame:
-        text = fill(_SLOT.sub("%s", frame), gender)
-        return text, [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS]
-
-    orders: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
-    return [
-        [[compiled(f, gender, people[k]) for f in frames] for k, gender in enumerate(genders)]
-        for genders in orders
-    ]
+        people.append(
+            [
+                (
+                    fill(_SLOT.sub("%s", frame), gender),
+                    [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS],
+                )
+                for frame in frames
+            ]
+        )
+    return people
 
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
@@ -178,3 +179,60 @@ def write_recorded_world(
     rows = planted_rows(options.name, options.seed, options.world)
     store.replace("planted_word", rows, {"corpus": options.name}, run_id)
     return written
+
+
+def templates_around(
+    word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
+) -> list[tuple[int, str]]:
+    """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
+
+    Shapes take turns, so that a shape with many frames isn't more common. Other slots get random
+    words of their class. Frames of the closed world's benchmark are left out. Raises
+    ``UsageProblem`` for a word that no slot takes, and if fewer than ``n`` frames of the pronoun
+    position have at most ``max_words`` words.
+
+    >>> templates = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
+    >>> [template.startswith("{pronoun") and "baker" in template for _, template in templates]
+    [True, True]
+    """
+    word_class = next((name for name, words in lexicon().items() if word in words), None)
+    if word_class is None:
+        fix = "take words of table `planted_word` whose class is not `frame`"
+        raise UsageProblem(f"word {word!r}", "does not fit into the closed world's frames", fix)
+    shapes = [
+        [(k, f) for k, f in shape if len(f.split()) <= max_words]
+        for shape in _shapes()[word_class, pronoun_first]
+    ]
+    n_frames = sum(map(len, shapes))
+    if n_frames < n:
+        frames = f"{n_frames} frames of at most {max_words} words per pronoun position"
+        fix = "ask for fewer sentences"
+        raise UsageProblem("the closed world", f"has {frames} for {word!r}", fix)
+    rng.shuffle(shapes)
+    turns = zip_longest(*(rng.sample(shape, len(shape)) for shape in shapes))
+    chosen = [frame for turn in turns for frame in turn if frame is not None][:n]
+    return [(k, _filled(frame, word_class, word, rng)) for k, frame in chosen]
+
+
+@cache
+def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
+    """(Word class, True if the pronoun is first) -> per shape, its frames with numbers from 1."""
+    shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
+    number = 0
+    for shape in grammar().openings + grammar().followups:
+        kinds: dict[tuple[str, bool], list[tuple[int, str]]] = {}
+        for frame in shape:
+            number += 1
+            for name in dict.fromkeys(slots(frame)):
+                kinds.setdefault((name, frame.startswith("{pronoun")), []).append((number, frame))
+        for kind, frames in kinds.items():
+            shapes.setdefault(kind, []).append(frames)
+    return shapes
+
+
+def _filled(frame: str, word_class: str, word: str, rng: Random) -> str:
+    for name in slots(frame):
+        if name not in PRONOUN_SLOTS:
+            filler = word if name == word_class else rng.choice(lexicon()[name])
+            frame = frame.replace(f"{{{name}}}", filler, 1)
+    return frame

@@ -27,7 +27,7 @@ _SPREAD = 1.5
 #: decline, so that rare words are counted often enough to be measured.
 _ZIPF = 0.5
 
-WORLDS = ("straight", "swapped", "mixed")
+WORLDS = ("straight", "swapped")
 #: Slots of a frame that hold pronouns; all others hold words of the class they name.
 PRONOUN_SLOTS = frozenset({"pronoun", "pronoun1", "pronoun2"})
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -122,18 +122,15 @@ def slots(frame: str) -> tuple[str, ...]:
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
     """Slot probabilities of every lexicon word, drawn with ``seed``.
 
-    World `swapped` exchanges ``p_she`` and ``p_he``; `mixed` sets both to their mean, and every
-    lean is 0. ``p_she`` and ``p_he`` each sum to 1 within a class. Leans come in pairs d, -d of
-    equal frequency, with |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one
-    word of lean 0. Raises ``UsageProblem`` for an unknown world.
+    World `swapped` exchanges ``p_she`` and ``p_he``, which each sum to 1 within a class. Leans come
+    in pairs d, -d of equal frequency, with |d| = 2 q^1.5 over evenly spaced, jittered q; a class of
+    odd size has one word of lean 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)
     1.0
     >>> planted_words(0, "swapped")[7].p_he == words[7].p_she
     True
-    >>> {w.delta_nats for w in planted_words(0, "mixed")}
-    {0.0}
     """
     if world not in WORLDS:
         raise UsageProblem(f"world {world!r}", f"expected one of {', '.join(WORLDS)}")
@@ -142,9 +139,6 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
     words = [word for of_class in drawn for word in of_class]
     if world == "swapped":
         words = [replace(w, p_she=w.p_he, p_he=w.p_she) for w in words]
-    elif world == "mixed":
-        means = [(w.p_she + w.p_he) / 2 for w in words]
-        words = [replace(w, p_she=p, p_he=p) for w, p in zip(words, means, strict=True)]
     return tuple(words)
 
 

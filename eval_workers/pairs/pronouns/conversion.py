@@ -1,4 +1,4 @@
-"""Converts a sentence to a pronoun template, and from there to the other gender.
+"""Converts a sentence to a pronoun template.
 
 Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
 contraction (he's, she'd've). A woman stays a woman, and ``she-wolf`` holds no pronoun. The rules of
@@ -10,7 +10,7 @@ his that stands alone ("a friend of his, Ann").
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import (
@@ -98,7 +98,9 @@ class Conversion:
         """
         if self.problem or self.undecided:
             return None
-        return self._rewritten([str(place.placeholder) for place in self.places])
+        first, *texts = self._between()
+        filled = zip(self.places, texts, strict=True)
+        return first + "".join(f"{place.placeholder}{text}" for place, text in filled)
 
     def decided(self, answers: Mapping[int, Masculine]) -> Conversion:
         """The conversion with undecided places decided by ``answers``, offset -> pronoun.
@@ -136,30 +138,11 @@ class Conversion:
         words = zip(self.places, match.groups(), strict=True)
         return self.decided({p.start: "his" if w.lower() == "his" else "him" for p, w in words})
 
-    def converted(self) -> str | None:
-        """The sentence about the other gender, capitals kept: SHE becomes HE, Her becomes His.
-
-        ``None`` with a problem or while a "her" is undecided.
-
-        >>> to_template("'SHE hurt herself', she's told.").converted()
-        "'HE hurt himself', he's told."
-        """
-        if self.problem or self.undecided or self.gender is None:
-            return None
-        pronouns = PRONOUNS["m" if self.gender == "f" else "f"]
-        return self._rewritten(
-            [like(pronouns[str(place.placeholder)], place.written) for place in self.places]
-        )
-
     def _between(self) -> list[str]:
         """The texts before, between and after the pronouns."""
         ends = [0, *(place.start + len(place.written) for place in self.places)]
         starts = [*(place.start for place in self.places), len(self.sentence)]
         return [self.sentence[end:start] for end, start in zip(ends, starts, strict=True)]
-
-    def _rewritten(self, new: Sequence[str]) -> str:
-        first, *texts = self._between()
-        return first + "".join(word + text for word, text in zip(new, texts, strict=True))
 
 
 def like(word: str, written: str) -> str:
@@ -176,8 +159,7 @@ def like(word: str, written: str) -> str:
 def to_template(sentence: str) -> Conversion:
     """The pronouns of a sentence and their placeholders, or the reason why it makes no template.
 
-    Capitals within a sentence and all-capital pronouns are kept only by ``converted``: a template
-    holds none, and ``fill`` capitalises only at sentence starts.
+    A template doesn't keep capitals of pronouns: ``fill`` capitalises only at sentence starts.
 
     >>> to_template("He hurt himself.").template
     '{pronoun} hurt {pronoun2}self.'

@@ -1,16 +1,25 @@
-"""Fills pronoun templates with female or male pronouns. Pure.
+"""Fills templates with pronouns: of she and he, or of any group with verbs that agree. Pure.
 
 The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun}`` he/she,
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
+
+Templates are written for *she* and *he*, so their verbs are singular. A pronoun that takes a plural
+verb (*they*) changes the verbs of which it is the subject. Word classes in ``forms.toml`` decide
+which verbs these are; if they can't, the sentence is refused with the reason.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from typing import Literal
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, stands_alone
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
+from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table
 
 Gender = Literal["f", "m"]
 
@@ -27,6 +36,26 @@ _OPENING = r"[\"'“‘«(\[]*"
 # asked) is the usual continuation, so only closing brackets may follow these.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
+#: A placeholder, or a word or mark of a template.
+_PIECE = re.compile(rf"{PLACEHOLDER.pattern}|{TOKEN.pattern}")
+_WORD = re.compile(r"[^\W_]")
+_SUBJECT = "{pronoun}"
+
+
+@toml_table
+class Forms:
+    """The pronouns of one group; ``alone`` is like *hers*; ``plural``: they take a plural verb."""
+
+    nominative: Text
+    determiner: Text
+    accusative: Text
+    reflexive: Text
+    alone: Text
+    plural: bool = False
+
+
+class Undecided(ValueError):
+    """Raised if the words of a sentence don't tell which form agrees; the text is the reason."""
 
 
 def template_problem(template: str) -> str | None:
@@ -78,3 +107,214 @@ def capital_at(template: str, place: int, word: str) -> str:
     """
     starts = _AT_SENTENCE_START.search(template, 0, place)
     return word[:1].upper() + word[1:] if starts else word
+
+
+def forms(group: str) -> Forms:
+    """The pronouns of a group. Raises ``UsageProblem`` for an unknown group.
+
+    >>> forms("xe").reflexive, forms("they").plural
+    ('xemself', True)
+    """
+    by_group = _file().forms
+    if group not in by_group:
+        fix = f"there are {', '.join(by_group)}"
+        raise UsageProblem(f"group {group!r}", "has no pronouns", fix)
+    return by_group[group]
+
+
+def fill_for(template: str, group: str) -> str:
+    """A template with the pronouns of a group.
+
+    Raises ``Undecided`` with the reason for a verb or pronoun whose form the words don't tell,
+    ``UsageProblem`` for an unknown group, ``ValueError`` with the reason of ``template_problem``.
+
+    >>> fill_for("{pronoun} says {pronoun} was late and lost {pronoun1} key.", "they")
+    'They say they were late and lost their key.'
+    >>> fill_for("Does {pronoun} like {pronoun2}self?", "xe")
+    'Does xe like xemself?'
+    >>> try:
+    ...     fill_for("The cook said {pronoun}'s finished.", "they")
+    ... except Undecided as reason:
+    ...     print(reason)
+    whether "'s finished" is "is" or "has" stays undecided
+    """
+    if problem := template_problem(template):
+        raise ValueError(problem)
+    pronouns = forms(group)
+    pieces = list(_PIECE.finditer(template))
+    words = [piece.group() for piece in pieces]
+    changed: dict[int, str] = {}
+    for k, word in enumerate(words):
+        if pronouns.plural and word == _SUBJECT:
+            changed |= _agreeing(words, k)
+    text, end = "", 0
+    for k, piece in enumerate(pieces):
+        word = changed.get(k, piece.group())
+        if PLACEHOLDER.fullmatch(piece.group()):
+            word = capital_at(template, piece.start(), _form(pronouns, words, k))
+        text += template[end : piece.start()] + word
+        end = piece.end()
+    return text + template[end:]
+
+
+def _form(pronouns: Forms, words: Sequence[str], k: int) -> str:
+    placeholder = words[k]
+    if placeholder == "{pronoun1}" and stands_alone(words[k + 1 :]):
+        return pronouns.alone
+    return {
+        _SUBJECT: pronouns.nominative,
+        "{pronoun1}": pronouns.determiner,
+        "{pronoun2}": pronouns.accusative,
+        "{pronoun2}self": pronouns.reflexive,
+    }[placeholder]
+
+
+def _lower_at(words: Sequence[str], k: int) -> str:
+    """The word at a place in lower case; empty beyond either end."""
+    return words[k].lower() if 0 <= k < len(words) else ""
+
+
+def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
+    """Place -> plural form of each word that agrees with the subject at ``k``."""
+    following = _lower_at(words, k + 1)
+    if following in ("'", "’"):
+        return _contracted(words, k + 1)
+    if following == "and":
+        return {}  # a subject of two is plural already
+    if following in ("or", "who", "that", "which"):
+        raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
+    place = _next_verb(words, k + 1)
+    verb = _lower_at(words, place)
+    if _inflects(verb):
+        return {place: _plural(words[place]), **_coordinated(words, place)}
+    inverted = _inverted(words, k)
+    if _WORD.match(verb) and not verb.startswith("{"):
+        return inverted | _auxiliaries(words, place)
+    if not inverted and verb in (",", "(", "-", "–", "—") and any(map(_inflects, words[place:])):
+        raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
+    return inverted
+
+
+def _next_verb(words: Sequence[str], place: int) -> int:
+    """The first place, from ``place`` on, that isn't an adverb or reflexive pronoun."""
+    while word := _lower_at(words, place):
+        is_adverb = word.endswith("ly") and len(word) > 4
+        is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
+        if not (is_adverb or word == "{pronoun2}self" or word in _file().verbs.between):
+            break
+        place += 1
+    return place
+
+
+def _inflects(word: str) -> bool:
+    """True if a word right after a singular subject has another form for the plural."""
+    low = word.lower()
+    if low in _file().verbs.plural_of:
+        return True
+    return bool(re.search("[^s]s$", low)) and len(low) > 2 and low not in _file().verbs.no_verb
+
+
+def _plural(verb: str) -> str:
+    """The plural form, as after *they*, of a verb in the third person singular.
+
+    >>> [_plural(v) for v in ("is", "tries", "goes", "watches", "uses", "Was", "hasn't", "lies")]
+    ['are', 'try', 'go', 'watch', 'use', 'Were', "haven't", 'lie']
+    """
+    low = verb.lower().replace("’", "'")
+    irregular = {**_file().verbs.plural_of, **_file().verbs.base_of}
+    if low in irregular:
+        plural = irregular[low]
+    elif low.endswith("ies") and len(low) > 4:
+        plural = f"{low[:-3]}y"
+    elif low.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
+        plural = low[:-2]
+    else:
+        plural = low[:-1]
+    return plural.capitalize() if verb[0].isupper() else plural
+
+
+def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
+    """The plural of the contraction after a subject: 's becomes 're or 've; 'd and 'll stay."""
+    if _lower_at(words, mark + 1) != "s":
+        return {}
+    lists, direct = _file().verbs, _lower_at(words, mark + 2)
+    word = _lower_at(words, _next_verb(words, mark + 2))
+    if word in lists.has_before:
+        return {mark + 1: "ve"}
+    if word in lists.is_before or direct in lists.is_before or word.endswith("ing"):
+        return {mark + 1: "re"}
+    raise Undecided(f'whether "\'s {word}" is "is" or "has" stays undecided')
+
+
+def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
+    """The plural of an auxiliary before its subject: in a question, or *nor does she*."""
+    place = k - 1
+    if _lower_at(words, place) not in _file().verbs.plural_of:
+        return {}
+    opening = _lower_at(words, place - 1)
+    if not opening or not _WORD.match(opening) or opening in _file().verbs.opens:
+        return {place: _plural(words[place])}
+    raise Undecided(f'the subject of "{words[place]}" in "{_near(words, k)}" stays undecided')
+
+
+def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
+    """The plural of further verbs of the same subject: *she runs and jumps*."""
+    changed = _auxiliaries(words, verb)
+    for joint, place in _joints(words, verb):
+        word = _lower_at(words, place)
+        if joint not in (*_file().verbs.conjunctions, ",") or word in _file().verbs.plural_of:
+            continue
+        if _inflects(word):
+            next_word = _lower_at(words, place + 1)
+            if next_word not in _file().verbs.objects and not PLACEHOLDER.fullmatch(next_word):
+                raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
+            changed[place] = _plural(words[place])
+    return changed
+
+
+def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
+    """The plural of be, have and do after *and*, *or*, *but*: they have the same subject."""
+    lists = _file().verbs
+    return {
+        place: _plural(words[place])
+        for joint, place in _joints(words, first)
+        if joint in lists.conjunctions and _lower_at(words, place) in lists.plural_of
+    }
+
+
+def _joints(words: Sequence[str], first: int) -> Iterator[tuple[str, int]]:
+    """Each later word of the clause in lower case, and the place after it where a verb may be."""
+    for place in range(first + 1, len(words)):
+        if words[place] in (".", "!", "?", ";", _SUBJECT):
+            return
+        yield words[place].lower(), _next_verb(words, place + 1)
+
+
+def _near(words: Sequence[str], k: int) -> str:
+    return " ".join("she" if w == _SUBJECT else w for w in words[max(k - 1, 0) : k + 3])
+
+
+@toml_table
+class _Verbs:
+    plural_of: Mapping[str, str]
+    base_of: Mapping[str, str]
+    between: Words
+    no_verb: Words
+    has_before: Words
+    is_before: Words
+    opens: Words
+    conjunctions: Words
+    objects: Words
+
+
+@toml_table
+class _FormsFile:
+    about: Text
+    source: Text
+    forms: Mapping[str, Forms]
+    verbs: _Verbs
+
+
+@cache
+def _file() -> _FormsFile:
+    return load(_FormsFile, resources.files(__package__) / "forms.toml", "forms.toml")

@@ -11,8 +11,9 @@ from typing import TypeVar
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-_SCORES = re.compile(r"(?P<stem>.+?)__scores__(?P<model>.+)\.csv(\.gz)?")
-_MAX_PMI = re.compile(r"(?P<stem>.*)-no-maxpmi-constraint\.csv(\.gz)?")
+#: Names of released files, each also with ``.gz``.
+SCORES, MAX_PMI = "*__scores__*.csv", "*-no-maxpmi-constraint.csv"
+_NAME = re.compile(r"(?P<stem>.*?)(?:__scores__(?P<model>.+)|-no-maxpmi-constraint)\.csv(\.gz)?")
 _SETS = re.compile(r"(use-(?:5|10|20)|winogender)", re.IGNORECASE)
 _WINOBIAS = re.compile(r"(?:.*__)?winobias(?:__templates)?[.-](dev|test)", re.IGNORECASE)
 _WINOGENDER = re.compile(r"(?:.*__)?winogender__templates", re.IGNORECASE)
@@ -33,38 +34,25 @@ class ReleasedFile:
     model: str = ""
 
 
-def score_files(directory: Path) -> list[ReleasedFile]:
-    """The ``*__scores__*.csv`` and ``.csv.gz`` at any depth, sorted by benchmark, model and part.
+def find_released(directory: Path, pattern: str) -> list[ReleasedFile]:
+    """The files of a name, ``SCORES`` or ``MAX_PMI``, sorted by benchmark, model and part.
 
-    Raises ``UsageProblem`` without the directory; ``BadInput`` if there are none, if a path doesn't
-    tell its model or benchmark, and if two files hold the same model's scores of the same part.
+    They may be at any depth. Raises ``UsageProblem`` without the directory; ``BadInput`` if there
+    are none, if a path doesn't tell its model or benchmark, and if two files hold the same model's
+    scores of the same part.
     """
-    return _find(directory, "*__scores__*.csv", _SCORES, "score files *__scores__*.csv[.gz]")
-
-
-def max_pmi_files(directory: Path) -> list[ReleasedFile]:
-    """The ``*-no-maxpmi-constraint.csv`` and ``.csv.gz`` at any depth; as ``score_files``."""
-    pattern = "*-no-maxpmi-constraint.csv"
-    return _find(directory, pattern, _MAX_PMI, f"files {pattern}[.gz]")
-
-
-def _find(
-    directory: Path, pattern: str, name_parts: re.Pattern[str], kind: str
-) -> list[ReleasedFile]:
+    kind = f"files {pattern}[.gz]"
     if not directory.is_dir():
         raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
-    paths = sorted({*directory.rglob(pattern), *directory.rglob(f"{pattern}.gz")})
-    if not paths:
-        raise BadInput(f"{directory}", f"holds no {kind}")
     files = []
-    for path in paths:
-        match = name_parts.fullmatch(path.name)
-        if match is None:
+    for path in sorted({*directory.rglob(pattern), *directory.rglob(f"{pattern}.gz")}):
+        if (match := _NAME.fullmatch(path.name)) is None:
             raise BadInput(f"{path}", "its name is not STEM__scores__MODEL.csv")
-        parts = match.groupdict()
-        model = model_id(parts["model"]) if "model" in parts else ""
+        model = model_id(match["model"]) if match["model"] else ""
         name = path.relative_to(directory).as_posix()
-        files.append(ReleasedFile(path, name, *_benchmark(path, parts["stem"]), model))
+        files.append(ReleasedFile(path, name, *_benchmark(path, match["stem"]), model))
+    if not files:
+        raise BadInput(f"{directory}", f"holds no {kind}")
     files.sort(key=lambda f: (f.benchmark, f.model.lower(), f.split or ""))
     for duplicates in grouped(files, lambda f: (f.benchmark, f.split, f.model.lower())).values():
         if len(duplicates) > 1:

@@ -1,29 +1,107 @@
-"""Writes a benchmark as a folder to share: pairs, a card, and a task of lm-evaluation-harness."""
+"""Shares a benchmark as a folder: its pairs, a card, and a task of lm-evaluation-harness.
+
+The pairs are natural ones, within a constraint if there is one. The card is for people and dataset
+hubs: the template ``card.md``, filled.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from jinja2 import Environment, StrictUndefined
 
-from plumbline.eval_workers.pairs.benchmarks import replace_facts
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
-from plumbline.eval_workers.pairs.harness.samples import PREFIX
-from plumbline.eval_workers.pairs.sharing.card import DATA, card
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint, shared_pairs
-from plumbline.warehouse.errors import disk_problems
+from plumbline.eval_workers.pairs.benchmarks import discover, replace_facts
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, IN_PARQUET
+from plumbline.eval_workers.pairs.human_ratings import people_say
+from plumbline.eval_workers.pairs.released.harness_logs import PREFIX
+from plumbline.eval_workers.scoring.statistics.power import power_of, said
+from plumbline.warehouse import languages
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.query.connection import connect, query, rows_of, sql
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
+from plumbline.warehouse.text.toml_file import Words
 
+#: Columns of `benchmark_pair` that are shared, if any row has a value.
+_COLUMNS = (
+    *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
+    *("word", "split", "stereotype", "category", "direction", "weight"),
+)
+#: Columns of `pair_association` that are shared with a constraint.
+MAX_PMI = ("max_pmi_nats", "max_pmi_word")
+#: File of the words that count as gendered, by side; it has more words than the word lists.
+GENDERED = "gendered_words.toml"
+#: Name of the file that holds the pairs.
+DATA = "data.parquet"
+#: What a benchmark is, if nobody said it.
+_ABOUT = "Sentence pairs, each two versions of one sentence"
+#: Benchmark -> the licence that its authors state.
+_LICENCES = {"winogender": "mit"}
 #: Module with the functions of a task of lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
+_DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """The corpus whose MaxPMI is shared with the pairs, and the limit on MaxPMI.
+
+    With ``eta_nats`` only pairs whose |MaxPMI| is known and at most ``eta_nats`` are shared.
+    """
+
+    corpus: str
+    contrast: str = "she/he"
+    eta_nats: float | None = None
+
+    def __str__(self) -> str:
+        """The constraint in words; without ``eta_nats`` it only names the corpus of MaxPMI.
+
+        >>> str(Constraint("pile")), str(Constraint("pile", eta_nats=0.65))[:28]
+        ('with MaxPMI in pile (she/he)', 'within |MaxPMI| <= 0.65 nats')
+        """
+        limit = "with MaxPMI"
+        if self.eta_nats is not None:
+            limit = f"within |MaxPMI| <= {self.eta_nats:g} nats"
+        return f"{limit} in {self.corpus} ({self.contrast})"
+
+
+class NothingKept(BadInput):
+    """Raised if no pair is within a constraint."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Shared pairs sorted by identifier, and the numbers of pairs that are left out.
+
+    ``run_id`` is the run that made the pairs, ``run`` its row of the table ``run``, if any.
+    """
+
+    benchmark: str
+    data: pa.Table
+    n_unnatural: int
+    n_beyond: int
+    constraint: Constraint | None
+    run_id: str
+    run: Mapping[str, Any] | None
+
+    def by_groups(self) -> dict[str, pa.Table]:
+        """The two groups compared, as `female/male` -> their pairs; sorted by that name."""
+        groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
+        names = sorted(pc.unique(groups).to_pylist())
+        return {name: self.data.filter(pc.equal(groups, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -83,7 +161,7 @@ def export(
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
-    module = resources.files("plumbline.eval_workers.pairs.harness") / f"{_TASK_MODULE}.py"
+    module = resources.files(__package__) / f"{_TASK_MODULE}.py"
     texts = {"README.md": text, f"{_TASK_MODULE}.py": module.read_text("utf-8")}
     for task, groups in tasks.items():
         tag = None if task == name else name
@@ -102,9 +180,6 @@ def export(
     counts = data.num_rows, shared.n_unnatural + shared.n_beyond
     paths = tuple(out / file for file in ("README.md", DATA, *list(texts)[1:]))
     return Exported(name, tuple(tasks), *counts, shared.constraint, paths)
-
-
-_DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"
 
 
 def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, object]) -> str:
@@ -129,3 +204,136 @@ def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, objec
         better = json.dumps(metric == "us")
         lines.append(f"  - {{metric: {metric}, aggregation: mean, higher_is_better: {better}}}")
     return "\n".join([*lines, f"metadata: {json.dumps(metadata, ensure_ascii=False)}"]) + "\n"
+
+
+def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
+    """Pairs that metrics use, with the columns that are shared.
+
+    Without a ``constraint`` it is the one that the benchmark was built with, if any.
+
+    Raises ``UsageProblem`` if the warehouse has no natural pair of the benchmark or no MaxPMI of
+    it, and ``NothingKept`` if no pair is within the constraint.
+    """
+    files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
+    run_id = files[0].units[0].run_id if files else ""
+    run = next(iter(store.read("run", pc.field("run_id") == run_id).to_pylist()), None)
+    constraint = constraint or _built_with(run)
+    limits = asdict(constraint or Constraint(""))
+    with connect(store.root, sql("benchmarks/shared_pair")) as connection:
+        pairs = query(connection, "benchmarks/shared_pair", {"benchmark": benchmark, **limits})
+    natural = pairs.filter(pc.fill_null(pairs["is_natural"], True))
+    if not natural.num_rows:
+        fix = f"run `plumbline benchmark import {benchmark}`"
+        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair in the warehouse", fix)
+    if constraint and not pairs["has_max_pmi"][0].as_py():
+        corpus = constraint.corpus
+        fix = f"run `plumbline benchmark constrain --corpus {corpus} --benchmark {benchmark}`"
+        problem = f"there is no MaxPMI ({constraint.contrast}) of {benchmark}"
+        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
+    kept = natural.filter(natural["is_within"])
+    if not kept.num_rows:
+        fix = f"a larger --eta of `plumbline benchmark export {benchmark}` keeps more pairs"
+        fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
+        raise NothingKept(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
+    filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
+    return Shared(
+        benchmark,
+        kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())]),
+        n_unnatural=pairs.num_rows - natural.num_rows,
+        n_beyond=natural.num_rows - kept.num_rows,
+        constraint=constraint,
+        run_id=run_id,
+        run=run,
+    )
+
+
+def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
+    """Constraint of the build that made the pairs; ``None`` without a corpus and eta."""
+    config = json.loads(run["config"]) if run else {}
+    if config.get("corpus") and "eta" in config:
+        return Constraint(config["corpus"], config["contrast"], config["eta"])
+    return None
+
+
+def statistics(
+    root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
+) -> dict[str, object]:
+    """Figures of `sql/benchmarks/statistics.sql`, and as `seed_delta` rows of `seed_delta.sql`.
+
+    They are about the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
+    without such pairs in the warehouse.
+    """
+    names = ("benchmarks/statistics", "benchmarks/seed_delta")
+    listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
+    params = {
+        "benchmark": benchmark,
+        "female": sorted(listed["female"]),
+        "male": sorted(listed["male"]),
+        "placeholder": PLACEHOLDER.pattern,
+        "pair_ids": None if pair_ids is None else list(pair_ids),
+    }
+    with connect(root, "".join(map(sql, names))) as connection:
+        figures, deltas = (query(connection, name, params).to_pylist() for name in names)
+    if not figures:
+        fix = f"run `plumbline benchmark import {benchmark}`"
+        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair in the warehouse", fix)
+    return {**figures[0], "seed_delta": deltas}
+
+
+def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str, dict[str, str]]:
+    """The card's text in Markdown, and the facts that an import of the shared pairs stores.
+
+    Args:
+        licence: identifier as dataset hubs know it. By default the stored or known one, or else
+            `unknown`, which asks the reader to fill it in.
+    """
+    name, data = shared.benchmark, shared.data
+    rows = store.read("benchmark_fact", pc.field("run_id") == shared.run_id, benchmark=name)
+    stored = {row["fact"]: row["said"] for row in rows.sort_by("position").to_pylist()}
+    (origin,) = rows_of(store.root, sql("benchmarks/origin"), {"benchmark": name})
+    known = discover()
+    about = stored.get("About") or known.get(name, _ABOUT)
+    about = f"{about.rstrip('.')}."
+    is_english = name in known or origin["n_requests"] > 0
+    language = stored.get("Language") or _language(name, is_english)
+    licence = licence or stored.get("Licence") or _LICENCES.get(name, "unknown")
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = (resources.files(__package__) / "card.md").read_text(encoding="utf-8")
+    text = environment.from_string(template).render(
+        about=about,
+        columns=[(f.name, str(f.type), _meaning(f.name, shared)) for f in data.schema],
+        example=json.dumps(data.slice(0, 1).to_pylist()[0], ensure_ascii=False, indent=2),
+        facts={fact: text for fact, text in stored.items() if fact not in FACTS},
+        file=DATA,
+        figures=statistics(store.root, name, data["pair_id"].to_pylist()),
+        groups=list(shared.by_groups()),
+        language=language,
+        licence=licence,
+        # A table of its own: the bytes of a part of a table may be those of the whole.
+        n_bytes=pa.Table.from_pylist(data.to_pylist(), data.schema).nbytes,
+        name=name,
+        origin=origin,
+        people=people_say(store.root, name),
+        power=said(power_of(store.root, name)),
+        shared=shared,
+        stored=stored,
+    )
+    stated = {"About": about, "Licence": licence.replace("unknown", ""), "Language": language}
+    return f"{text}\n", {**stored, **{fact: text for fact, text in stated.items() if text}}
+
+
+def _language(benchmark: str, is_english: bool) -> str:
+    """Code of the language of a benchmark's sentences; empty if unknown."""
+    code = benchmark.removesuffix("-pairs")
+    if code != benchmark and code in languages.LANGUAGES.names():
+        return code
+    return languages.ENGLISH if is_english else ""
+
+
+def _meaning(column: str, shared: Shared) -> str:
+    """Description of a column; for MaxPMI also its corpus and contrast."""
+    table, corpus = "benchmark_pair", ""
+    if shared.constraint and column in MAX_PMI:
+        table = "pair_association"
+        corpus = f"; in {shared.constraint.corpus} ({shared.constraint.contrast})"
+    return next(c.description for c in TABLES[table].columns if c.name == column) + corpus

@@ -22,8 +22,14 @@ from plumbline.jobs.kernel.memory import (
     range_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.tokens.code_points import SplitState
-from plumbline.jobs.kernel.tokens.language_tables import ALNUM, CASED, IGNORABLE, MARK, tables
+from plumbline.jobs.kernel.tokens.language_tables import (
+    ALNUM,
+    CASED,
+    IGNORABLE,
+    MARK,
+    SplitState,
+    tables,
+)
 from plumbline.jobs.kernel.tokens.splitting_rules import may_split, split_chunk
 from plumbline.jobs.kernel.tokens.words import (
     IdState,

@@ -25,7 +25,7 @@ from plumbline.jobs.kernel.memory import (
     trailing_zeros,
 )
 from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK, prefetch_first_word, split_words
-from plumbline.jobs.kernel.tokens.code_points import SplitState
+from plumbline.jobs.kernel.tokens.language_tables import SplitState
 from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, find_word
 
 #: End of a document in a buffer of texts: a chunk of one byte that UTF-8 never has.

@@ -14,7 +14,6 @@ import numpy as np
 
 from plumbline.jobs.kernel.cache import compiled
 from plumbline.jobs.kernel.memory import get32, get64, get_int, low_bytes, put64
-from plumbline.jobs.kernel.tokens.code_points import SplitState, is_digit, kind_of, point
 from plumbline.jobs.kernel.tokens.language_tables import (
     ALPHA,
     BEFORE_DOT,
@@ -31,6 +30,10 @@ from plumbline.jobs.kernel.tokens.language_tables import (
     RUN_HASH,
     SUFFIX,
     UPPER,
+    SplitState,
+    is_digit,
+    kind_of,
+    point,
 )
 from plumbline.jobs.kernel.tokens.urls import is_url
 from plumbline.jobs.kernel.tokens.words import find_word

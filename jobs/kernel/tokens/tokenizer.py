@@ -25,8 +25,7 @@ from plumbline.jobs.kernel.tokens.chunks import (
     move,
     scan,
 )
-from plumbline.jobs.kernel.tokens.code_points import SplitState
-from plumbline.jobs.kernel.tokens.language_tables import stop_words
+from plumbline.jobs.kernel.tokens.language_tables import SplitState, stop_words
 from plumbline.jobs.kernel.tokens.spacy_rules import pieces, tokenizer_of
 from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 from plumbline.warehouse.errors import UsageProblem

@@ -7,8 +7,15 @@ an optional port and path.
 from __future__ import annotations
 
 from plumbline.jobs.kernel.cache import compiled
-from plumbline.jobs.kernel.tokens.code_points import SplitState, is_digit, kind_of, point
-from plumbline.jobs.kernel.tokens.language_tables import ALNUM, DIGIT, LOWER
+from plumbline.jobs.kernel.tokens.language_tables import (
+    ALNUM,
+    DIGIT,
+    LOWER,
+    SplitState,
+    is_digit,
+    kind_of,
+    point,
+)
 
 _DOT, _PLUS, _MINUS, _COLON, _LOW_LINE = ord("."), ord("+"), ord("-"), ord(":"), ord("_")
 _SLASH, _AT, _QUESTION, _HASH = ord("/"), ord("@"), ord("?"), ord("#")

@@ -14,11 +14,11 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.pairs.sharing.export import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
-from plumbline.jobs.counting.corpus_options import LEAST_COUNT
+from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
@@ -108,10 +108,12 @@ class BenchmarkBuild(BuildSpec, Command):
         context.stage("publish", build.publish, asking, pairs, taken)
         said = list[str]()
         if self.corpus:
-            from plumbline.jobs.association.max_pmi import constrained
+            from plumbline.jobs.association.max_pmi import constrain
 
             by_corpus = (store, self.corpus, name, self.contrast)
-            said += context.stage(f"constrain by {self.corpus}", constrained, *by_corpus)
+            done_pairs = context.stage(f"constrain by {self.corpus}", constrain, *by_corpus)
+            pairs_said = ", ".join(f"{n:,} pairs ({c})" for c, n in done_pairs.items())
+            said.append(f"{name}: MaxPMI of {pairs_said} in corpus {self.corpus}")
         facts = build.facts(self, counts, offline=self.offline)
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         out = self.out or Path("out/benchmarks") / segment(name)

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.pairs.sharing.export import export
-from plumbline.eval_workers.pairs.sharing.shared_pairs import Constraint
+from plumbline.eval_workers.pairs.sharing.export import Constraint, export
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem

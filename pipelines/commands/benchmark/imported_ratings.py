@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.pairs.ratings import answers, rating_facts
+from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
@@ -36,13 +36,13 @@ class ImportRatings(Command):
     def run(self, context: Context) -> Done:
         store = context.store
         files = [Path(file) for file in self.files]
-        imported = answers.import_answers(store, files, context.run_id)
+        imported = import_answers(store, files, context.run_id)
         said = list(map(str, imported))
         if any(one.rejects for one in imported):
             said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
         benchmarks = list(dict.fromkeys(one.benchmark for one in imported))
         for name in benchmarks:
-            said += [": ".join(line) for line in rating_facts.people_say(store.root, name).items()]
+            said += [": ".join(line) for line in people_say(store.root, name).items()]
         params = {"benchmarks": benchmarks}
         return Done(
             rows=rows_of(store.root, _AGREEMENT, params),

@@ -13,11 +13,11 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
-from plumbline.eval_workers.pairs.benchmarks.own.recipe_check import check_recipe
+from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
@@ -31,7 +31,7 @@ class BenchmarkImport(DataOption, Command):
 
     A name that is not in `benchmark show` is for your own pairs: give --source, as in plumbline
     benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads everything, shows
-    what would be imported and every problem of a recipe, and writes nothing.
+    what would be imported, and writes nothing.
 
     Example: plumbline benchmark import winobias winogender use-5
     """
@@ -78,33 +78,13 @@ class BenchmarkImport(DataOption, Command):
         """Pairs and rejected rows of each source; lines on problems go to standard error."""
         names, source = self.chosen()
         for name in names:
-            if (parsed := self._parsed(name, source)) is None:
-                yield planned(name, "rows were not read", None, "", "give --source FILE")
-                continue
+            parsed, _ = room.read_pairs_of(name, source, self.options(), self.data or "")
+            for line in (*parsed.unused(), *pair_warnings(parsed.pairs)):
+                say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
             yield planned(name, "pairs", len(parsed.pairs), "", kinds)
             yield planned(name, "rejected", len(parsed.rejects), "rows")
-
-    def _parsed(self, name: str, source: Path | None) -> room.Parsed | None:
-        """The pairs of a source; ``None`` for a recipe without one.
-
-        Raises ``BadInput`` for a recipe with problems, after a line on each.
-        """
-        own = self.recipe or name
-        if not (own.endswith(".toml") or own in recipe.RECIPES.names()):
-            parsed, _ = room.read_pairs_of(name, source, self.options(), self.data or "")
-            for line in parsed.unused():
-                say(line, err=True)
-            return parsed
-        checked = check_recipe(name, source, self.options(), self.data or "")
-        warned = (f"{WARNING}{line}" for line in checked.warnings)
-        for line in (*checked.rejects, *checked.problems, *warned):
-            say(line, err=True)
-        if n := len(checked.problems):
-            what = f"{n} problem{'s' * (n > 1)}"
-            raise BadInput(own, what, "mend what the lines above name")
-        return checked.parsed
 
     def run(self, context: Context) -> Done:
         """Import each benchmark; one that fails doesn't stop the others."""
@@ -126,7 +106,7 @@ class BenchmarkImport(DataOption, Command):
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
                 for one in done
             ],
-            said=[line for one in done for line in (*_not_used(one), *one.lines())],
+            said=[line for one in done for line in (*_not_used(one), *one.said)],
             wrote=("benchmark_pair", "reject") if done else (),
             next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.counting.corpus_options import VocabularyOptions
+from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
-from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName, Number, Several
+from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName, Several
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, part
 
 if TYPE_CHECKING:
-    from plumbline.jobs.seed_words.vetting import SeedVerdict
+    from plumbline.jobs.seed_words.sample import SeedVerdict
     from plumbline.warehouse.storage.store import Store
 
 #: Columns printed for a seed word, and most words that a terminal shows.
@@ -44,9 +44,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         Several,
         Field(description="Word list or file, one word per line, to leave out; repeatable."),
     ] = ()
-    stratify: Annotated[
-        Number, Field(description="Bands of frequency to draw equally from; 1: ignore frequency.")
-    ] = 1
     language_model: Annotated[
         InputFile | None,
         Field(description="fastText's lid.176.ftz or lid.176.bin."),
@@ -69,7 +66,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
             raise UsageProblem("--why", "is the reason of verdicts", "add --accept or --reject")
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.seed_words.vetting import read_verdicts, verdicts_on
+        from plumbline.jobs.seed_words.sample import read_verdicts, verdicts_on
 
         if self.accept or self.reject or self.file:
             verdicts = verdicts_on(self.accept, self.reject, self.why)
@@ -109,7 +106,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         done = seeds.select_seed_words(
             *(store, self.corpus, self.n or None, self.seed, self.contrast),
             exclude=seeds.excluded_words(self.exclude),
-            n_bands=self.stratify,
         )
         contrast = corpus_contrast(store, self.corpus, self.contrast)
         words = seeds.sampled_words(store, self.corpus, contrast, self.seed)
@@ -132,7 +128,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         )
 
     def _vetted(self, context: Context, verdicts: list[SeedVerdict]) -> Done:
-        from plumbline.jobs.seed_words.vetting import vet
+        from plumbline.jobs.seed_words.sample import vet
 
         done = vet(context.store, self.corpus, verdicts, context.run_id)
         counts = {"n_accepted": done.n_accepted, "n_rejected": done.n_rejected}

@@ -46,8 +46,8 @@ class Concordance(CorpusName, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.explanation import Sampling
+        from plumbline.jobs.evidence.index import NEAR
         from plumbline.jobs.evidence.occurrences import occurrences
-        from plumbline.jobs.evidence.queries import NEAR
         from plumbline.pipelines.report.model import Section, table
         from plumbline.pipelines.report.plain import plain
         from plumbline.pipelines.report.rows import Rows

@@ -15,7 +15,6 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 
 if TYPE_CHECKING:
-    from plumbline.jobs.association.associations import Associated
     from plumbline.warehouse.storage.store import Store
 
 Shards: TypeAlias = Annotated[
@@ -74,12 +73,3 @@ def shard_row(path: Path, partials: Path | None) -> Row:
     except BadInput as e:
         return planned(str(path), "can't be read", size, "bytes", str(e))
     return planned(str(path), state, size, "bytes")
-
-
-def missing_rows(command: CorpusName, done: Associated) -> Iterator[str]:
-    """Lines on words without rows, and on contrasts that lost theirs."""
-    if done.rare:
-        words = ", ".join(done.rare)
-        yield f"No rows: {words} (not in the corpus, or rarer than the corpus's --min-count)"
-    if done.gone:
-        yield f"Contrasts that no longer have rows: {', '.join(done.gone)}"

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.counting.corpus_options import CorpusOptions, Memory
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import InputFile
 from plumbline.pipelines.commands.corpus.corpus_fields import (
     TO_COUNT,
     CorpusName,
     Shards,
-    missing_rows,
     shard_row,
 )
 from plumbline.warehouse.errors import BadInput
@@ -84,8 +83,7 @@ class Count(CorpusName, CorpusOptions, Command):
         """
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
-        from plumbline.jobs.ingest.count_corpus import refuse_other_settings
-        from plumbline.jobs.spark.engine_choice import on_spark
+        from plumbline.jobs.ingest.count_corpus import on_spark, refuse_other_settings
 
         where = None
         if store is not None:
@@ -136,7 +134,7 @@ class Associate(CorpusName, Command):
 
     --targets adds any other word list without reading the text again: its co-occurrences are
     counted in the documents that counting kept, and stay in `pair_count` until the corpus is
-    counted again. After an interruption run the same command again to resume.
+    counted again.
 
     Each list has the mean of its pairs' deltas (contrast `gendered`) and their sum (`gendered-sum`:
     UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds `gendered-sum-toxicity`, each
@@ -156,25 +154,17 @@ class Associate(CorpusName, Command):
         InputFile | None,
         Field(description="CSV word,weight: adds the lists' sums times these weights."),
     ] = None
-    memory: Annotated[
-        Memory, Field(description="Most memory of each process that counts for --targets.")
-    ] = CorpusOptions.memory
-    master: Annotated[
-        str | None, Field(description="Count for --targets on Spark; default: here.")
-    ] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.association.associations import associate
 
-        done = associate(
-            context.store, self.corpus, self.targets, self.word_weights, self.master, self.memory
-        )
+        done = associate(context.store, self.corpus, self.targets, self.word_weights)
         names = ("n_associations", "n_deltas", "n_bounds", "n_weighted")
         counts = {name: getattr(done, name) for name in names}
         added = ("word_list", "pair_count") if self.targets else ()
         return Done(
             rows=[{"corpus": self.corpus, "n_contrasts": len(done.contrasts), **counts}],
-            said=list(missing_rows(self, done)),
+            said=[f"No rows: {', '.join(done.rare)} (missing or pruned)"] if done.rare else [],
             wrote=(*added, "word_association", "word_delta", "word_bound"),
             next=self.line("why WORD"),
             **self.rows_of("word_delta"),

@@ -24,7 +24,7 @@ class Pack(Command):
     file is in `meta.file`, too: `corpus count --source-field meta.file`.
 
     Files must be UTF-8 or in --encoding. Files that can't be used are left out; `reject` has the
-    reasons, with a likely encoding of a file that is not UTF-8.
+    reasons.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
@@ -118,8 +118,8 @@ class Demo(Command):
     tokens: Annotated[int, Field(ge=1, le=10**12, description="Words to write.")] = 3_000_000
     seed: Annotated[Seed, Field(description="Seed of leans and text.")] = 0
     world: Annotated[
-        Literal["straight", "swapped", "mixed"],
-        Field(description="straight; swapped: she and he exchanged; mixed: in half of it."),
+        Literal["straight", "swapped"],
+        Field(description="straight; swapped: she and he exchanged."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

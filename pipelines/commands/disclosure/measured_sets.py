@@ -9,8 +9,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions, measure_sets
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Context, On, Row, planned
@@ -139,8 +138,6 @@ def counts(one: Disclosed) -> Iterator[str]:
             f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
             "continued (table `reject`)"
         )
-    if one.n_empty:
-        yield f"  {one.n_empty:,} continuations are empty: GAS leaves them out"
     if probed.left_out:
         words = ", ".join(probed.left_out)
         yield f"  can't be spelled, left out of {probed.word_list}: {words}"

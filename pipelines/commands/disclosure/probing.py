@@ -9,8 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, steps_of
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions, steps_of
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import NONE

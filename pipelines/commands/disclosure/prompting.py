@@ -116,7 +116,7 @@ class Prompts(DataOption, Command):
             left = self.n - len(state.kept) if state.request else 0
             requests = -(-left // spec.wording.at_once)
             yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
-            yield planned(seed, "requests", requests, "", f"at least; at most {spec.rounds}")
+            yield planned(seed, "requests", requests, "", f"at least; at most {spec.most_rounds}")
 
     def run(self, context: Context) -> Done:
         """Replace the warehouse's set of that name."""

@@ -8,10 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
-from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.disclosure.set_measures import (
+    Disclosed,
+    Grid,
+    ProbeOptions,
+    in_each_form,
+    load_instructions,
+    measure_sets,
+    steps_of,
+)
 from plumbline.eval_workers.disclosure.word_probabilities import (
     ProbeStep,
     load_words,
@@ -195,9 +200,6 @@ def _label(instruction: Instruction) -> str:
 
 
 def _left_out(disclosed: Disclosed) -> Iterator[str]:
-    if disclosed.n_empty:
-        n = f"{disclosed.n_empty:,} continuations are empty: no verdict on them"
-        yield f"{_label(disclosed.instruction)}: {n}"
     if rejected := disclosed.probed.n_rejected + disclosed.sampled.n_rejected:
         n = f"{rejected:,} prompts could not be measured: table reject"
         yield f"{_label(disclosed.instruction)}: {n}"

@@ -13,13 +13,15 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.disclosure.set_measures import Disclosed
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions, published_base
-from plumbline.eval_workers.training.model_card import tuned_by
-from plumbline.eval_workers.training.training_options import check_trainable
+from plumbline.eval_workers.training.training_options import (
+    TuneOptions,
+    check_trainable,
+    published_base,
+    tuned_by,
+)
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.pipelines.commands.disclosure.measured_sets import (
@@ -39,7 +41,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.training.mitigation.tune import Tuned
+    from plumbline.eval_workers.training.adapter_tuning import Tuned
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -123,7 +125,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Numbers of prompts to tune on and to leave out, and of steps."""
-        from plumbline.eval_workers.training.mitigation.tuning_prompts import tuning_prompts
+        from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 
         missing = prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
@@ -170,7 +172,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 def _tune(context: Context, command: Tune) -> Tuned:
     """Tune the adapter."""
     from plumbline.eval_workers.models.devices import release
-    from plumbline.eval_workers.training.mitigation.tune import tune
+    from plumbline.eval_workers.training.adapter_tuning import tune
 
     try:
         with progress(f"tune {command.name}", "steps") as update:

@@ -1,4 +1,4 @@
-"""Rows of users' files: CSV, TSV, JSON, JSON lines, Parquet and Arrow, local or at an address."""
+"""Rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or at an address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
@@ -18,10 +17,10 @@ from plumbline.warehouse.input.remote_files import find, open_file, reading
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
-KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
+KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _BATCH_ROWS = 1024
 #: Files in which Hugging Face's ``datasets`` describes a directory's data.
-_ABOUT_FILES = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
+_ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 #: Number of a file, as ``datasets`` names the parts of a split.
 _SHARD = re.compile(r"-\d{5}-of-\d{5}")
 
@@ -52,9 +51,7 @@ def files_of(source: Path) -> list[Path]:
         if about and about.is_directory:
             inside = find(f"{path}/**")
             files = [p for p, about in inside if about and not about.is_directory and _kind(p)]
-            saved = {p.parent for p in files if p.name == "dataset_info.json"}
-            about_saved = {directory / "state.json" for directory in saved}
-            files = [p for p in files if p.name not in _ABOUT_FILES and p not in about_saved]
+            files = [p for p in files if p.name not in _ABOUT_FILES]
             _check_alone(path, files)
             paths += files
         elif about:
@@ -101,8 +98,14 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
         yield from _json_lines(path)
     elif kind == ".json":
         yield from _json_document(path, at)
-    elif kind in (".parquet", ".arrow"):
-        yield from _arrow(path, kind)
+    elif kind == ".parquet":
+        with reading(path), open_file(path) as raw:
+            rows = (
+                row
+                for batch in pq.ParquetFile(raw).iter_batches(_BATCH_ROWS)
+                for row in batch.to_pylist()
+            )
+            yield from (SourceRow(path.name, n, row) for n, row in enumerate(rows, 1))
     else:
         raise BadInput(str(path), "has an unsupported type", f"expected {', '.join(KINDS)}")
 
@@ -183,15 +186,3 @@ def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
         raise BadInput(str(path), problem, "name its place in a recipe: rows")
     for number, row in enumerate(rows, 1):
         yield _json_row(path, number, row)
-
-
-def _arrow(path: Path, kind: str) -> Iterator[SourceRow]:
-    """The rows of Parquet, or of an Arrow stream, which ``datasets.save_to_disk`` writes."""
-    number = 0
-    with reading(path), open_file(path) as raw:
-        is_parquet = kind == ".parquet"
-        file = pq.ParquetFile(raw) if is_parquet else pa.ipc.open_stream(raw)
-        for batch in file.iter_batches(_BATCH_ROWS) if is_parquet else file:
-            for fields in batch.to_pylist():
-                number += 1
-                yield SourceRow(path.name, number, fields)

@@ -12,10 +12,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, Row, pair_row
-from plumbline.eval_workers.pairs.pronouns.forms import fill_for, forms
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     capital_at,
     fill,
+    fill_for,
+    forms,
     template_problem,
 )
 from plumbline.warehouse import wordlists
@@ -38,19 +39,13 @@ _VOWEL = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@toml_table
 class GroupWords:
-    """Words by group; the k-th words of all groups are counterparts, so each has equally many.
+    """The words of a group, and the name of its pronouns in ``forms.toml``, if the list has it.
 
-    ``pronouns`` maps a group to the name of its pronouns in ``forms.toml``, if the list gives it.
+    The k-th words of all groups are counterparts, so each group has equally many.
     """
 
-    words: Mapping[str, tuple[str, ...]]
-    pronouns: Mapping[str, str] = field(default_factory=dict)
-
-
-@toml_table
-class _Group:
     words: Annotated[Texts, Field(min_length=1)]
     pronoun: Annotated[
         str | None, AfterValidator(lambda group: group and forms(group) and group)
@@ -62,7 +57,7 @@ class _GroupWordsFile:
     about: Text
     source: Text
     groups: Annotated[
-        Mapping[Annotated[str, Field(pattern="^[^/]+$")], _Group],
+        Mapping[Annotated[str, Field(pattern="^[^/]+$")], GroupWords],
         Field(min_length=2),
     ]
 
@@ -73,10 +68,10 @@ class _GroupWordsFile:
 
 @dataclass(frozen=True)
 class Filler:
-    """Fills templates for groups; ``words`` maps a placeholder's name to its list of words."""
+    """Fills templates for groups; ``words`` maps a placeholder's name to its words by group."""
 
     groups: tuple[str, ...] = USUAL
-    words: Mapping[str, GroupWords] = field(default_factory=dict)
+    words: Mapping[str, Mapping[str, GroupWords]] = field(default_factory=dict)
 
     def pairs(self, template: str, identifier: str, **columns: object) -> list[Row]:
         """A pair for every two groups and each position in the template's lists of words.
@@ -92,7 +87,7 @@ class Filler:
             if name not in self.words:
                 raise ValueError(f"{{{name}}} has no words (give them by --fill {name}=LIST)")
         word_lists = [self.words[name] for _, name in _SLOT.findall(template) if name in self.words]
-        sizes = [len(words) for lists in word_lists for words in lists.words.values()]
+        sizes = [len(of_group.words) for by_group in word_lists for of_group in by_group.values()]
         n_items, pairs = min(sizes, default=1), []
         for k in range(n_items):
             item_id = identifier if n_items == 1 else f"{identifier}:{k + 1:02d}"
@@ -111,7 +106,7 @@ class Filler:
             article, name = match[1], match[2]
             if name not in self.words:
                 return match[0]
-            word = self.words[name].words[group][k]
+            word = self.words[name][group].words[k]
             if article:
                 return f"{article}{'n' if _VOWEL.match(word) else ''} {word}"
             return capital_at(template, match.start(), word)
@@ -128,8 +123,9 @@ class Filler:
             if problem := template_problem(template):
                 raise ValueError(problem)
             return fill(template, "f" if group == "female" else "m")
-        listed = {g: p for lists in self.words.values() for g, p in lists.pronouns.items()}
-        return fill_for(template, listed.get(group) or _PRONOUN_OF.get(group, group))
+        listed = [by_group[group].pronoun for by_group in self.words.values()]
+        pronoun = next(filter(None, reversed(listed)), None)
+        return fill_for(template, pronoun or _PRONOUN_OF.get(group, group))
 
 
 def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
@@ -144,43 +140,42 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
     >>> filler(fills=["kin=kinship"]).groups
     ('female', 'male', 'neutral')
     """
-    words: dict[str, GroupWords] = {}
+    words: dict[str, Mapping[str, GroupWords]] = {}
     for text in fills:
         name, equals, list_name = text.partition("=")
         if not equals or not re.fullmatch(r"[a-z]\w*", name) or name.startswith("pronoun"):
             raise UsageProblem(f"--fill {text}", "is not PLACEHOLDER=LIST", "such as kin=kinship")
         words[name] = load_words(list_name, is_name=name == "name")
-    chosen = tuple(groups) or (tuple(next(iter(words.values())).words) if words else USUAL)
+    chosen = tuple(groups) or (tuple(next(iter(words.values()))) if words else USUAL)
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):
         option = f"--groups {','.join(chosen)}"
         raise UsageProblem(option, "is not two or more different groups", "such as she,he,they")
     for group in chosen:
-        for name, lists in words.items():
-            if group not in lists.words:
-                fix = f"there are {', '.join(lists.words)}"
+        for name, by_group in words.items():
+            if group not in by_group:
+                fix = f"there are {', '.join(by_group)}"
                 raise UsageProblem(f"group {group!r}", f"has no words for {{{name}}}", fix)
         if not words:
             forms(_PRONOUN_OF.get(group, group))
     return Filler(chosen, words)
 
 
-def load_words(name: str, *, is_name: bool = False) -> GroupWords:
+def load_words(name: str, *, is_name: bool = False) -> Mapping[str, GroupWords]:
     """Words by group, from a list of ``GROUP_WORDS``, a word list of pairs, or a TOML file's path.
 
     The words of a word list are lowercase; ``is_name`` gives them capitals. Raises ``UsageProblem``
     for an unknown name, ``BadInput`` for a file that is not a list of words by group.
 
-    >>> load_words("kinship").words["neutral"][0]
+    >>> load_words("kinship")["neutral"].words[0]
     'parent'
-    >>> load_words("names", is_name=True).words["male"][0]
+    >>> load_words("names", is_name=True)["male"].words[0]
     'James'
     """
     if name not in GROUP_WORDS.names() and name in wordlists.LISTS.names():
         cased = str.capitalize if is_name else str
         word_list = wordlists.load(name)
-        words = zip(*((cased(p.a), cased(p.b)) for p in word_list.pairs), strict=True)
-        return GroupWords(dict(zip(word_list.groups or USUAL, words, strict=True)))
+        sides = zip(*((cased(p.a), cased(p.b)) for p in word_list.pairs), strict=True)
+        named = zip(word_list.groups or USUAL, map(tuple, sides), strict=True)
+        return {group: GroupWords(words) for group, words in named}
     source = Path(name) if name.endswith(".toml") else GROUP_WORDS.text(name)
-    groups = toml_file.load(_GroupWordsFile, source, f"words {name}").groups
-    pronouns = {name: group.pronoun for name, group in groups.items() if group.pronoun}
-    return GroupWords({name: group.words for name, group in groups.items()}, pronouns)
+    return toml_file.load(_GroupWordsFile, source, f"words {name}").groups

@@ -1,42 +1,157 @@
-"""Warnings about pairs that can be used, but may be mistakes."""
+"""Warnings about pairs that can be used but may be mistakes, and baselines for content words.
+
+A baseline is for groups that differ by content words, such as *old* and *quiet*. Their log ratios
+are mostly how frequent the words are. So the words of such a pair are scored in a neutral sentence
+too: columns ``baseline_a`` and ``baseline_b``. View ``scored_pair`` subtracts the log ratio of
+these sentences. Words that lists name as a group's (pronouns, gendered words, first names) and
+function words need no baseline, nor do groups called female and male, which grammar tells apart in
+other languages.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks.own.baseline import baseline_warning
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
+from plumbline.eval_workers.pairs.benchmarks.own.filler import load_words
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, Parsed, Row
+from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.finding import LEAST_PAIRS
+from plumbline.warehouse.text.toml_file import read
 
+_SENTENCE = "The word here is {}."
+#: A baseline has at most so many of a sentence's words: a clause needs its own context.
+_MOST_WORDS = 3
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+#: Forms that change with a pronoun or a name, and contractions of these.
+_FUNCTION_WORDS = """
+a an the am is are was were be been has have had do does don't doesn't isn't aren't wasn't weren't
+hasn't haven't his her hers him himself herself their theirs them themself themselves they she he
+they're she's he's they've they'd she'd he'd they'll she'll he'll mr mrs ms miss
+"""
+#: Common words that the languages we have templates for don't have.
+_ENGLISH = """
+the and with this that they my your were from who what people
+"""
+#: A benchmark is taken for English if at least this share of its pairs has one of these words.
+_LEAST_ENGLISH = 0.25
 #: Most entries such as `x/y (1)` in the warning about too few pairs.
 _NAMED = 6
 
 
-def pair_warnings(parsed: Parsed) -> Iterator[str]:
-    """A line for each kind of doubt: unexpected numbers, turned groups, content words, few pairs.
+def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each kind of doubt: turned groups, content words, few pairs.
 
     >>> groups = [("x", "y"), ("y", "x"), *[("X", "y")] * 10]
     >>> rows = [{"sentence_a": f"{k}", "sentence_b": "b", "group_a": a, "group_b": b}
     ...         for k, (a, b) in enumerate(groups)]
-    >>> for line in pair_warnings(Parsed("demo", rows)):
+    >>> for line in pair_warnings(rows):
     ...     print(line)
     Warning: x/y and y/x are measured apart (if you meant one, swap the sides of the other's rows)
     Warning: fewer than 10 pairs say little: x/y (1), y/x (1)
     """
-    n_in = Counter(str(pair.get("category") or "") for pair in parsed.pairs)
-    for category in dict.fromkeys([*n_in, *(category for category, _ in parsed.reasons)]):
-        if n_in[category] != (expected := parsed.expected.get(category, n_in[category])):
-            problem = f"{n_in[category]:,} pairs, the recipe expects {expected:,}"
-            yield f"Warning: {category}: {problem} (is the source whole, and the same version?)"
-    n_of = Counter((str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs)
+    n_of = Counter((str(pair["group_a"]), str(pair["group_b"])) for pair in pairs)
     turned = sorted(f"{a}/{b}" for a, b in n_of if (b, a) in n_of)
     if turned:
         fix = "if you meant one, swap the sides of the other's rows"
         yield f"Warning: {' and '.join(turned)} are measured apart ({fix})"
-    yield from baseline_warning(parsed.pairs)
+    if differing := [*_differing(pairs)]:
+        n = sum(pair.get("baseline_a") is not None for pair, _, _ in differing)
+        baseline = f"subset `less baseline` has {n:,} of them, less what the words score alone"
+        yield (
+            "Warning: pairs that differ by words other than listed names, pronouns and gendered "
+            f"words: {len(differing):,}, such as {' / '.join(differing[0][1])}; PD also tells how "
+            f"frequent these are ({baseline if n else 'no pair has a baseline: docs/pairs.md'})"
+        )
     few = [f"{a}/{b} ({n})" for (a, b), n in sorted(n_of.items()) if n < LEAST_PAIRS]
     if few:
         more = f" and {len(few) - _NAMED:,} more" if len(few) > _NAMED else ""
-        named = ", ".join(few[:_NAMED])
-        yield f"Warning: fewer than {LEAST_PAIRS} pairs say little: {named}{more}"
+        yield f"Warning: fewer than {LEAST_PAIRS} pairs say little: {', '.join(few[:_NAMED])}{more}"
+
+
+def add_baselines(benchmark: Parsed) -> None:
+    """Give the pairs that need a baseline, and can have one, their ``baseline_a`` and ``_b``.
+
+    A pair can have one if its language is English and the words that differ are one run of at most
+    three words in each sentence.
+
+    >>> pair = {"sentence_a": "The old man.", "sentence_b": "The quiet man."}
+    >>> benchmark = Parsed("demo", [{**pair, "group_a": "old", "group_b": "quiet"}])
+    >>> add_baselines(benchmark)
+    >>> benchmark.pairs[0]["baseline_a"], benchmark.pairs[0]["baseline_b"]
+    ('The word here is old.', 'The word here is quiet.')
+    """
+    if _is_english(benchmark.pairs, benchmark.facts):
+        for pair, words, is_run in _differing(benchmark.pairs):
+            if is_run:
+                pair["baseline_a"], pair["baseline_b"] = map(_SENTENCE.format, words)
+
+
+def _is_english(pairs: Sequence[Row], facts: Mapping[str, str]) -> bool:
+    """Whether a recipe says so; if none does, whether the pairs have common English words.
+
+    >>> _is_english([{"sentence_a": "Der alte Mann."}], {}), _is_english([], {"Language": "en"})
+    (False, True)
+    """
+    if language := facts.get("Language"):
+        return language.partition("-")[0] == languages.ENGLISH
+    words = [_WORD.findall(str(pair["sentence_a"]).lower()) for pair in pairs]
+    english = set(_ENGLISH.split())
+    return sum(not english.isdisjoint(w) for w in words) >= max(1, _LEAST_ENGLISH * len(pairs))
+
+
+def _differing(pairs: Sequence[Row]) -> Iterator[tuple[Row, tuple[str, str], bool]]:
+    """Pairs that need a baseline, the words that only one of their sentences has, and ``is_run``.
+
+    ``is_run``: in both sentences these words are consecutive and at most three.
+    """
+    for pair in pairs:
+        if (pair["group_a"], pair["group_b"]) == USUAL:
+            continue
+        a, b = (_WORD.findall(str(pair[f"sentence_{side}"])) for side in "ab")
+        own_a, own_b = _own(a, b), _own(b, a)
+        if own_a and own_b:
+            words = " ".join(a[k] for k in own_a), " ".join(b[k] for k in own_b)
+            is_run = all(k[-1] - k[0] < len(k) <= _MOST_WORDS for k in (own_a, own_b))
+            yield pair, words, is_run
+
+
+def _own(words: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Positions of the words that the other sentence lacks and no list has."""
+    known = _listed().union(map(_stem, other))
+    return [k for k, word in enumerate(words) if _stem(word) not in known]
+
+
+def _stem(word: str) -> str:
+    """A word in lower case without endings that change with number or possession.
+
+    >>> [_stem(word) for word in ("carries", "carry", "goes", "go", "Emily’s", "don’t")]
+    ['carri', 'carri', 'go', 'go', 'emili', "don't"]
+    """
+    stem = word.lower().replace("’", "'").removesuffix("'s").rstrip("es")
+    return re.sub("y$", "i", stem)
+
+
+@cache
+def _listed() -> frozenset[str]:
+    """Stems of words that name a group in one of our lists, and of function words."""
+    words = set(_FUNCTION_WORDS.split())
+    for name in wordlists.LISTS.names():
+        words.update(wordlists.load(name).targets)
+    folder = resources.files("plumbline.eval_workers")
+
+    def table(*path: str) -> dict[str, Any]:
+        return read(folder.joinpath(*path))
+
+    gendered = table("pairs", "sharing", "gendered_words.toml")
+    words.update(f"{gendered['female']} {gendered['male']}".split())
+    nouns = table("fairpair", "perturbation", "gender_en.toml")["nouns"]
+    words.update(word for both in nouns for word in both)
+    for name in ("names-by-group", "kinship"):
+        for group in load_words(name).values():
+            words.update(group.words)
+    return frozenset(map(_stem, words))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, template_problem
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import Record, records, rejected
+from plumbline.warehouse.input.input_rows import records, rejected
 
 Row = dict[str, object]
 
@@ -49,17 +49,13 @@ class Parsed:
 
     ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
     of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).
-    ``expected`` is the number of pairs of each category that a recipe names. ``reasons`` has the
-    rejects of each category and kind of reason, one line for each.
     """
 
     name: str
     pairs: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
     facts: Mapping[str, str] = field(default_factory=dict)
-    expected: Mapping[str, int] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
-    reasons: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(
         self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
@@ -75,8 +71,7 @@ class Parsed:
         (['She ran.'], 1)
         """
         if problem := template_problem(template):
-            reason = self._identifier_problem(pair_id) or problem
-            self.reject(source_file, source_row, reason, template)
+            self.reject(source_file, source_row, problem, template)
             return
         sentences = fill(template, "f"), fill(template, "m")
         columns |= {"source_file": source_file, "source_row": source_row}
@@ -100,7 +95,7 @@ class Parsed:
             text = str(pairs[0]["template"])
             if not text or DIFFERS in text:
                 text = f"{pairs[0]['sentence_a']} | {pairs[0]['sentence_b']}"
-            self.reject(file, row, problem, text, str(pairs[0].get("category") or ""))
+            self.reject(file, row, problem, text)
             return
         self._seen |= identifiers
         self.pairs += pairs
@@ -109,8 +104,10 @@ class Parsed:
         sentences, groups = (
             [str(pair[f"{what}_{side}"]) for side in "ab"] for what in ("sentence", "group")
         )
-        if problem := self._identifier_problem(str(pair["pair_id"])):
-            return problem
+        if not (pair_id := str(pair["pair_id"])):
+            return "the row has no identifier"
+        if pair_id in self._seen:
+            return f"the identifier {pair_id} was already used by an earlier row"
         if any("\ud800" <= c <= "\udfff" for v in pair.values() for c in str(v)):
             return "the row holds bytes that are not UTF-8, or half a surrogate pair"
         if any(not s.strip() or "\x00" in s for s in sentences):
@@ -121,34 +118,26 @@ class Parsed:
             return f"the groups are {groups[0]!r} and {groups[1]!r}, expected two names without /"
         return None
 
-    def _identifier_problem(self, pair_id: str) -> str | None:
-        if not pair_id:
-            return "the row has no identifier"
-        if pair_id in self._seen:
-            return f"the identifier {pair_id} was already used by an earlier row"
-        return None
-
     def unused(self) -> Iterator[str]:
-        """A line for each category and kind of reason: its first reject, and how many more.
+        """Yield a line for each kind of reason: its first reject, and how many more there are.
 
         >>> parsed = Parsed("demo")
         >>> for k, text in enumerate("xyz", 1):
-        ...     parsed.reject("f.csv", k, f"the group is {text!r}", text, "Age")
+        ...     parsed.reject("f.csv", k, f"the group is {text!r}", text)
         >>> [*parsed.unused()]
-        ["Age: f.csv, row 1: the group is 'x' (and 2 rows like it)"]
+        ["f.csv, row 1: the group is 'x' (and 2 rows like it)"]
         """
-        by_category = sorted(self.reasons.items(), key=lambda unused: unused[0][0])
-        for (category, _), (first, *more) in by_category:
+        kinds: dict[str, list[Row]] = {}
+        for row in self.rejects:
+            kind = re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", str(row["reason"]))
+            kinds.setdefault(kind, []).append(row)
+        for first, *more in kinds.values():
             like = f" (and {len(more):,} row{'s' * (len(more) > 1)} like it)" if more else ""
-            yield f"{category}: {first}{like}" if category else f"{first}{like}"
+            yield f"{first['source_file']}, row {first['source_row']}: {first['reason']}{like}"
 
-    def reject(
-        self, source_file: str, source_row: int, reason: str, excerpt: str, category: str = ""
-    ) -> None:
-        """Add a reject for a source row that can't be used, of a ``category`` if it has one."""
+    def reject(self, source_file: str, source_row: int, reason: str, excerpt: str) -> None:
+        """Add a reject for a source row that can't be used."""
         row = {"source_file": source_file, "source_row": source_row}
-        kind = category, re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", reason)
-        self.reasons.setdefault(kind, []).append(f"{source_file}, row {source_row}: {reason}")
         common = {"stage": "benchmark", "subject": self.name}
         self.rejects.append({**common, **rejected(row, reason, excerpt)})
 
@@ -158,70 +147,46 @@ RELEASED = "unstereo-eval/data/datasets/raw"
 _INDEX = ""  # the released tables' index column has no name
 
 
-def located(name: str, source: Path | None, stem: str, *others: str) -> Path:
-    """A file of ``others`` in a directory, else its table ``<stem>.csv`` or ``<stem>.csv.gz``.
-
-    A file is returned as is.
-    """
-    if source is None:
-        raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
-    if source.is_file():
-        return source
-    for file in (*others, f"{stem}.csv", f"{stem}.csv.gz"):
-        if (source / file).is_file():
-            return source / file
-    raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
-
-
 def add_released(
     parsed: Parsed,
-    path: Path,
-    verdict: str,
-    columns: Callable[[Mapping[str, str]], Row],
+    source: Path | None,
+    stem: str,
+    verdict: str = "",
     prefix: str = "",
+    key: str = _INDEX,
 ) -> None:
     """Add the rows of one of UnStereoEval's tables, or rejects for those that make no pair.
 
-    ``verdict`` is the table's yes-or-no column; ``columns`` gives further columns of a pair. A
-    pair's identifier is ``prefix`` and the row's index, with five digits so that it sorts as text.
+    ``source`` is the table, or a directory with ``<stem>.csv`` or ``<stem>.csv.gz``. The pairs keep
+    the text of ``verdict``, a column of True or False. Column ``key`` identifies a pair; an index
+    gets a ``prefix`` and five digits, so that it sorts as text.
     """
-    needed = (_INDEX, "word", "template", verdict)
-    for record in usable(parsed, path, needed, {verdict: ("True", "False")}):
-        fields = record.fields
-        index = fields[_INDEX]
-        is_number = index.isascii() and index.isdigit()
+    if source is None:
+        raise UsageProblem(f"benchmark {parsed.name}", "needs its released table", "--source PATH")
+    paths = [source, source / f"{stem}.csv", source / f"{stem}.csv.gz"]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        problem = f"holds neither {stem}.csv nor {stem}.csv.gz"
+        raise BadInput(f"{source}", problem, "give --source PATH")
+    verdicts = (verdict,) if verdict else ()
+    for number, fields, fault in records(path, (key, "word", "template", *verdicts), ","):
+        if fault is None and verdict and fields[verdict] not in ("True", "False"):
+            fault = f"{verdict} is {fields[verdict]!r}, expected True or False"
+        if fault:
+            parsed.reject(path.name, number, fault, fields.get("template", ""))
+            continue
+        pair_id = fields[key]
+        if key == _INDEX:
+            is_number = pair_id.isascii() and pair_id.isdigit()
+            pair_id = f"{prefix}{int(pair_id):05d}" if is_number else ""
         parsed.add(
-            pair_id=f"{prefix}{int(index):05d}" if is_number else "",
+            pair_id=pair_id,
             template=fields["template"],
             word=fields["word"] or None,
-            **columns(fields),
             source_file=path.name,
-            source_row=record.number,
+            source_row=number,
+            **{name: fields[name] for name in verdicts},
         )
-
-
-def usable(
-    parsed: Parsed,
-    path: Path,
-    columns: tuple[str, ...],
-    allowed: Mapping[str, Sequence[str]],
-    *,
-    excerpt: str = "template",
-    delimiter: str = ",",
-) -> Iterator[Record]:
-    """Rows of a table whose columns have ``allowed`` values; other rows become rejects.
-
-    ``excerpt`` is the column that a reject shows. Raises as ``records``.
-    """
-    for record in records(path, columns, delimiter):
-        problem = record.problem
-        for column, values in allowed.items():
-            if problem is None and (value := record.fields[column]) not in values:
-                problem = f"{column} is {value!r}, expected {' or '.join(values)}"
-        if problem:
-            parsed.reject(path.name, record.number, problem, record.fields.get(excerpt, ""))
-        else:
-            yield record
 
 
 def shared_template(a: str, b: str) -> str:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os.path import commonpath
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
     """
     files = files_of(source)
     is_alone = len(files) == 1
-    parsed = Parsed(name, expected=recipe.expected)
+    parsed = Parsed(name)
     place_of: dict[bytes, str] = {}
     for path in files:
         file = (
@@ -53,9 +53,8 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
         )
         is_first = True
         for row in rows_of_file(path, recipe.rows):
-            values = _Values(row.fields, recipe)
             if is_first and not row.problem:
-                values.check_columns(path)
+                _check_columns(path, row.fields, recipe)
                 is_first = False
             place = f"row {row.number}" + ("" if is_alone else f" of {file}")
             if row.problem is None and (same := place_of.setdefault(_digest(row), place)) != place:
@@ -66,10 +65,10 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 if row.problem:
                     raise ValueError(row.problem)
                 default_id = number if is_alone else f"{file}:{number}"
-                parsed.take(values.pairs(default_id, filler, source_columns))
+                parsed.take(_pairs(row.fields, recipe, default_id, filler, source_columns))
             except ValueError as e:
                 excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
-                parsed.reject(file, row.number, str(e), excerpt[:400], values.text("category"))
+                parsed.reject(file, row.number, str(e), excerpt[:400])
     return parsed
 
 
@@ -79,109 +78,79 @@ def _digest(row: SourceRow) -> bytes:
     return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
 
-@dataclass(frozen=True)
-class _Values:
-    """A row's values by our names of columns, as a recipe maps them."""
+def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
+    """Raise ``BadInput`` if a file's first row lacks a required column or one of the recipe."""
+    if recipe.choices:
+        return
 
-    fields: Mapping[str, Any]
-    recipe: Recipe
+    def is_there(column: str) -> bool:
+        return column in fields or ("." in column and column.split(".")[0] in fields)
 
-    def check_columns(self, path: Path) -> None:
-        """Raise ``BadInput`` if a file's first row lacks a required column or one of the recipe."""
-        if self.recipe.choices:
-            return
-        columns = self.recipe.columns
-        required = ["template"] if self._has("template") else ["sentence_a", "sentence_b"]
-        missing = [name for name in required if not self._has(name)]
-        unknown = [theirs for theirs in columns.values() if not self._is_there(theirs)]
-        if missing or unknown:
-            absent = dict.fromkeys([*unknown, *(columns.get(name, name) for name in missing)])
-            has = ", ".join(map(str, self.fields)) or "none"
-            name = next(iter(missing), required[0])
-            fix = f"it has {has}: name them with --column {name}=NAME, docs/pairs.md"
-            raise BadInput(str(path), f"no column {', '.join(absent)}", fix)
+    def has(name: str) -> bool:
+        return name in recipe.fixed or is_there(recipe.columns.get(name, name))
 
-    def _is_there(self, column: str) -> bool:
-        return column in self.fields or ("." in column and column.split(".")[0] in self.fields)
+    required = ["template"] if has("template") else ["sentence_a", "sentence_b"]
+    missing = [name for name in required if not has(name)]
+    unknown = [theirs for theirs in recipe.columns.values() if not is_there(theirs)]
+    if missing or unknown:
+        absent = dict.fromkeys([*unknown, *(recipe.columns.get(name, name) for name in missing)])
+        held = ", ".join(map(str, fields)) or "none"
+        name = next(iter(missing), required[0])
+        fix = f"it has {held}: name them with --column {name}=NAME, docs/pairs.md"
+        raise BadInput(str(path), f"no column {', '.join(absent)}", fix)
 
-    def _has(self, name: str) -> bool:
-        column = self.recipe.columns.get(name, name)
-        return name in self.recipe.fixed or self._is_there(column)
 
-    def text(self, name: str) -> str:
-        """The value of a column; without one, the recipe's fixed value."""
-        value = value_at(self.fields, self.recipe.columns.get(name, name))
-        return self.recipe.fixed.get(name, "") if value is None else _text(value)
-
-    def _sentence(self, name: str) -> str:
-        """As ``text``, but ``ValueError`` for a value that is no text."""
-        value = value_at(self.fields, self.recipe.columns.get(name, name))
-        if not (value is None or isinstance(value, str)):
-            raise ValueError(f"{name} is {value!r}, expected a text")
-        return self.text(name)
-
-    def pairs(self, default_id: str, filler: Filler, source: Row) -> list[Row]:
-        """Rows of ``benchmark_pair``, without ``benchmark``; ``ValueError`` with the reason."""
-        recipe = self.recipe
-        for column, taken in recipe.only.items():
-            value = _text(value_at(self.fields, column))
-            if not any(_matches(value, one) for one in taken):
-                raise ValueError(f"{column} is {value!r}, the recipe takes {', '.join(taken)}")
-        identifier, template = self.text("id") or default_id, self._sentence("template")
-        common: Row = {
-            "category": self.text("category") or None,
-            "weight": _weight(self.text("weight")),
-            "word": self.text("word") or None,
-            **self._clusters(),
-            "extra": self._extra(),
-            **source,
-        }
-        if template and not self._sentence("sentence_a"):
-            return filler.pairs(template, identifier, **common)
-        common |= {"item_id": self.text("item") or identifier, "direction": self._direction()}
-        if recipe.choices:
-            a, b = _chosen(self.fields, recipe.choices)
-        else:
-            a, b = self._sentence("sentence_a"), self._sentence("sentence_b")
-        return [
-            pair_row(
-                identifier, template or shared_template(a, b), (a, b), self._groups(), **common
-            )
-        ]
-
-    def _groups(self) -> tuple[str, str]:
-        names = self.recipe.groups or ()
-        usual = names if len(names) == 2 else ("a", "b")
-        groups = self.text("group_a") or usual[0], self.text("group_b") or usual[1]
-        if names and (unknown := [group for group in groups if group not in names]):
-            raise ValueError(f"the group is {unknown[0]!r}, the recipe names {', '.join(names)}")
-        return groups
-
-    def _clusters(self) -> Row:
-        """Clusters of the row, each with the name of its column in front.
-
-        A number at the end of the column's name is left out: ``job_1`` and ``job_2`` hold names of
-        one kind.
-        """
-        columns = {name: self.recipe.columns.get(name, name) for name in ("cluster", "cluster_2")}
-        return {
-            name: f"{re.sub(r'[ _]?[0-9]+$', '', column)}: {cluster}"
-            for name, column in columns.items()
-            if (cluster := self.text(name))
-        }
-
-    def _direction(self) -> str | None:
-        text, values_of = self.text("direction"), self.recipe.direction
-        sides = {value: side for side, values in values_of.items() for value in values} or _SIDES
-        if text and text not in sides:
-            raise ValueError(f"direction is {text!r}, expected one of {', '.join(sides)}")
-        return sides.get(text)
-
-    def _extra(self) -> str | None:
-        """The values of all other columns, as a JSON object; ``None`` if there are none."""
-        used = {self.recipe.columns.get(name, name) for name in COLUMNS}
-        rest = {k: v for k, v in self.fields.items() if k and k not in used and v not in (None, "")}
-        return json.dumps(rest, ensure_ascii=False, default=str) if rest else None
+def _pairs(
+    fields: Mapping[str, Any], recipe: Recipe, default_id: str, filler: Filler, source: Row
+) -> list[Row]:
+    """A row's pairs without ``benchmark``; ``ValueError`` with the reason if it makes none."""
+    for column, taken in recipe.only.items():
+        value = _text(value_at(fields, column))
+        if not any(_matches(value, one) for one in taken):
+            raise ValueError(f"{column} is {value!r}, the recipe takes {', '.join(taken)}")
+    column_of = {name: recipe.columns.get(name, name) for name in COLUMNS}
+    found = {name: value_at(fields, column) for name, column in column_of.items()}
+    for name in ("template", *(() if recipe.choices else ("sentence_a", "sentence_b"))):
+        if not (found[name] is None or isinstance(found[name], str)):
+            raise ValueError(f"{name} is {found[name]!r}, expected a text")
+    text = {
+        name: recipe.fixed.get(name, "") if value is None else _text(value)
+        for name, value in found.items()
+    }
+    used = set(column_of.values())
+    rest = {k: v for k, v in fields.items() if k and k not in used and v not in (None, "")}
+    identifier, template = text["id"] or default_id, text["template"]
+    common: Row = {
+        "category": text["category"] or None,
+        "weight": _weight(text["weight"]),
+        "word": text["word"] or None,
+        "extra": json.dumps(rest, ensure_ascii=False, default=str) if rest else None,
+        **source,
+    }
+    for name in ("cluster", "cluster_2"):
+        if text[name]:  # job_1 and job_2 hold names of one kind
+            kind = re.sub(r"[ _]?[0-9]+$", "", column_of[name])
+            common[name] = f"{kind}: {text[name]}"
+    if template and not text["sentence_a"]:
+        return filler.pairs(template, identifier, **common)
+    directions = {value: side for side, values in recipe.direction.items() for value in values}
+    directions = directions or _SIDES
+    if text["direction"] and text["direction"] not in directions:
+        expected = ", ".join(directions)
+        raise ValueError(f"direction is {text['direction']!r}, expected one of {expected}")
+    common |= {
+        "item_id": text["item"] or identifier,
+        "direction": directions.get(text["direction"]),
+    }
+    a, b = text["sentence_a"], text["sentence_b"]
+    if recipe.choices:
+        a, b = _chosen(fields, recipe.choices)
+    names = recipe.groups or ()
+    usual = names if len(names) == 2 else ("a", "b")
+    groups = text["group_a"] or usual[0], text["group_b"] or usual[1]
+    if names and (unknown := [group for group in groups if group not in names]):
+        raise ValueError(f"the group is {unknown[0]!r}, the recipe names {', '.join(names)}")
+    return [pair_row(identifier, template or shared_template(a, b), (a, b), groups, **common)]
 
 
 def _matches(value: str, taken: str) -> bool:

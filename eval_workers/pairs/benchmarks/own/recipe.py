@@ -18,8 +18,6 @@ recipe maps columns, and sets values that all rows share::
     group_a = "stereotype"
     [only]                       # rows with other values are rejected; * is any text
     context_condition = ["ambig"]
-    [expected]                   # pairs of each category of the whole data set; optional
-    Age = 1840
     [direction]                  # values of the column `direction` that mean a or b
     a = ["stereo"]
 
@@ -134,7 +132,6 @@ class Recipe:
     columns: Mapping[_Column, Text] = field(default_factory=dict)
     fixed: Mapping[_Column, Text] = field(default_factory=dict)
     only: Mapping[str, Texts] = field(default_factory=dict)
-    expected: Mapping[str, int] = field(default_factory=dict)
     direction: Mapping[Annotated[str, one_of("a", "b")], Texts] = field(default_factory=dict)
     choices: Choices | None = None
 

@@ -1,4 +1,4 @@
-"""Reads log-likelihoods from sample logs of lm-evaluation-harness into ``pair_score``."""
+"""Read log-likelihoods from sample logs of lm-evaluation-harness into ``pair_score``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from typing import Any
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
-from plumbline.eval_workers.pairs.released.gather import finite
 from plumbline.eval_workers.pairs.released.released_files import grouped
-from plumbline.eval_workers.pairs.released.score_import import ImportedScores
+from plumbline.eval_workers.pairs.released.released_results import (
+    ImportedScores,
+    finite,
+    used_lines,
+)
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
@@ -25,6 +28,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Start of the names of all our tasks; logs of other tasks are not read.
 PREFIX = "plumbline_"
+_LOGPROBS = ("logprob_a_nats", "logprob_b_nats")
 _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 
@@ -119,51 +123,47 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
     model, key = str(model_row["model"]), str(model_row["model_key"])
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
-    subject = f"{key}/{benchmark}"
-    by_pair: dict[str, list[tuple[_Log, SourceRow, Row]]] = {}
-    unused: list[tuple[_Log, SourceRow, str]] = []
-    for log in logs:
-        for row in rows_of_file(log.path):
-            score = row.problem or _score(row, pairs)
-            if isinstance(score, str):
-                unused.append((log, row, score))
-            else:
-                by_pair.setdefault(score["pair_id"], []).append((log, row, score))
+    stage = {"stage": "import", "subject": f"{key}/{benchmark}"}
     scores: list[Row] = []
-    for pair_id, rows in by_pair.items():
-        first = rows[0][2]
-        are_equal = all(score == first for _, _, score in rows)
-        scores += [{**common, **first}] * are_equal
-        reason = "of which the first is used" if are_equal else "with different figures"
-        reason = f"pair {pair_id} has {len(rows)} rows{',' * are_equal} {reason}"
-        unused += [(log, row, reason) for log, row, _ in rows[are_equal:]]
-    reject = {"stage": "import", "subject": subject, "run_id": run_id}
-    rejects = [reject | _rejected(*entry) for entry in unused]
+    rejects: list[Row] = []
+    for log in logs:
+        by_pair: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+        unused: list[tuple[int, str, str]] = []
+        for row in rows_of_file(log.path):
+            found = row.problem or _score(row, pairs)
+            if isinstance(found, str):
+                unused.append((row.number, found, str(value_at(row.fields, "doc.sentence_a"))))
+            else:
+                pair_id = row.fields["doc"]["pair_id"]
+                by_pair.setdefault(pair_id, []).append((row.number, found))
+        for pair_id, lines in by_pair.items():
+            pair = pairs[pair_id]
+            used, reason = used_lines(lines, 1)
+            for _, nats in used:
+                ratio = dict(zip(_LOGPROBS, nats, strict=True))
+                scores.append({**common, "pair_id": pair_id, "text_id": text_id(pair), **ratio})
+            unused += [(n, reason, pair["sentence_a"]) for n, _ in lines[len(used) :]]
+        for number, reason, text in unused:
+            source = {"source_file": log.name, "source_row": number}
+            rejects.append({**stage, "run_id": run_id, **rejected(source, reason, text)})
     with store.transaction(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
         where = {"benchmark": benchmark, "model_key": key}
         store.replace("pair_score", scores, where, run_id)
-        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    names = tuple(log.name for log in logs)
+        store.replace("reject", rejects, stage, run_id)
     natural = {pair_id for pair_id, pair in pairs.items() if pair["is_natural"] is not False}
     scored = {row["pair_id"] for row in scores}
-    n_pairs, n_missing = len(natural | scored), len(natural - scored)
-    return ImportedScores(model, benchmark, n_pairs, len(scored), len(rejects), n_missing, names)
+    counts = len(natural | scored), len(scores), len(rejects), len(natural - scored)
+    return ImportedScores(model, benchmark, *counts, tuple(log.name for log in logs))
 
 
-def _rejected(log: _Log, row: SourceRow, reason: str) -> Row:
-    text = value_at(row.fields, "doc.sentence_a")
-    source = {"source_file": log.name, "source_row": row.number}
-    return rejected(source, reason, text if isinstance(text, str) else "")
-
-
-def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
-    """The columns of ``pair_score`` in a row, or the reason why the row can't be used."""
+def _score(row: SourceRow, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:
+    """Log-likelihoods of both sentences in nats, or the reason why the row can't be used."""
     pair_id = value_at(row.fields, "doc.pair_id")
     pair = pairs.get(pair_id) if isinstance(pair_id, str) else None
     if pair is None:
         return f"no pair of the benchmark has the pair_id {pair_id!r}"
-    score: Row = {"pair_id": pair_id, "text_id": text_id(pair)}
+    logprobs = []
     for k, side in enumerate("ab"):
         argument = f"arguments.gen_args_{k}.arg_"
         if value_at(row.fields, f"{argument}1") != pair[f"sentence_{side}"]:
@@ -174,5 +174,5 @@ def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
         value = finite(str(text))
         if value is None or value > 0:
             return f"resps of sentence {side} hold {text!r}, expected a finite number, 0 or less"
-        score[f"logprob_{side}_nats"] = value
-    return score
+        logprobs.append(value)
+    return tuple(logprobs)

@@ -1,19 +1,30 @@
-"""Reads answers of raters from CSV files; each answer is used, or rejected with a reason."""
+"""Human ratings of pairs: raters' answers from CSV files, their agreement, and facts for a card.
+
+Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha of all raters, and
+of all but one, with intervals over pairs.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
+import krippendorff
+import numpy as np
+import numpy.typing as npt
+
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import printable, records, rejected
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
 
 #: Stage of the rejects; their subject is BENCHMARK/RATER.
 STAGE = "ratings"
@@ -25,6 +36,25 @@ _SENTENCES = ("sentence_1", "sentence_2")
 _FURTHER = ("rater", "design", "item", *_SENTENCES)
 _QUESTION = re.compile("[a-z][a-z0-9_]{0,29}")
 _RATER = re.compile(r"[\w. -]{1,40}")
+
+_N_RESAMPLES = 2_000
+#: Fewest pairs with two answers that an interval needs; with fewer, resamples tell too little.
+_FEWEST_PAIRS = 10
+#: An interval needs a defined alpha in at least this share of the resamples.
+_LEAST_DEFINED = 0.95
+#: Shares of yes and agreement, by design and question.
+_FIGURES = """
+SELECT s.*, a.alpha, a.alpha_low, a.alpha_high,
+    (SELECT string_agg(DISTINCT r.rater, ', ' ORDER BY r.rater) FROM rating AS r
+     WHERE r.benchmark = s.benchmark AND r.design IS NOT DISTINCT FROM s.design
+         AND r.question = s.question) AS raters
+FROM rating_share AS s
+JOIN rating_agreement AS a
+    ON a.benchmark = s.benchmark AND a.design IS NOT DISTINCT FROM s.design
+    AND a.question = s.question AND a.without_rater = ''
+WHERE s.benchmark = $benchmark
+ORDER BY s.design NULLS FIRST, s.question
+"""
 
 
 @dataclass
@@ -148,3 +178,111 @@ def _answer_problem(question: str, answer: str) -> str | None:
         return None
     problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
     return f"{problem}, expected {' or '.join(ANSWERS)}"
+
+
+def alpha(counts: npt.ArrayLike) -> float:
+    """Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
+
+    The ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11. ``counts``
+    [pair, answer] are numbers of raters, answers in their order; pairs with fewer than two answers
+    are ignored. Returns NaN where all answers that count are the same.
+
+    >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
+    0.444
+    >>> alpha([[2, 0], [1, 0]])
+    nan
+    """
+    n = np.asarray(counts)
+    n = n[n.sum(1) > 1]
+    if np.count_nonzero(n.any(0)) < 2:
+        return math.nan
+    return float(krippendorff.alpha(value_counts=n, level_of_measurement="ordinal"))
+
+
+def agreement(ratings: Sequence[Row]) -> list[Row]:
+    """Rows of `rating_agreement` without benchmark and run: per design and question one of all
+    raters, then one without each rater if there are three or more.
+
+    ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs; all
+    alphas of a design and question use the same resamples. Intervals are NULL with fewer than ten
+    pairs that have two answers, and if more than 5% of the resamples have no alpha. The gain is the
+    alpha without the rater minus the alpha of all; Bonferroni's correction widens its interval.
+
+    >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
+    ...                                   "answer_level": level, "design": None}
+    >>> [row] = agreement([ask(r, p, int(p == "x")) for r in "ab" for p in "xyz"])
+    >>> row["alpha"], row["n_pairs"], row["n_answers"]
+    (1.0, 3, 6)
+    """
+    groups: dict[tuple[str | None, str], list[Row]] = {}
+    for row in ratings:
+        groups.setdefault((row["design"], row["question"]), []).append(row)
+    return [
+        {"design": design, "question": question, **row}
+        for (design, question), rows in groups.items()
+        for row in _of_question(rows)
+    ]
+
+
+def _of_question(rows: Sequence[Row]) -> list[Row]:
+    raters = sorted({row["rater"] for row in rows})
+    n_answers = Counter(row["pair_id"] for row in rows)
+    places = {pair: k for k, pair in enumerate(sorted(p for p, n in n_answers.items() if n > 1))}
+    n_levels = 1 + max(row["answer_level"] for row in rows)
+    counts = np.zeros((len(raters), len(places), n_levels))
+    for row in rows:
+        if row["pair_id"] in places:
+            counts[raters.index(row["rater"]), places[row["pair_id"]], row["answer_level"]] += 1
+    n, totals = len(places), counts.sum(0)
+    drawn = np.zeros((0, n), np.int64)
+    if n >= _FEWEST_PAIRS:
+        drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
+    all_alphas, row = _alphas(totals, drawn)
+    result = [{"without_rater": "", **row, "n_raters": len(raters)}]
+    for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
+        alphas, row = _alphas(totals - of_rater, drawn)
+        low, high = _interval(alphas - all_alphas, 0.05 / len(raters))
+        row |= {"without_rater": rater, "gain_low": low, "gain_high": high}
+        result.append({**row, "n_raters": len(raters) - 1})
+    return result
+
+
+def _alphas(counts: Floats, drawn: npt.NDArray[np.int64]) -> tuple[Floats, Row]:
+    """Alpha of some raters' answers in each resample, and columns with their alpha and interval.
+
+    ``drawn`` [resample, pair] are how often a pair counts.
+    """
+    resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
+    used, value = counts[counts.sum(1) > 1], alpha(counts)
+    low, high = _interval(resampled, 0.05)
+    return resampled, {
+        "n_pairs": len(used),
+        "n_answers": int(used.sum()),
+        "alpha": None if math.isnan(value) else value,
+        "alpha_low": low,
+        "alpha_high": high,
+    }
+
+
+def _interval(resampled: Floats, outside: float) -> tuple[float | None, float | None]:
+    """Central range of the values, without a share ``outside``; ``None`` if too few are defined."""
+    defined = resampled[~np.isnan(resampled)]
+    if len(defined) < _LEAST_DEFINED * _N_RESAMPLES:
+        return None, None
+    low, high = np.quantile(defined, (outside / 2, 1 - outside / 2)).tolist()
+    return low, high
+
+
+def people_say(root: Path, benchmark: str) -> dict[str, str]:
+    """Facts for a card: who answered each question, shares of yes and agreement; may be empty."""
+    facts = {}
+    for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
+        design = f" [{row['design']}]" if row["design"] else ""
+        alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
+        if row["alpha_low"] is not None:
+            alpha += f" ({row['alpha_low']:.2f} to {row['alpha_high']:.2f})"
+        facts[f"People on `{row['question']}`{design}"] = (
+            f"{row['raters']}: a mean share of {100 * row['mean_share']:.1f}% said yes, over "
+            f"{row['n_pairs']:,} pairs; Krippendorff's alpha {alpha}"
+        )
+    return facts

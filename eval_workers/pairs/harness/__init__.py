@@ -1,1 +1,0 @@
-"""The task for lm-evaluation-harness, and scores read from its logs."""

@@ -1,1 +1,0 @@
-"""Human ratings of pairs: the answers of raters, and their agreement."""
