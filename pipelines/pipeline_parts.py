@@ -329,7 +329,7 @@ def check_plan(options: PipelineOptions) -> None:
             raise BadInput(f"benchmark {name}", f"{path} does not exist", fix)
     for written in plan.written:
         if not written.offline:
-            written.check_asking()
+            _ = written.chat_model(), written.wordings
             written.ready()
     if plan.models:
         extras.require("torch")

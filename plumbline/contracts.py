@@ -26,7 +26,7 @@ import numpy as np
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair import phi
-from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
+from plumbline.eval_workers.fairpair.fairpair_options import FairPairSpec
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
+from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 

@@ -20,12 +20,12 @@ from types import ModuleType
 from typing import Any
 
 from plumbline.eval_workers.chat.budget import Budget
-from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import word_probabilities, written
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
-from plumbline.eval_workers.fairpair.perturbation import chat_perturber
+from plumbline.eval_workers.fairpair.perturbation import perturbers
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
@@ -56,7 +56,7 @@ from tests.prompt_rows import put_prompts
 
 Row = Mapping[str, Any]
 #: Columns that a run which was stopped and resumed may have otherwise.
-_OF_A_RUN = {"run_id", "n_attempts", "n_tokens_most", "cost", "seconds", "error"}
+_OF_A_RUN = {"run_id", "n_attempts", "n_tokens_most", "seconds", "error"}
 
 #: What steps publish beside their own table.
 _BESIDE = ("token_logprob", "sampling", "instruction", "attribute_pair", "model", "reject")
@@ -142,7 +142,7 @@ class Asked:
 
 
 def _server(url: str) -> Server | None:
-    return Server(url, 60.0, RetryPolicy(concurrency=1, max_attempts=2)) if url else None
+    return Server(url, 60.0, concurrency=1, max_attempts=2) if url else None
 
 
 def _by(script: Script) -> Sampler:
@@ -207,9 +207,9 @@ def _converting(prompt: str, count: int) -> Say:
 
 
 def _perturbed(store: Store, url: str, budget: Budget) -> None:
-    build = _build(store, chat_perturber.ledger_name("cs"), url, budget)
-    wording = chat_perturber.load_wording()
-    perturber = chat_perturber.LlmPerturber(build, ChatModel("scripted"), wording)
+    build = _build(store, perturbers.ledger_name("cs"), url, budget)
+    wording = perturbers.load_wording()
+    perturber = perturbers.ChatPerturber(build, ChatModel("scripted"), wording)
     perturb_set(store, "cs", "m", "s", perturber, "run")
 
 

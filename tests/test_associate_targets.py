@@ -14,14 +14,12 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.corpus_lookup import corpus_row
 from plumbline.jobs.counting.verify import run_checks
-from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import MissingComponent
-from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import oracle
 from tests.test_min_count import rows
@@ -117,25 +115,6 @@ def test_equals_a_fresh_count(
     expected = oracle(made, OWN, rule, 4, [*OWN, *ADDED])
     found = rows(store, "pair_count", "c")
     assert {(r["word"], r["target"]): r["n_pair"] for r in found} == expected.pairs
-
-
-@pytest.mark.slow
-def test_answers_on_pairs_that_changed_are_dropped(
-    store: Store, shards: tuple[Path, ...], tmp_path: Path
-) -> None:
-    count_corpus(store, "c", shards, CorpusOptions(targets="she-he"))
-    path = tmp_path / "mine.toml"
-    associate(store, "c", word_list(path, ("queen", "king"), ("she", "he")))
-    for contrast in ("she/he", "queen/king", "mine"):
-        found = explain(store, "c", ["w4"], contrast)
-        near = {row["collocate"] for row in found["word_collocate"]}
-        assert near and not near & {*OWN, "queen", "king"}, "targets are no collocates"
-    associate(store, "c", word_list(path, ("nurse", "king"), ("she", "he")))
-    for table in ANSWERS:
-        assert set(store.read(table, corpus="c")["contrast"].to_pylist()) <= {"she/he"}, table
-    assert store.read("word_evidence", corpus="c").num_rows == 1
-    associate(store, "c")
-    assert store.read("word_evidence", corpus="c").num_rows == 1
 
 
 def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:

@@ -22,11 +22,10 @@ from plumbline.jobs.association.measures import (
     dispersion,
     pmi_nats,
 )
-from plumbline.jobs.counting.corpus_lookup import corpus_row
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList, WordPair
@@ -320,13 +319,3 @@ def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nowhere\.csv"):
         associate(store, "c", word_weights=tmp_path / "nowhere.csv")
     assert "gendered-sum-toxicity" not in associate(store, "c").contrasts
-
-
-def test_associate_needs_a_counted_corpus(store: Store) -> None:
-    with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):
-        associate(store, "c")
-    counted(store, source="imported", n_pairs=None)
-    with pytest.raises(UsageProblem, match="imported without counts"):
-        associate(store, "c")
-    with pytest.raises(UsageProblem, match="only c"):
-        corpus_row(store, "d")

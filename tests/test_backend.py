@@ -17,7 +17,7 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers.chat.client import ChatClient
+from plumbline.eval_workers.chat.client import ChatClient, Server
 from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
 from plumbline.eval_workers.models.echo import _read
@@ -190,7 +190,7 @@ def test_a_server_of_vllm_that_ends_at_its_start(
         assert log.read_text() == "no chat template\n"
 
     async def asked() -> Failure:
-        async with ChatClient("vllm") as client:
+        async with ChatClient(Server("vllm")) as client:
             found = await client.body("m", partial(_read, path="models"))
         assert isinstance(found, Failure)
         return found

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
 from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
@@ -24,7 +24,6 @@ from tests.chat_server import ChatServer, Say, good_script, serving
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
 SPEC = BuildSpec(words=WORDS, model="scripted", n_sentences=3)
-CONCURRENCY = 4
 
 
 def imperfect(prompt: str, count: int) -> Say:
@@ -53,8 +52,8 @@ def imperfect(prompt: str, count: int) -> Say:
 
 
 def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Build:
-    policy = RetryPolicy(concurrency=CONCURRENCY, first_wait_s=0.01)
-    return Build(store, "demo", run_id, Server(server.url, 60.0, policy) if server else None)
+    to = Server(server.url, 60.0, 4, first_wait_s=0.01) if server else None
+    return Build(store, "demo", run_id, to)
 
 
 def _built(order: Build, spec: BuildSpec = SPEC) -> SentenceCounts:
@@ -218,7 +217,7 @@ def test_the_offline_writer() -> None:
         offline_pairs("demo", ["tea", "a{b}"], 4, 10, seed=0)
     for name in ("winobias", "crows-pairs"):
         with pytest.raises(UsageProblem, match="is the name of a benchmark to import"):
-            steps.check_name(name)
+            steps.check_benchmark_name(name)
 
 
 def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from plumbline.contracts import check_benchmark
 from plumbline.eval_workers.pairs.benchmarks import (
@@ -19,9 +17,7 @@ from plumbline.eval_workers.pairs.benchmarks import (
     find,
     import_benchmark,
 )
-from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 HEADER = ["", "word", "template", "is_natural"]
@@ -93,35 +89,6 @@ def test_bytes_that_are_not_utf8_reject_their_row_only(store: Store, tmp_path: P
     done = import_benchmark(store, "use-5", tmp_path, "run")
     assert (done.n_pairs, done.n_rejects) == (1, 2)
     assert all("UTF-8" in reason for reason in store.read("reject")["reason"].to_pylist())
-
-
-def test_gzip_reads_the_same_and_a_truncated_one_is_refused(store: Store, tmp_path: Path) -> None:
-    plain = _write(tmp_path / "USE-5.csv", [["0", "tea", "{pronoun} drank.", "True"]])
-    packed = tmp_path / "packed.csv.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    read = find("use-5").read
-    assert read("use-5", packed).pairs[0]["template"] == read("use-5", plain).pairs[0]["template"]
-    packed.write_bytes(packed.read_bytes()[:-9])
-    with pytest.raises(BadInput, match="Compressed file ended before"):
-        import_benchmark(store, "use-5", packed, "run")
-    assert store.read("benchmark_pair").num_rows == 0
-
-
-def test_commands(tmp_path: Path) -> None:
-    _write(tmp_path / "USE-5.csv", [["0", "tea", "[{pronoun}] drank.", "True"]])
-    warehouse = ["--warehouse", str(tmp_path / "w")]
-
-    def run(arguments: list[str]) -> Result:
-        return CliRunner().invoke(app, ["benchmark", *arguments])
-
-    arguments = ["import", "use-5", "use-10", "--source", str(tmp_path), *warehouse]
-    done = run(arguments)
-    assert isinstance(done.exception, BadInput)  # use-10 has no table; use-5 is in all the same
-    assert "use-5 1 0" in " ".join(done.output.replace("│", " ").split())
-    assert "use-10" in run(["show", *warehouse]).output
-    shown = run(["show", "use-5", *warehouse]).output
-    assert "[She] drank." in shown and "plumbline score" in shown
-    assert isinstance(run(["show", "x", *warehouse]).exception, UsageProblem)
 
 
 def test_of_several_without_files_each_is_named_and_the_advice_is_given_once(

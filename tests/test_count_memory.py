@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 
@@ -140,16 +137,6 @@ def test_long_lines_go_through_a_file(tmp_path: Path, read_ahead: bool) -> None:
     assert [len(json.loads(b)["text"]) for b in blocks if not b.endswith(b"\n")] == [
         len(text) for text in texts if len(text) > limit
     ]
-
-
-def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    # Every write to this device fails as on a full disk.
-    full = functools.partial(open, "/dev/full", "w+b")
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: full())
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"x" * 3_000_000)
-    with pytest.raises(UsageProblem, match="TMPDIR"):
-        list(line_blocks(path, 1 << 20))
 
 
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:

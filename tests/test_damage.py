@@ -148,13 +148,20 @@ def test_check_and_restore_read_the_versions_that_are_kept(
     assert store.read("word_count")["word"].to_pylist() == ["b"]
 
 
-@pytest.mark.parametrize("content", ["empty", "cut", "earlier"])
-def test_a_damaged_delta_log_is_named_and_written_again(store: Store, content: str) -> None:
+@pytest.mark.parametrize("suffix", ["checkpoint.parquet", "json"])
+@pytest.mark.parametrize("content", ["empty", "flipped", "earlier", "gone"])
+def test_a_damaged_delta_log_is_named_and_written_again(
+    store: Store, content: str, suffix: str
+) -> None:
     for unit in "abc":
         publish(store, unit)
-    path = store.root / f"word_count/_delta_log/{2:020}.checkpoint.parquet"
-    earlier = path.with_name(path.name.replace("2.", "1.")).read_bytes()
-    path.write_bytes({"empty": b"", "cut": path.read_bytes()[:-9], "earlier": earlier}[content])
+    path = store.root / f"word_count/_delta_log/{2:020}.{suffix}"
+    whole = path.read_bytes()
+    changed = {"empty": b"", "flipped": whole[:99] + bytes([whole[99] ^ 1]) + whole[100:]}
+    changed["earlier"] = path.with_name(path.name.replace("2.", "1.")).read_bytes()
+    path.unlink()
+    if content != "gone":
+        path.write_bytes(changed[content])
     (problem,) = check(store)
     assert path.parent == problem.path
     compact(store, "r", 0)

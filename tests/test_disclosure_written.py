@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure.written import (
     PromptSpec,
     ledger_name,
@@ -25,7 +25,6 @@ from tests.chat_server import ChatServer, Say, serving
 
 SEED = "My friend owns a canoe"
 THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
-QUICK = RetryPolicy(concurrency=2, max_attempts=2, first_wait_s=0.01)
 
 
 class Friend:
@@ -45,7 +44,7 @@ class Friend:
 
 
 def _build(store: Store, server: ChatServer | None, **options: Any) -> Build:
-    to = Server(server.url, 5.0, QUICK) if server else None
+    to = Server(server.url, 5.0, 2, max_attempts=2, first_wait_s=0.01) if server else None
     return Build(store, ledger_name("friends"), "run-1", to, **options)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import local_engine
-from plumbline.jobs.counting.merge import Output, PairSum
+from plumbline.jobs.counting.merge import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
@@ -207,30 +207,6 @@ def test_a_lost_helper_is_one_line(
     with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
         local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), print)
     assert lost.value.exit_code == 5
-
-
-def test_what_goes_wrong_in_a_helper_arrives(
-    shards: Path, tmp_path: Path, helpers: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file where the directory for partials should be is not a shard that can't be read."""
-    (tmp_path / "file").touch()
-    job = ShardJob(str(tmp_path / "file"), SHE_HE.listed, SHE_HE)
-    names = [str(shards / f"{n}.jsonl.zst") for n in range(2)]
-    monkeypatch.setattr(
-        ShardJob, "count", lambda _, shard: ShardLedger(shard, "", "counted", None, 0)
-    )
-    with pytest.raises((FileExistsError, NotADirectoryError)):
-        local_engine.LocalEngine(tmp_path, 1 << 30).count(
-            names, job, lambda done, _: done and helpers[0].busy.wait(60) and None
-        )
-
-
-def test_words_without_memory_are_one_line(tmp_path: Path, store: Store) -> None:
-    words = pa.table({"word": [f"word{k:040}" for k in range(300_000)], "n_word": [1] * 300_000})
-    pq.write_table(words, tmp_path / "a.parquet")
-    output = Output(store.stage("word_count", {"corpus": "c"}, "r"), {"corpus": "c"})
-    with pytest.raises(BadInput, match=r"words of the corpus need more than 1MiB.*--memory"):
-        local_engine.LocalEngine(tmp_path, 2 << 20).merge_words([tmp_path / "a.parquet"], output)
 
 
 @pytest.mark.parametrize("both_ways", [False, True])

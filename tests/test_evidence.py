@@ -23,11 +23,9 @@ from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.json_parser import MAX_SOURCE
-from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
-from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.storage.store import Store
 
 TARGETS = ("she", "he", "her", "queen")
@@ -198,22 +196,6 @@ def test_more_documents_than_are_noted_at_once(tmp_path: Path) -> None:
     assert set(sources[n_known:]) == {"other"}
 
 
-def test_long_names_and_lines(tmp_path: Path) -> None:
-    """A name too long, as a line too long for Python's parser: said, and in no other's place."""
-    path, long = tmp_path / "a.jsonl", "y" * (MAX_SOURCE + 1)
-    with path.open("w") as file:
-        file.write(f'{{"text": "she", "s": "{long}"}}\n{{"te\\u0078t": "he", "s": "{long}"}}\n')
-        file.write(f'{{"text": {"x" * LONGEST_JUDGED}}}\n{{"text": "tea", "s": "good"}}\n')
-        file.write('{"text": "tea", "s": "caf\\u00e9"}\n{"text": "tea", "s": "café"}')
-    assert counted(path, CorpusOptions(source_field="s"), tmp_path / "w") == [
-        (1, "other", ["she"]),
-        (2, "other", ["he"]),
-        (4, "good", ["tea"]),
-        (5, "café", ["tea"]),
-        (6, "café", ["tea"]),
-    ]
-
-
 @pytest.mark.slow
 def test_parquet(tmp_path: Path) -> None:
     """Sources in a struct, in a dictionary-encoded column, in numbers, and none."""
@@ -239,35 +221,11 @@ def test_parquet(tmp_path: Path) -> None:
         assert counted(path, options, tmp_path / name) == expected, name
 
 
-def test_parquet_sources_that_are_not_utf_8(tmp_path: Path) -> None:
-    """Parquet does not check that its text is UTF-8."""
-    names = pa.array([b"caf\xe9", b"good", None]).view(pa.string())
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["tea", "she", "he"], "s": names}), path)
-    found = counted(path, CorpusOptions(source_field="s"), tmp_path / "w")
-    assert found == [(1, None, ["tea"]), (2, "good", ["she"]), (3, None, ["he"])]
-
-
 def counted_corpus(store: Store, tmp_path: Path, **options: Any) -> Path:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "she drinks tea"}\n')
     count_corpus(store, "c", (path,), CorpusOptions(**options))
     return path
-
-
-def test_no_evidence(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    counted_corpus(store, tmp_path, evidence=False)
-    with pytest.raises(UsageProblem, match=r"without keeping its documents.*--evidence"):
-        evidence_of(store, "c")
-    with pytest.raises(UsageProblem, match="only c"):
-        evidence_of(store, "d")
-    assert not list(store.root.glob("_work/count/*/*.tokens.parquet"))
-    # Asked for afterwards, without --replace: the settings of the counts are the same.
-    arguments = ["corpus", "count", str(tmp_path / "a.jsonl"), "--corpus", "c"]
-    assert main([*arguments, "--warehouse", str(store.root), "--format", "json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert row["changed"] and row["n_shards"] == 1
-    assert kept(store, "c") == [[(1, None, ["she", "drinks", "tea"])]]
 
 
 def test_evidence_that_is_elsewhere_or_damaged(store: Store, tmp_path: Path) -> None:

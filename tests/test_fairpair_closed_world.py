@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair.closed_world_pairs import (
-    PROBE_SET,
-    prompt_rows,
-    slot_prompts,
-)
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
-from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
-from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.perturbation.perturbers import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
+from plumbline.eval_workers.fairpair.probe_prompts import (
+    CLOSED_WORLD_SET,
+    closed_world_rows,
+    slot_prompts,
+)
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
-    grammar,
     lexicon,
     planted_words,
 )
@@ -41,51 +38,10 @@ DID = ("arrived", "smiled", "spoke", "left", "was home")
 # --- prompts -----------------------------------------------------------------------------------
 
 
-def fits(frame: str, text: str) -> bool:
-    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
-    parts, given = frame.split(), text.split()
-    return len(parts) == len(given) and all(
-        word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
-    )
-
-
-def in_slot(part: str, given: str) -> bool:
-    slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
-    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
-
-
-OPENINGS = [frame for shape in grammar().openings for frame in shape]
-FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
-
-
-def test_prompts_begin_with_sentences_of_the_grammar() -> None:
-    for first, second in {tuple(p.template.split(". ")[:2]) for p in slot_prompts()}:
-        assert first.startswith("{pronoun} ")
-        assert any(fits(frame, f"{first}.") for frame in OPENINGS), first
-        assert any(fits(frame, f"{second}.") for frame in FOLLOWUPS), second
-
-
-def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
-    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
-    for prompt in slot_prompts():
-        last = prompt.template.split(". ")[2]
-        if prompt.topic == "control":
-            for did in DID:
-                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
-            continue
-        following = {
-            frame[end.end() :].split()[0].strip(".,")
-            for frame in FOLLOWUPS
-            for end in re.finditer(r" ", frame)
-            if fits(frame[: end.start()], last)
-        }
-        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
-
-
 def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:
     terms, he, she = load(), Entity("He", "m"), Entity("She", "f")
     words = lexicon() | {"did": tuple(did.split()[0] for did in DID)}
-    for prompt, row in zip(slot_prompts(), prompt_rows("r"), strict=True):
+    for prompt, row in zip(slot_prompts(), closed_world_rows("r"), strict=True):
         texts = str(row["prompt"]), str(row["perturbed_prompt"])
         for (text, other), (one, two) in zip(
             (texts, texts[::-1]), ((he, she), (she, he)), strict=True
@@ -140,12 +96,12 @@ def measure(store: Store, model: Path) -> Store:
     from plumbline.eval_workers.models.sampling_contract import SamplingOptions
     from tests.steps import sample_set
 
-    fill(store, "probe_prompt", prompt_rows("r"))
+    fill(store, "probe_prompt", closed_world_rows("r"))
     how = SamplingOptions(max_new_tokens=CLOSED_WORLD.max_new_tokens)
-    drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100)
+    drawn = sample_set(store, CLOSED_WORLD_SET, str(model), ModelOptions(), how, 100)
     perturber = RulePerturber()
-    perturb_set(store, PROBE_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
-    whose = PerturbedSamples(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
+    perturb_set(store, CLOSED_WORLD_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
+    whose = PerturbedSamples(CLOSED_WORLD_SET, drawn.model_key, drawn.sampling_key, perturber.name)
     options = FigureOptions(n_permutations=199, n_resamples=300)
     for phi in ("jaccard", "vader"):
         measure_set(store, whose, phi, options, "r")

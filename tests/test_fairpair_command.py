@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair import fairpair_spec as spec
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.fairpair import FairpairRun
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
@@ -129,7 +126,6 @@ WITH_MODEL = ["common-sents", "--model", "m"]
         ([*WITH_MODEL, "--config", "bad.toml"], 2, "key 'samples'"),
         (["common-sents", "--model", "./nowhere"], 3, "nowhere"),
         ([*WITH_MODEL, "--base-url", "h"], 2, "--base-url"),
-        ([*WITH_MODEL, "--max-cost", "1"], 2, "max_cost"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(
@@ -155,8 +151,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
 def test_a_dry_run_asks_and_writes_nothing(
     here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prices = 'currency = "EUR"\n[models.fine]\ninput = 0.0\noutput = 1000.0\n'
-    (here / "prices.toml").write_text(prices)
     files = sorted(here.rglob("*"))
     assert main([*_run("new", "--model", "tiny"), "--dry-run", "--format", "json"]) == 0
     plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
@@ -168,11 +162,11 @@ def test_a_dry_run_asks_and_writes_nothing(
     needed = plan["new units needed"]
     assert (needed["amount"], needed["unit"]) == (27 - 21, "words")
     assert needed["note"].startswith("WARNING: nearly all")
-    served = ["--model", "fine", "--base-url", server.url, "--prices", "prices.toml"]
+    served = ["--model", "fine", "--base-url", server.url]
     assert main([*_run("new", *served), "--dry-run", "--format", "json"]) == 0
     plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
     assert plan["requests"]["amount"] == N_ROWS
-    assert plan["cost"]["amount"] == f"{8 * N_ROWS * 1000 / 1e6:.2f} EUR"
+    assert plan["tokens out"]["amount"] == 8 * N_ROWS
     assert server.n_asked == 0 and sorted(here.rglob("*")) == files
 
 
@@ -198,15 +192,3 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
         *("Say it of Jane (female), not John (male)", "Say it of John (male), not Jane (female)"),
     }
     assert continuing and all("Go on:" in m[0]["content"] for m in continuing)
-
-
-def test_options_take_the_place_of_keys_and_chat_models_are_told_what_to_do(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text('model = "a, b,a"\nn = 500\nphi = ["jaccard"]\nbase_url = "http://h/v1"\n')
-    found = made(FairpairRun, {"probe_set": "cs", "endpoint": "chat"}, file)
-    assert (found.n, found.phi) == (500, ("jaccard",))
-    assert found.sampling().instruction == spec.INSTRUCTION
-    assert made(FairpairRun, {"probe_set": "cs"}, file).sampling().instruction is None
-    assert [(t.model, t.served and t.served.endpoint) for t in found.targets()] == [
-        *(("a", "chat"), ("b", "chat"))
-    ]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
-from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
+from plumbline.eval_workers.fairpair.fairpair_options import FairPairSpec, FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.options import part

@@ -8,22 +8,25 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
-from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
 from plumbline.eval_workers.fairpair.perturbation import perturbed_set
+from plumbline.eval_workers.fairpair.perturbation import perturbers as perturb_llm
 from plumbline.eval_workers.fairpair.perturbation import text_rules as perturb
-from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
-    LlmPerturber,
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
+    TextFilter,
+    check,
+    perturb_set,
+)
+from plumbline.eval_workers.fairpair.perturbation.perturbers import (
+    ChatPerturber,
+    RulePerturber,
     ledger_name,
     load_wording,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
-from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.perturbation.text_filter import TextFilter
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
@@ -45,7 +48,6 @@ TEXTS = {
     " Jane knows." + LONG: perturb.COUNTERPART_NAMED,
     "": perturbed_set.SHORT,
 }
-QUICK = RetryPolicy(concurrency=4, max_attempts=2, first_wait_s=0.01)
 MODEL = ChatModel("scripted")
 
 
@@ -82,7 +84,7 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     _continuations(store, list(TEXTS), ("John-Jane-clerk", "John-Jane-accountant"))
     perturber = RulePerturber()
-    perturb_set(store, "cs", "m", "s", perturber, "run", chunk=5)
+    perturb_set(store, "cs", "m", "s", perturber, "run")
     rows = _rows(store)
     assert len(rows) == 24
     for row in rows:
@@ -219,10 +221,10 @@ def _obedient(prompt: str, count: int) -> Say:
     return Say(f"Sure! {answer}" if "chat" in text else answer)
 
 
-def _llm(store: Store, server: ChatServer | None, run_id: str, **options: Any) -> LlmPerturber:
-    to = Server(server.url, 5.0, QUICK) if server else None
+def _llm(store: Store, server: ChatServer | None, run_id: str, **options: Any) -> ChatPerturber:
+    to = Server(server.url, 5.0, 4, max_attempts=2, first_wait_s=0.01) if server else None
     build = Build(store, ledger_name("cs"), run_id, to, **options)
-    return LlmPerturber(build, MODEL, load_wording())
+    return ChatPerturber(build, MODEL, load_wording())
 
 
 def _requests(store: Store) -> list[dict[str, Any]]:
@@ -234,7 +236,7 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     _continuations(store, texts)
     with serving(_obedient) as server:
         perturber = _llm(store, server, "run")
-        perturb_set(store, "cs", "m", "s", perturber, "run", chunk=3)
+        perturb_set(store, "cs", "m", "s", perturber, "run")
     assert server.n_asked == 6, "the two that are the same are asked once"
     rows = {r["sample"]: r for r in _rows(store) if r["side"] == "original"}
     assert rows[0]["perturbed_text"] == "Jane is working as a clerk. She ran." + LONG

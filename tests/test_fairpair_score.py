@@ -15,10 +15,9 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import (
     Prompt,
     calibration_rows,
     convergence_rows,
-    halved,
     measure_set,
+    read_groups,
 )
-from plumbline.eval_workers.fairpair.figures.text_groups import read_groups
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of, sql
@@ -198,20 +197,6 @@ def test_halves_of_one_side_differ_by_chance_alone(store: Store) -> None:
     assert abs(np.mean([r["fairpair_f"] for r in rows]) - 1) < 0.01
     assert sum(r["fairpair_f_low"] <= 1 <= r["fairpair_f_high"] for r in rows) >= 16
     assert sum(r["n_holding"] for r in rows) >= 0.93 * sum(r["n_intervals"] for r in rows) > 0
-
-
-def test_all_samples_are_split_and_both_halves_are_as_many() -> None:
-    seen = []
-
-    class Spy:
-        def distances(self, items: list[int]) -> np.ndarray:
-            seen.append(items)
-            return np.ones((len(items), len(items))) - np.eye(len(items))
-
-    rng = np.random.default_rng(0)
-    first, _ = (halved(Spy(), range(9), FEW, rng) for _ in range(2))
-    assert first.n_pg == first.n_gp == 4 and first.fairpair_f == 1
-    assert [len(set(items)) for items in seen] == [8, 8] and seen[0] != seen[1]
 
 
 def test_the_texts_that_nobody_perturbed_are_split(store: Store) -> None:

@@ -9,13 +9,7 @@ import pytest
 import yaml
 
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.wordings import (
-    differences,
-    fill_prompt,
-    load_released,
-    settings,
-)
-from plumbline.pipelines.command.main import main
+from plumbline.eval_workers.writing.wordings import fill_prompt, load_released
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 Files = dict[str, dict[str, object]]
@@ -23,14 +17,12 @@ PROMPT = "Say {num_templates} with {attr_word} for {target_word}, {num_words} lo
 
 
 def files() -> Files:
-    model = {"model": "chat-1", "temperature": 0.7}
-    generation: dict[str, object] = {**model, "prompt": PROMPT, "num_templates": 3, "num_words": 5}
-    judge = {"prompt": "Is {template} fine?", "model": "chat-1", "temperature": 0}
+    generation: dict[str, object] = {"model": "chat-1", "temperature": 0.7, "prompt": PROMPT}
     convert = {"from_target": "she/her/her/herself", "to_target": "he/his/him/himself"}
-    convert |= {"prompt": "{from_target} becomes {to_target}: {sentence}", "temperature": 0}
+    convert |= {"prompt": "{from_target} becomes {to_target}: {sentence}"}
     revise = {
-        "revise_1": {**model, "prompt": "Put {word} and {target_word} into {sentence}"},
-        "revise_2": {**model, "prompt": "{sentence}: {word}, {target_word}, or he/his/him/himself"},
+        "revise_1": {"prompt": "Put {word} and {target_word} into {sentence}"},
+        "revise_2": {"prompt": "{sentence}: {word}, {target_word}, or he/his/him/himself"},
     }
     return {
         "use-5/prompt1_she.yml": {"target_word": "she", "generation": generation},
@@ -39,7 +31,7 @@ def files() -> Files:
             "generation": {**generation, "prompt": f"He. {PROMPT}"},
         },
         "revision.yml": {"revision": revise, "conversion": convert},
-        "filtering.yml": {"filters": {"is_likely": judge}},
+        "filtering.yml": {"filters": {"is_likely": {"prompt": "Is {template} fine?"}}},
     }
 
 
@@ -53,8 +45,7 @@ def released(where: Path, content: Files) -> Path:
 
 def test_their_files_are_wordings(tmp_path: Path) -> None:
     folder = released(tmp_path, files())
-    spec = BuildSpec(prompts=str(folder), words=("tea",))
-    assert (spec.model, spec.temperature, spec.n_sentences, spec.max_words) == ("chat-1", 0.7, 3, 5)
+    spec = BuildSpec(model="chat-1", prompts=str(folder), max_words=5)
     assert spec.request("generate", "tea", "she", 1, n=3).prompt == "Say 3 with tea for she, 5 long"
     assert (
         spec.request("generate", "tea", "he", 1, n=3).prompt == "He. Say 3 with tea for he, 5 long"
@@ -108,8 +99,6 @@ def test_the_hash_is_of_every_wording(tmp_path: Path) -> None:
     [
         ((HE, None, "generation", "prompt"), "generation: prompt"),
         ((HE, f"{PROMPT} {{mood}}", "generation", "prompt"), "generation: prompt: {mood}"),
-        ((HE, 4, "generation", "num_words"), "max_words is 4"),
-        ((HE, "warm", "generation", "temperature"), "generation: temperature"),
         ((REVISION, None, "revision"), "revision is missing"),
         ((REVISION, None, "conversion", "to_target"), "conversion: to_target"),
         ((REVISION, "x/y", "conversion", "from_target"), "conversion: from_target"),
@@ -139,45 +128,13 @@ def test_missing_and_broken_files(tmp_path: Path, text: str | None) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_dry_run_names_wordings_and_differences(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = files()
-    content["revision.yml"]["revision"]["revise_2"]["temperature"] = 1.0  # type: ignore[index]
-    content["filtering.yml"]["filters"]["is_likely"]["temperature"] = 0.7  # type: ignore[index]
-    folder = released(tmp_path, content)
-    config = tmp_path / "demo.toml"
-    config.write_text('words = ["tea"]\nmodel = "other"\n')
-    where = ["--warehouse", str(tmp_path / "w"), "--prompts", str(folder)]
-    build = ["benchmark", "build", "mine", "--config", str(config), "--dry-run", *where]
-    assert main([*build, "--max-words", "7"]) == 0
-    said = capsys.readouterr().out
-    assert f"hash of all: {load_released(folder).hash}" in said
-    assert f"1 of prompts {folder / 'prompt1_he.yml'}" in said
-    assert f"2 of prompts {tmp_path / 'revision.yml'}" in said
-    assert (
-        "model other, the release chat-1; max_words 7, the release 5; revise_2 at temperature 0.7, "
-        "the release at 1.0; is_likely at temperature 0.0, the release at 0.7"
-    ) in said
-    assert main([*build[:5], "--dry-run", "--warehouse", str(tmp_path / "w")]) == 0
-    said = capsys.readouterr().out
-    assert "2 of prompts of Plumbline" in said and "the release" not in said
-
-
 @pytest.mark.reference
 @pytest.mark.parametrize(("use", "n_words"), [("use-5", 5), ("use-10", 10), ("use-20", 20)])
 def test_the_release_as_it_is(data: Path, use: str, n_words: int) -> None:
-    """Counts and settings of Tables 5 and 6; every filled wording has what it has to."""
+    """Numbers of wordings of Tables 5 and 6; every filled wording has what it has to."""
     folder = data / "unstereo-eval" / "benchmark-creation-configs" / use
-    assert settings(folder) == {
-        "model": "gpt-3.5-turbo",
-        "temperature": 0.7,
-        "n_sentences": 5,
-        "max_words": n_words,
-    }
     prompts = load_released(folder)
     assert (len(prompts.revise), len(prompts.judge)) == (4, 1)
-    assert differences(folder, vars(BuildSpec(prompts=str(folder)))) == []
     writing = BuildSpec(model="m", prompts=str(folder), max_words=n_words)
     assert writing.n_revisions == 40
     forms_of = {"she": "she/her/her/herself", "he": "he/his/him/himself"}

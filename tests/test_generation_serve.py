@@ -14,8 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.storage.store import Store
@@ -72,7 +72,7 @@ def test_a_model_that_writes_noise_is_asked_and_its_noise_counted(
         generate_rounds=2,
         send_schema=False,
     )
-    server = Server(url, 60.0, RetryPolicy(concurrency=2, max_attempts=1))
+    server = Server(url, 60.0, concurrency=2, max_attempts=1)
     words = ["clock", "tea"]
     written = write_sentences(Build(store, "noise", "run", server), words, spec)
     rows = store.read("generation_request", benchmark="noise").to_pylist()

@@ -16,19 +16,18 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.co_occurrences import ClusterCounts, cluster_counts
+from plumbline.jobs.counting.co_occurrences import cluster_counts
 from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
-from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau_interval import tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
-    alike,
     compare_list,
     printed,
 )
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import oracle
@@ -148,28 +147,6 @@ def test_the_interval_of_tau_is_that_of_documents_counted_again(
     assert compared.intervals == f"95% intervals over {n} clusters of {counts.clusters}s"
 
 
-def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
-    counted(store, tmp_path, texts_of(9, seed=0), 1)
-    compared = compare_list(store, "c", "fours")
-    assert compared.intervals == "no intervals: fewer than 10 documents"
-    assert math.isnan(compared.agreements[0].tau_low)
-    nothing = np.zeros(0, np.int64)
-    none = ClusterCounts("document", 20, nothing, nothing, nothing, nothing)
-    assert np.isnan(tau_errors(none, [(0, 1), (2, 3)], [nothing] * 2, [(0, 1)])).all()
-    assert all(map(math.isnan, tau_interval(0.5, math.nan, 20)))
-
-
-def test_of_several_pairs_both_ends_are_shown() -> None:
-    taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
-    ends = {"c": (-0.3, -0.1)}
-    rows = [TauAgreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
-    _, lowest, highest = alike(rows)  # none of them is in the paper
-    assert lowest.startswith("  -0.20 (95% interval -0.30 to -0.10)")
-    assert lowest.endswith(" for a and c, 80 words in common")
-    assert highest == "  0.90 for a and b, 60 words in common"
-    assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))
-
-
 @pytest.mark.reference
 def test_the_printed_figures_of_pairs_are_the_papers(data: Path) -> None:
     path = data.parent / "reference" / "unstereoeval_gender_pairs.csv"
@@ -192,22 +169,6 @@ def test_the_printed_figures_of_pairs_are_the_papers(data: Path) -> None:
 @pytest.mark.parametrize("name", wordlists.LISTS.names())
 def test_every_built_in_list_can_be_counted(name: str) -> None:
     check_word_list(name)
-
-
-def test_groups_have_names_that_the_warehouse_keeps(tmp_path: Path) -> None:
-    path = tmp_path / "age.toml"
-    two = "description = 'd'\nsource = 's'\npairs = [{ a = 'old', b = 'young' }, "
-    two += "{ a = 'aged', b = 'youthful' }]\n"
-    path.write_text(two, encoding="utf-8")
-    with pytest.raises(BadInput, match="groups is missing: name both sides"):
-        wordlists.load(str(path))
-    path.write_text(two + "groups = ['old people', 'young people']\n", encoding="utf-8")
-    found = wordlists.load(str(path))
-    again = wordlists.from_rows(found.rows("c"))
-    assert again.pairs == found.pairs and again.groups == ("old people", "young people")
-    assert wordlists.side_names("age", [again]) == ("old people words", "young people words")
-    path.write_text(MINE, encoding="utf-8")
-    assert wordlists.load(str(path)).groups == ("female", "male")
 
 
 def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_path: Path) -> None:

@@ -355,15 +355,6 @@ def test_tables_of_one_block_appear_together_or_not_at_all(store: Store) -> None
     assert len(words(store)) == N_ROWS and store.read("word_delta").num_rows == 1
 
 
-def test_a_connection_keeps_its_state(store: Store) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
-    with connect(store) as connection:
-        store.replace("word_count", rows("b", n_rows=1), {"corpus": "c"}, "r")
-        compact(store, "r")
-        found = connection.execute("SELECT count(*) FROM word_count").fetchone()
-    assert found == (N_ROWS,) and len(words(store)) == 1
-
-
 def test_a_merge_leaves_what_was_replaced_while_it_read(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -105,15 +104,6 @@ def test_all_pairs_lose_rare_words_on_either_side(
     assert 0 < len(pairs) < len(counts.pairs) and holds(store, "c")
 
 
-@pytest.mark.parametrize("table", ["word_association", "word_delta"])
-def test_words_that_stay_keep_their_figures(both: Store, table: str) -> None:
-    stay = {r["word"] for r in rows(both, "word_count", "some")}
-    every, some = rows(both, table, "all"), rows(both, table, "some")
-    assert some == [r for r in every if r["word"] in stay]
-    assert 0 < len(some) < len(every)
-    assert all(not np.isnan(v) for r in some for v in r.values() if isinstance(v, float))
-
-
 def damage(
     table: str, corpus: str, change: Callable[[list[Row]], list[Row]], store: Store
 ) -> set[str]:
@@ -162,20 +152,3 @@ def test_damage_to_a_pruned_corpus_is_seen(
     both: Store, table: str, change: Callable[[list[Row]], list[Row]], expected: set[str]
 ) -> None:
     assert damage(table, "some", change, both) == expected
-
-
-def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
-    count_corpus(store, "c", shards)
-    associate(store, "c")
-    every = {t: rows(store, t, "c") for t in ("corpus", "word_count", "pair_count")}
-    partials = partials_directory(store, CorpusOptions().listed, CorpusOptions())
-    made = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
-    counted = count_corpus(store, "c", shards, CorpusOptions(min_count=N))
-    assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]
-    assert store.read("word_delta", corpus="c").num_rows == 0, "made of words that are gone"
-    associate(store, "c")
-    assert not count_corpus(store, "c", shards, CorpusOptions(min_count=N)).changed
-    assert store.read("word_delta", corpus="c").num_rows > 0
-    assert count_corpus(store, "c", shards).changed
-    assert every == {t: rows(store, t, "c") for t in every}
-    assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}

@@ -17,52 +17,12 @@ from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 
 MODEL = "somebody/tiny"
-#: Says "tried" on each decision about another try and waits for a line. The hub's own waits between
-#: its attempts are left out, as are ours: what they would wait for is what the test does meanwhile.
-_DRIVER = """
+#: Leaves out the hub's own waits between its attempts.
+_NO_WAITS = """
 import sys
 import huggingface_hub.utils._http as http
-from plumbline.pipelines import stages as task_retries
 
 http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
-real = task_retries.may_pass
-
-def told(error):
-    answer = real(error)
-    print("tried", answer, flush=True)
-    sys.stdin.readline()
-    return answer
-
-task_retries.may_pass = told
-task_retries._DELAY_S = 0
-"""
-#: The pipeline's own stage.
-_SCORE = """
-from pathlib import Path
-from plumbline.pipelines.command.base import Context
-from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.pipeline_parts import Parts
-from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan
-from plumbline.pipelines.stages import Stages
-from plumbline.eval_workers.pairs import benchmarks
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse.storage.store import Store
-
-pipeline = made(Pipeline, {"out": "."})
-store = Store.open(pipeline.warehouse)
-benchmarks.import_benchmark(store, "closed-world", None, "r")
-rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2)
-store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
-
-try:
-    plan = PipelinePlan((), ("closed-world",), ())
-    parts = Parts(pipeline, plan, Context(store, "", Stages()))
-    parts._score(ModelPlan("m", sys.argv[1], options=ModelOptions()))
-except Exception as e:
-    print("end FAILED", e)
-else:
-    print("end COMPLETED", store.read("pair_score").num_rows)
 """
 
 
@@ -70,35 +30,6 @@ else:
 def served(tmp_path: Path) -> Iterator[Hub]:
     with hub({MODEL: save("gpt2", tmp_path / "model")}) as server:
         yield server
-
-
-def driven(
-    code: str, served: Hub, away: str, place: Path, model: str = MODEL, *, returns: bool = True
-) -> tuple[list[str], str]:
-    """What was decided after each try, and how it ended, of a hub that is back after the first."""
-    served.go(away)
-    tries: list[str] = []
-    with subprocess.Popen(
-        [sys.executable, "-c", _DRIVER + code, model],
-        cwd=place,
-        env=environment(served, place / "hf"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
-        for line in process.stdout:
-            kind, _, said = line.strip().partition(" ")
-            if kind == "end":
-                process.stdin.close()
-                return tries, said
-            if kind == "tried":
-                tries.append(said)
-                if returns:
-                    served.come_back()
-                process.stdin.write("\n")
-                process.stdin.flush()
-    raise AssertionError("it said nothing of an end")
 
 
 @pytest.mark.parametrize("client", ["httpx", "httpx2"])
@@ -122,13 +53,6 @@ def test_what_a_client_says_of_a_server_that_is_away_may_pass(
 
 
 @pytest.mark.slow
-def test_scoring_goes_on_when_the_hub_is_back(served: Hub, tmp_path: Path) -> None:
-    """Under Prefect: the task's second try downloads the model and scores both pairs."""
-    tries, end = driven(_SCORE, served, "refused", tmp_path)
-    assert tries[0] == "True" and end == "COMPLETED 2"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("away", "model", "ends"),
     [*((way, MODEL, 5) for way in AWAY), ("", "somebody/else", 3)],
@@ -138,9 +62,17 @@ def test_a_command_says_by_its_status_whether_it_may_succeed_later(
 ) -> None:
     served.go(away)
     start = "from plumbline.pipelines.command.main import entry; entry()"
-    quick = _DRIVER.partition("real =")[0]  # without the hub's own waits
     done = subprocess.run(
-        [sys.executable, "-c", quick + start, "disclosure", "probe", "topics", "--model", model],
+        [
+            sys.executable,
+            "-c",
+            _NO_WAITS + start,
+            "disclosure",
+            "probe",
+            "topics",
+            "--model",
+            model,
+        ],
         cwd=tmp_path,
         env=environment(served, tmp_path / "hf"),
         capture_output=True,

@@ -50,12 +50,6 @@ def test_files_in_are_packed_or_rejected(
     assert Store.open(warehouse).read("reject", stage="pack").num_rows == 0
 
 
-def test_files_are_taken_once_in_their_order(texts: Path) -> None:
-    given = [texts / "notes.md", texts / "b.TXT", texts]
-    names = [path.name for path in text_files(given)]
-    assert names == ["notes.md", "b.TXT", "a.txt", "c.txt", "blank.txt", "latin.txt"]
-
-
 @pytest.mark.parametrize(
     ("names", "sources"),
     [
@@ -99,18 +93,6 @@ def test_files_of_one_name_have_names_of_their_own(tmp_path: Path) -> None:
         (directory / name).write_text("Tea.")
     names = [*text_files(given).values()]
     assert names == ["anna/letters/x.txt", "ben/letters/x.txt", "cy/letters/y.txt"]
-
-
-def test_rejects_of_shards_of_one_name_are_kept_apart(texts: Path, tmp_path: Path) -> None:
-    store, files = Store.open(tmp_path / "warehouse"), text_files([texts])
-    for name in ("one", "two", "two"):
-        (tmp_path / name).mkdir(exist_ok=True)
-        pack_files(store, files, tmp_path / name / "a.jsonl.zst", "r")
-    rows = store.read("reject", stage="pack").to_pylist()
-    assert len(rows) == 4
-    assert {r["subject"] for r in rows} == {
-        str(tmp_path / n / "a.jsonl.zst") for n in ("one", "two")
-    }
 
 
 def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:

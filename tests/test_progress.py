@@ -36,13 +36,6 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().err.splitlines()
 
 
-def test_a_short_step_prints_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("count", "documents") as update:
-        update(1, 2)
-        clock.now = 4.9
-    assert lines(capsys) == []
-
-
 def test_the_last_line_holds_count_rate_note_and_time(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,15 +48,6 @@ def test_the_last_line_holds_count_rate_note_and_time(
     assert lines(capsys) == [
         "train \\x1b[2Jm: 40 of 1,040 steps, 3.0 steps/s, loss 1.5, 12 s, about 333 s left"
     ]
-
-
-def test_a_step_without_a_count_says_how_long_it_took_also_when_it_fails(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(ValueError, match="broken"), progress("report"):
-        clock.now = 7
-        raise ValueError("broken")
-    assert lines(capsys) == ["report: 7 s"]
 
 
 def awaited(capsys: pytest.CaptureFixture[str], wanted: Callable[[str], bool]) -> None:
@@ -154,20 +138,3 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
     assert len([1 for what, *_ in shown if what == "merge pairs of c: sum"]) > 2
     targets = {row["target"] for row in store.read("word_association", corpus="c").to_pylist()}
     assert found["count c"] == 20 and found["associations of c"] >= len(targets) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_on_spark_the_tasks_of_a_merge_are_shown(
-    store: Store, tmp_path: Path, shown: Shown
-) -> None:
-    from plumbline.jobs.spark.spark_session import spark_session
-
-    master = spark_session().sparkContext.master
-    count_corpus(store, "c", shards_of(tmp_path, 60), master=master)
-    counts: dict[str, list[tuple[int, int]]] = {}
-    for what, done, n in shown:
-        counts.setdefault(what, []).append((done, n))
-    assert list(counts) == ["count c", "merge words of c", "merge pairs of c"]
-    assert counts["count c"][-1] == (60, 60)
-    assert all(done <= n for some in counts.values() for done, n in some)

@@ -26,7 +26,6 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.spacy_reference import reference_tokens
-from tests.test_constrain import filled
 
 HEADER = ["", "word", "pmi_diff", "counts", "freq"]
 TOTAL = 3_000
@@ -144,15 +143,6 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
     for place in (tmp_path / "absent", tmp_path):
         with pytest.raises(BadInput, match="pmi_file_w_counts"):
             import_statistics(store, "pile", place, "run")
-    assert contents(store, *before) == before
-
-
-def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
-    path = write(tmp_path / "s.csv", GOOD)
-    filled(store)
-    before = contents(store, "corpus", "word_delta")
-    with pytest.raises(UsageProblem, match=r"counted from shards.*another name"):
-        import_statistics(store, "c", path, "run")
     assert contents(store, *before) == before
 
 

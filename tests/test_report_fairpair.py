@@ -102,37 +102,9 @@ def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> No
     assert page.text.count(said) == 1
 
 
-def test_perturbations_and_their_failures(planted: Store, page: Page) -> None:
-    rows = planted.read("perturbed_continuation").to_pylist()
-    of = [r for r in rows if r["side"] == "original"]
-    n = sum(r["is_valid"] for r in of)
-    (caption,) = [c for c in page.tables if c.startswith("Perturbations")]
-    first, second = page.tables[caption][1:3]
-    share = f"{100 * n / len(of):.1f}"
-    assert [c[0] for c in first] == ["Jane instead of John", "valid", str(n), share]
-    assert [c[0] for c in second][1:3] == ["the original name is mentioned", str(len(of) - n)]
-
-
 def test_what_was_planted_is_found_in_the_ngrams(page: Page) -> None:
     rows = page.tables[WHERE][1:]
     held = {ngram[0]: (side[0], texts[0]) for ngram, side, *_, texts in rows}
     assert any("love" in n and side == "Jane" and "loves" in t for n, (side, t) in held.items())
     assert {side for side, _ in held.values()} == {"Jane", "John"}
     assert all(len(line) <= 124 for _, text in held.values() for line in text.splitlines())
-
-
-def test_calibration_is_that_of_the_table(planted: Store, page: Page) -> None:
-    (caption,) = [c for c in page.tables if c.startswith("Calibration")]
-    rows = planted.read("fairpair_calibration").to_pylist()
-    rows = [row for row in rows if row["phi"] == "jaccard"]
-    shown = [cells for cells in page.tables[caption][1:] if cells[0][0] == "jaccard"]
-    for cells, side in zip(shown, ("original", "perturbed"), strict=True):
-        of = [r for r in rows if r["side"] == side]
-        assert [c[0] for c in cells[:4]] == [
-            "jaccard",
-            {"original": "Jane instead of John"}.get(side, "John instead of Jane"),
-            "10",
-            "8",
-        ]
-        assert float(cells[4][1] or 0) == pytest.approx(sum(r["fairpair_f"] for r in of) / 10)
-        assert cells[6][0] == f"{sum(r['n_below'] for r in of)} of 80"

@@ -20,8 +20,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.eval_workers.chat import bounded
-from plumbline.eval_workers.chat.client import ChatClient
+from plumbline.eval_workers.chat.client import LARGEST, ChatClient, Server
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local import loading
@@ -285,14 +284,14 @@ def bomb(handler: BaseHTTPRequestHandler) -> None:
 
 
 def too_long(handler: BaseHTTPRequestHandler) -> None:
-    body = completion("a" * bounded.LARGEST, "")
+    body = completion("a" * LARGEST, "")
     head(handler, 200, Content_Length=str(len(body)))
     handler.wfile.write(body)
 
 
 def asked(url: str) -> Reply | Failure:
     async def ask() -> Reply | Failure:
-        async with ChatClient(url, timeout_s=60, environment={}) as client:
+        async with ChatClient(Server(url)) as client:
             return await client.attempt(Request("m", "Write.", (), "generate", "tea", "she", 1, 16))
 
     return asyncio.run(ask())
@@ -324,7 +323,7 @@ def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
     def long(handler: BaseHTTPRequestHandler) -> None:
         accepted.append(handler.headers["Accept-Encoding"])
         body = completion(text, "")
-        assert len(body) < bounded.LARGEST
+        assert len(body) < LARGEST
         head(handler, 200, Content_Length=str(len(body)), Content_Encoding="identity")
         handler.wfile.write(body)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.retries import RetryPolicy
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
 from plumbline.eval_workers.models.scoring_contract import texts_hash
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
@@ -33,7 +32,7 @@ def honest(body: dict[str, Any]) -> Say:
 def _sample(
     store: Store, server: ChatServer | None, n: int, how: SamplingOptions = HOW, **more: Any
 ) -> Any:
-    where = None if server is None else Server(server.url, 10.0, RetryPolicy(4, 2, 0.01))
+    where = None if server is None else Server(server.url, 10.0, 4, 2, 0.01)
     model = more.pop("model", BASE)
     return sample_from_server(store, "demo", model, where, how, n, "run", **more)
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -23,7 +22,6 @@ from plumbline.warehouse.input.shards import (
     documents,
     expand_shards,
     lines,
-    text_column,
 )
 from plumbline.warehouse.storage.store import Store
 
@@ -73,28 +71,6 @@ def test_a_cut_stream_is_an_error(tmp_path: Path, name: str, keep: float) -> Non
     path.write_bytes(cut)
     with pytest.raises(BadInput, match=name):
         list(lines(path))
-
-
-@pytest.mark.parametrize("name", ["one.jsonl.zst", "one.jsonl.gz"])
-def test_rubbish_after_the_stream_is_an_error(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(FORMS[name] + b"rubbish at the end")
-    with pytest.raises(BadInput):
-        list(lines(path))
-
-
-def test_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["a", None, "b"], "x": [1, 2, 3]}), path)
-    assert list(documents(path)) == ["a", "b"]
-    assert [v for b in text_column(path, "text") for v in b.to_pylist()] == ["a", None, "b"]
-    with pytest.raises(BadInput, match="no column named `body`"):
-        list(text_column(path, "body"))
-    with pytest.raises(BadInput, match="not text"):
-        list(text_column(path, "x"))
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(BadInput, match=r"a\.parquet"):
-        list(text_column(path, "text"))
 
 
 def counted(where: Path, path: Path, field: str = "text") -> Store:
@@ -190,20 +166,6 @@ def test_a_shard_without_a_usable_document_fails_and_the_others_count(tmp_path: 
     # Another field is another way of reading the same bytes.
     options = CorpusOptions(text_field="body", replace=True)
     assert count_corpus(Store.open(tmp_path / "w"), "c", (bad,), options).row["n_documents"] == 1
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
-def test_texts_of_parquet_in_each_type_of_string(
-    tmp_path: Path, kind: pa.DataType, name: str
-) -> None:
-    path = tmp_path / name
-    columns = {"text": ["she sat", None, "tea"], "meta": ["a", "b", "a"]}
-    pq.write_table(pa.table({k: pa.array(v).cast(kind) for k, v in columns.items()}), path)
-    options = CorpusOptions(source_field="meta")
-    assert count_corpus(Store.open(tmp_path / "w"), "c", (path,), options).row["n_documents"] == 2
-    assert evidence_of(Store.open(tmp_path / "w"), "c").sources == ("a",)
-    assert list(documents(path)) == ["she sat", "tea"]
 
 
 def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:

@@ -50,18 +50,6 @@ def test_a_stream_that_is_closed_stops_no_command(
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_work_is_done_although_nobody_hears_of_it(tmp_path: Path) -> None:
-    done = _shell('"$@" >&-', tmp_path, "benchmark", "import", "closed-world")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert Store.open(tmp_path / "out/warehouse", create=False).read("benchmark_pair").num_rows > 9
-
-
-def test_a_limit_of_file_sizes_is_one_line(tmp_path: Path) -> None:
-    done = _shell('ulimit -f 1; "$@"', tmp_path, "benchmark", "import", "closed-world")
-    lines = done.stderr.decode().splitlines()
-    assert done.returncode == 3 and len(lines) == 1 and "File too large" in lines[0]
-
-
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.language_tables import stop_words
 from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from tests.spacy_reference import words
@@ -71,16 +70,3 @@ def test_kept_tokens_are_the_words_less_the_stop_words(text: str) -> None:
 @given(st.lists(st.sampled_from(["she", "Nurse's", "x-ray", "U.S.", "don't", "“ah!”", "!"])))
 def test_chunks_are_independent(chunks: list[str]) -> None:
     assert tokenize(" ".join(chunks)) == [t for c in chunks for t in tokenize(c)]
-
-
-def test_run_without_blanks_is_cut_at_a_character() -> None:
-    text = "é" * MAX_CHUNK
-    assert "".join(words(text)) == text
-    assert [len(w.encode()) for w in words(text)] == [MAX_CHUNK, MAX_CHUNK]
-    text = "a" + text
-    assert "".join(words(text)) == text
-
-
-def test_many_words_outgrow_every_table() -> None:
-    expected = [f"word{i}longer" for i in range(70_000)]
-    assert words(" ".join(expected)) == expected

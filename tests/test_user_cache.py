@@ -25,12 +25,6 @@ def shared(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     return tmp_path / f"plumbline-{os.getuid()}"
 
 
-def test_the_cache_directory_is_used(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert user_cache("kernels", "a") == tmp_path / "plumbline" / "kernels" / "a"
-    assert user_cache("kernels", "a").is_dir()
-
-
 def test_a_directory_of_its_own_in_the_shared_one(shared: Path) -> None:
     assert user_cache("java") == user_cache("java") == shared / "java"
     assert shared.stat().st_mode & 0o777 == 0o700

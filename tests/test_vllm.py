@@ -24,7 +24,7 @@ import torch
 import transformers
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.chat.chat_session import Build
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models import server_backend, vllm_backend
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions

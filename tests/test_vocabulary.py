@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -83,19 +82,6 @@ def test_a_word_is_kept_by_the_three_rules(
         assert (v.language_score is None) == (v.has_synset is None) == (v.word not in letters)
 
 
-def test_what_is_no_language_model(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="expected __label__en"):
-        english.load_model(train(tmp_path, ("de", "fr")))
-
-
-@needs_wordnet
-def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
-    found = english.load_wordnet()
-    assert found.version.startswith("3.")
-    words = ["mice", "teapot", "ran", "happier", "quickly", "xqzt", "nicht", "echaban", "Berlin"]
-    assert [found.has_synset(word) for word in words] == [True] * 5 + [False] * 3 + [True]
-
-
 @needs_wordnet
 def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
     """Base forms aside, a word is found when a line of an index file starts with it."""
@@ -133,41 +119,6 @@ def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None
     config = json.loads(run["config"])
     assert config["language_model"]["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
     assert config["wordnet"]["version"].startswith("3.") and config["missing"] == []
-
-
-def test_without_wordnet_the_model_decides(
-    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(english, "WORDNET_DIRECTORY", tmp_path)
-    done = build_vocabulary(counted(store, COUNTS), "c", VocabularyOptions(quantile=0), model)
-    assert "apt-get install wordnet-base" in done.missing[0] and done.checks == "fastText"
-    kept = {r["word"] for r in store.read("vocabulary").to_pylist() if r["is_kept"]}
-    assert "with" in kept and not kept & {"nicht", "weltanschauung", "u.s.", "naïve"}
-    with pytest.raises(MissingComponent, match=r"wordnet-base.*--any-language"):
-        build_vocabulary(store, "c", VocabularyOptions())
-    assert [r["status"] for r in store.read("run").to_pylist()] == ["finished"]
-
-
-def test_a_package_that_is_not_installed_is_named(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "fasttext", None)
-    monkeypatch.setitem(sys.modules, "nltk.corpus", None)
-    with pytest.raises(MissingComponent, match=r"plumbline-lm\[vocabulary\]"):
-        english.load_model(model)
-    with pytest.raises(MissingComponent, match=r"plumbline-lm\[vocabulary\]"):
-        english.load_wordnet()
-
-
-def test_any_language_keeps_what_is_frequent(store: Store) -> None:
-    build_vocabulary(
-        counted(store, COUNTS), "c", VocabularyOptions(quantile=0.2, any_language=True)
-    )
-    rows = store.read("vocabulary").to_pylist()
-    # of 2, 20, 30, 40, 50, 900 the quantile is the second, which is not above itself
-    assert {r["word"] for r in rows if r["is_kept"]} == {"mice", "with", "nicht", "xqzt"}
-    assert Counter(r["reason"] for r in rows) == {"any language": 4, "not a-z": 2, "rare": 2}
-    assert {r["checks"] for r in rows} == {"any language"}
 
 
 MODEL = b"model" * 100

@@ -25,7 +25,6 @@ from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.pair_runs import summed
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -171,14 +170,6 @@ def explained(
     path = write(tmp_path / f"{name}.jsonl", texts, sources)
     count_corpus(store, name, (path,), CorpusOptions(targets="she-he", window=4))
     return explain(store, name, ["tea"], sampling=Sampling(2))
-
-
-@pytest.mark.parametrize("texts", [[], ["the"]])
-def test_a_corpus_without_words_explains_none(
-    texts: Sequence[str], store: Store, tmp_path: Path
-) -> None:
-    with pytest.raises(UsageProblem, match="corpus 'empty': has no words"):
-        explained(store, "empty", tmp_path, texts)
 
 
 def sentences(rng: np.random.Generator, n: int, share: float) -> list[str]:

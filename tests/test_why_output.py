@@ -18,14 +18,9 @@ from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
-from tests.browser import browser, program
-from tests.page_queries import check_page
-from tests.test_report import appendix
-from tests.test_report_browser import _events
 
 #: What a terminal obeys, a page runs, and Markdown and a spreadsheet read as their own.
 NASTY = "\x1b[31m <script>alert(1)</script> | *not* ` &lt; \u202e\x9b"
@@ -87,68 +82,6 @@ def test_json_and_tables(store: Store) -> None:
     after = store.read("word_snippet", corpus="c").to_pylist()
     assert len(after) == before
     assert {(r["word"], r["seed"]) for r in after} == {("tea", 0), ("rum", 5)}
-
-
-def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
-    """A word that only he has nearby leans at most so far: the other end is not finite."""
-    store, path = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
-    lines = (
-        json.dumps({"text": f"he met army{k} and the army. {'x ' * 20} she"}) for k in range(9)
-    )
-    path.write_text("\n".join(lines))
-    count_corpus(store, "c", (path,))
-    associate(store, "c")
-    shown = why(store, "army", "--format", "json").stdout
-    assert "Infinity" not in shown and "NaN" not in shown
-    (row,) = json.loads(shown)["word_evidence"]
-    (stored,) = store.read("word_evidence", corpus="c").to_pylist()
-    assert stored["delta_nats_low"] == -float("inf") and row["delta_nats_low"] is None
-
-
-@pytest.mark.slow
-def test_page_and_report(store: Store, tmp_path: Path) -> None:
-    """Every table equals its query; nothing of the text is taken for the page's own."""
-    printed = why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page")).stdout
-    index = tmp_path / "page" / "index.html"
-    assert f"Wrote {index}" in printed
-    connection = Facts(store.root).connection
-    captions = check_page(index, connection)
-    assert len(captions) == 5 * len(WORDS)
-    page = index.read_text()
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
-    assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
-    report = appendix(store, tmp_path / "report")
-    assert set(captions) <= set(check_page(report, connection))
-    assert report.read_text().count("leans to") + report.read_text().count("no clear lean in") >= 4
-
-
-@pytest.mark.skipif(program() is None, reason="no Chromium: apt-get install chromium")
-def test_page_in_a_browser(store: Store, tmp_path: Path) -> None:
-    """It asks for nothing, has no errors, links lead somewhere, and fits a phone."""
-    why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page"))
-    index = tmp_path / "page" / "index.html"
-    with browser(tmp_path / "profile") as driven:
-        driven.resize(1200)
-        driven.open(index)
-        asked = [
-            e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")
-        ]
-        assert asked == [index.resolve().as_uri()]
-        for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
-            assert _events(driven, kind) == []
-        targets = "[...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))"
-        assert driven.ask(f"new Set({targets}).size") == len(WORDS)
-        assert driven.ask(f"{targets}.filter(id => !document.getElementById(id)).length") == 0
-        assert driven.ask("document.querySelectorAll('script').length") == 1
-        # No cell covers its neighbour.
-        overlaps = (
-            "[...document.querySelectorAll('td')].filter(c => c.scrollWidth > c.clientWidth + 1)"
-        )
-        for width in (1200, 390):
-            driven.resize(width)
-            driven.open(index)
-            assert driven.ask("document.documentElement.scrollWidth") <= width
-            assert driven.ask(f"{overlaps}.length") == 0, width
 
 
 def test_a_list_says_its_groups_names(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.measures import (
     adjusted,
     bound_rows,
@@ -21,7 +20,6 @@ from plumbline.jobs.association.measures import (
     dispersion,
     lean_bounds,
 )
-from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.evidence.lean import cluster_bounds
 from plumbline.pipelines.report.model import Section
 from plumbline.warehouse.query.connection import rows_of
@@ -114,12 +112,6 @@ def test_the_words_of_a_list_count_as_one_a_side() -> None:
     assert bound_rows(made, "two", twice).equals(bound_rows(made, "two", LIST.pairs))
 
 
-def test_without_occurrences_of_a_side_there_is_no_bound() -> None:
-    assert bound_rows(counts(), "she/nobody", [WordPair("she", "nobody")]).num_rows == 0
-    for none in ((0, 0, 0, (5, 7)), (3, 0, 2, (0, 7))):
-        assert all(math.isnan(x) for x in cluster_bounds(*none))
-
-
 def test_a_cluster_counts_once() -> None:
     """Forty co-occurrences in one document say as much as one."""
     one = cluster_bounds(0, 40, 1, (10, 10))
@@ -131,22 +123,6 @@ def test_a_cluster_counts_once() -> None:
     )
     both = cluster_bounds(10, 30, 4, (10, 10))  # of a list without a defined pair
     assert both == pytest.approx(lean_bounds(np.float64(1), np.float64(3), 0.0))
-
-
-def test_lists_hold_words_without_a_delta(store: Store) -> None:
-    counted(store)
-    done = associate(store, "c")
-    rows = rows_of(store.root, "FROM word_lean WHERE contrast = 'she/he'")
-    assert store.read("word_bound", corpus="c").num_rows == done.n_bounds
-    alone = [r for r in rows if r["delta_nats"] is None]
-    assert {r["word"] for r in alone} >= {"army", "rare"}
-    for row in rows:
-        low, high = row["delta_nats_low"], row["delta_nats_high"]
-        assert row["lean_bound_nats"] == (0 if low <= 0 <= high else min(low, high, key=abs))
-        assert row["is_ranked"] is (row["word"] not in ("she", "he"))
-        assert row["over"] == "co-occurrences"
-    said = "\n".join(describe_word(store, "c", "army"))
-    assert "she/he: no delta, 95% interval over co-occurrences -inf to" in said
 
 
 def asked(p: np.ndarray, words: Sequence[str] = ()) -> list[dict[str, object]]:

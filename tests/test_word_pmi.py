@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 import pytest
 
-from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
@@ -55,17 +51,6 @@ def test_the_view_has_every_word_of_either_side(counted: Store) -> None:
     for row in deltas:
         of = rows[row["word"]]
         assert of["pmi_f_nats"] - of["pmi_m_nats"] == pytest.approx(row["delta_nats"])
-
-
-def test_bins_hold_both_marginal_distributions(counted: Store) -> None:
-    rows = Facts(counted).rows("pmi", min_pairs=5)
-    enough = {
-        word: [math.floor(x[0] / 0.1 + 1e-12) if x and x[1] >= 5 else None for x in both]
-        for word, both in WORDS.items()
-    }
-    joint = Counter(tuple(bins) for bins in enough.values() if bins != [None, None])
-    assert {(r["bin_f"], r["bin_m"]): r["n_words"] for r in rows} == joint
-    assert joint[12, 5] == 2 and joint[None, 20] == 1
 
 
 def test_spanish_words_near_he_are_not_ranked(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
@@ -46,6 +47,15 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
     except UsageProblem as e:
         what, problem, fix = e.args
         raise UsageProblem(f"{where}{what}", problem, fix) from None
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise ``UsageProblem`` for a name that can't name rows and files; ``what`` begins the error.
+
+    >>> check_name("benchmark 'mine-2'", "mine-2")
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        raise UsageProblem(what, "is not a valid name", "use letters, digits, - _ and .")
 
 
 def changed(options: Options, values: Mapping[str, object], where: str = "") -> Options:

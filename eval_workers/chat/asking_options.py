@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Budget, Price, price_of
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
-from plumbline.eval_workers.chat.retries import RetryPolicy
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
 
 
@@ -21,8 +17,7 @@ from plumbline.warehouse.options import MOST, STRICT
 class ServerOptions:
     """The server and the budget of its requests. ``token_limit``: see ``ChatModel``.
 
-    Raises ``UsageProblem`` for an address that ``checked_url`` refuses, and for ``max_cost``
-    without ``prices``.
+    Raises ``UsageProblem`` for an address that ``checked_url`` refuses.
     """
 
     base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
@@ -34,32 +29,20 @@ class ServerOptions:
     token_limit: Annotated[
         TokenLimit, Field(description="The server's name for the limit on tokens.")
     ] = "max_tokens"
-    prices: Annotated[str, Field(description="Price table (TOML).")] = ""
     max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Most requests.")] = None
     max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens.")] = None
-    max_cost: Annotated[
-        float | None,
-        Field(ge=0, le=MOST, description="Most money, in the price table's currency."),
-    ] = None
 
     def __post_init__(self) -> None:
         if self.base_url:
             checked_url(self.base_url)  # it is stored with the run, so it may hold no secret
-        if self.max_cost is not None and not self.prices:
-            raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
 
     def server(self, base_url: str = "") -> Server:
-        """The server, or one at another address, with its retry policy."""
-        policy = RetryPolicy(concurrency=self.concurrency)
-        return Server(base_url or self.base_url, self.timeout_s, policy)
+        """The server, or one at another address."""
+        return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:
-        """The limits on requests, tokens and money."""
-        return Budget(self.max_requests, self.max_tokens, self.max_cost)
-
-    def price_of(self, model: str) -> Price | None:
-        """A model's price; ``None`` without a price table. Raises as ``budget.price_of``."""
-        return price_of(model, Path(self.prices)) if self.prices else None
+        """The limits on requests and tokens."""
+        return Budget(self.max_requests, self.max_tokens)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -71,12 +54,7 @@ class AskingOptions(ServerOptions):
 
     def __post_init__(self) -> None:
         checked_url(self.base_url)  # also an empty one
-        super().__post_init__()
 
     def chat_model(self) -> ChatModel:
         """The model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
-
-    def price(self) -> Price | None:
-        """The model's price, as ``price_of``."""
-        return self.price_of(self.model)

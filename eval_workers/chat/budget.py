@@ -1,4 +1,4 @@
-"""A build's budget of requests, tokens and money: a request that could exceed it isn't sent.
+"""A build's budget of requests and tokens: a request that could exceed it isn't sent.
 
 Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
 ``FRAME_TOKENS``, and the longest reply it allows. After the reply, the tokens that the server
@@ -9,74 +9,47 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from plumbline.eval_workers.chat.requests import Request
-from plumbline.warehouse.errors import Interrupted, UsageProblem
-from plumbline.warehouse.text.toml_file import Amount, Text, load, toml_table
+from plumbline.warehouse.errors import Interrupted
 
-#: Tokens set aside for the text around a message: roles, turns, a short system prompt; and the
-#: expected number.
-FRAME_TOKENS, _EXPECTED_FRAME_TOKENS = 64, 8
-_CHARACTERS_A_TOKEN = 4
+#: Tokens set aside for the text around a message: roles, turns, a short system prompt.
+FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
     """Estimate the tokens of an English prompt, including those that a server adds around it."""
-    return _EXPECTED_FRAME_TOKENS + math.ceil(len(prompt) / _CHARACTERS_A_TOKEN)
-
-
-def money(amount: float, currency: str) -> str:
-    """An amount as text: to the cent; below a cent, to two significant digits.
-
-    >>> money(1234.5, "EUR"), money(0.00342, "EUR"), money(0.0, "EUR")
-    ('1,234.50 EUR', '0.0034 EUR', '0.00 EUR')
-    """
-    digits = 1 - math.floor(math.log10(amount)) if 0 < amount < 0.01 else 2
-    return f"{amount:,.{digits}f} {currency}"
-
-
-@toml_table
-class Rates:
-    """A model's prices per million tokens."""
-
-    input: Amount
-    output: Amount
-
-
-@toml_table
-class Price(Rates):
-    """``Rates`` with their currency."""
-
-    currency: str
-
-    def cost(self, n_input: float, n_output: float) -> float:
-        """Cost of ``n_input`` and ``n_output`` tokens."""
-        return (n_input * self.input + n_output * self.output) / 1e6
+    return 8 + math.ceil(len(prompt) / 4)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a build; ``None`` for no limit. ``max_cost`` is in the price table's currency."""
+    """Limits of a build; ``None`` for no limit."""
 
     max_requests: int | None = None
     max_tokens: int | None = None
-    max_cost: float | None = None
+
+
+UNLIMITED = Budget()
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Number of requests sent (every attempt counts), tokens of prompts and replies, and money."""
+    """Number of requests sent (every attempt counts), and tokens of prompts and replies.
+
+    >>> str(Spent(3, 1200))
+    '3 requests, 1,200 tokens'
+    """
 
     n_requests: int = 0
     n_tokens: int = 0
-    cost: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Spent(*(mine + theirs for mine, theirs in pairs))
+        return Spent(self.n_requests + other.n_requests, self.n_tokens + other.n_tokens)
+
+    def __str__(self) -> str:
+        return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, budget: Budget) -> str | None:
         """The first limit that this spending exceeds, in words; ``None`` if it exceeds none."""
@@ -84,28 +57,20 @@ class Spent:
             return f"{budget.max_requests} requests"
         if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
             return f"{budget.max_tokens} tokens"
-        if budget.max_cost is not None and self.cost > budget.max_cost * (1 + 1e-12):
-            return f"a cost of {budget.max_cost:g}"
         return None
 
 
-def most(request: Request, price: Price | None) -> Spent:
+def most(request: Request) -> Spent:
     """The most that one attempt at a request can cost.
 
     >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> request = ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
     ...                                  temperature=0, max_tokens=30)
-    >>> most(request, None)
-    Spent(n_requests=1, n_tokens=100, cost=0.0)
+    >>> most(request)
+    Spent(n_requests=1, n_tokens=100)
     """
     n_input = len(request.prompt.encode("utf-8", "replace")) + FRAME_TOKENS
-    return spent(n_input, request.max_tokens, price)
-
-
-def spent(n_input: int, n_output: int, price: Price | None) -> Spent:
-    """Spending on one request with these tokens; the cost is 0 without a price."""
-    cost = price.cost(n_input, n_output) if price else 0.0
-    return Spent(1, n_input + n_output, cost)
+    return Spent(1, n_input + request.max_tokens)
 
 
 class BudgetMeter:
@@ -137,24 +102,3 @@ class BudgetMeter:
             self._aside.remove(amount)
             self.spent += actual
             self._settled.notify_all()
-
-
-@toml_table
-class _Prices:
-    currency: Text
-    models: Mapping[str, Rates]
-
-
-def price_of(model: str, path: Path) -> Price:
-    """Read the price of a model from a TOML file.
-
-    It holds ``currency = "EUR"``, and for each model ``[models."NAME"]`` with the prices ``input``
-    and ``output`` per million tokens. Raises ``UsageProblem`` if the file does not exist or lacks
-    the model, ``BadInput`` for any other content.
-    """
-    what = f"prices {path}"
-    table = load(_Prices, path, what)
-    if model not in table.models:
-        raise UsageProblem(what, f"has no price of {model}", f'add [models."{model}"]')
-    rates = table.models[model]
-    return Price(rates.input, rates.output, table.currency)

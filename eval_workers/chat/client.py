@@ -1,8 +1,8 @@
 """One attempt at a completion, against any server that speaks OpenAI's protocol.
 
 An attempt is one HTTP request. The retries of the package openai are off: ``retries.retried`` does
-them, so that the ledger records each attempt. The result is a ``Reply`` or a ``Failure``. The
-package's exceptions never leave this module, because they hold the request and its key.
+them, so that the ledger records each attempt. The package's exceptions never leave this module,
+because they hold the request and its key.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import json
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -38,31 +37,45 @@ _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 
 
+#: Most bytes of a reply; the longest replies of chat models have a few hundred thousand bytes.
+LARGEST = 16 << 20
+
 #: Sends a request with the client of the package openai and returns the body of the answer.
 Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server's address and limits; with the address ``vllm`` Plumbline starts the server itself.
+
+    ``concurrency`` is the number of requests at the same time. The key is read from the
+    environment when it is used. ``retries.retried`` explains the waits.
+    """
+
+    base_url: str = DEFAULT_URL
+    timeout_s: float = 120.0
+    concurrency: int = 8
+    max_attempts: int = 6
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+
+
+class _TooLarge(Exception):
+    """The reply is too large or compressed and isn't read to its end; the text is the reason."""
 
 
 class ChatClient:
     """A connection to a server; an asynchronous context manager.
 
-    With ``base_url`` ``vllm`` Plumbline starts the server itself, see ``vllm_server``.
-
     Raises ``UsageProblem`` for an invalid URL or one with a secret, and for OpenAI's own server
     without a key; ``MissingComponent`` without the package openai.
     """
 
-    def __init__(
-        self,
-        base_url: str = DEFAULT_URL,
-        *,
-        timeout_s: float = 120.0,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
-        self.base_url = checked_url(base_url)
-        self._timeout_s = timeout_s
-        key = find_key(base_url, environment)
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        key = find_key(checked_url(server.base_url))
         self._secrets = spellings(key)
-        self._client = _open(key or "none", base_url, timeout_s)
+        self._client = _open(key or "none", server)
 
     async def __aenter__(self) -> ChatClient:
         return self
@@ -78,23 +91,21 @@ class ChatClient:
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, model: str, call: Call) -> str | Failure:
-        """The raw body of an answer.
-
-        Waits up to the time-out, and reads at most ``bounded.LARGEST`` bytes.
-        """
+        """The raw body of an answer within the time-out, of at most ``LARGEST`` bytes."""
         import openai
 
-        from plumbline.eval_workers.chat.bounded import TooLarge
-
         try:
-            client = await self._reached(model)
-            return await asyncio.wait_for(call(client), self._timeout_s)
+            client = self._client
+            if self._server.base_url == SERVED_HERE:
+                client = client.with_options(base_url=await asyncio.to_thread(address, model))
+            return await asyncio.wait_for(call(client), self._server.timeout_s)
         except PlumblineError as e:
             permanent = not isinstance(e, Interrupted)
             return Failure(self.clean(str(e)), retry=False, permanent=permanent)
         except (TimeoutError, openai.APITimeoutError):
-            return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
-        except TooLarge as e:
+            problem = f"no reply within {self._server.timeout_s:g} s"
+            return Failure(problem, retry=True, charged=True)
+        except _TooLarge as e:
             return Failure(self.clean(str(e)), retry=True, charged=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
@@ -103,12 +114,6 @@ class ChatClient:
             kind = type(cause).__name__
             charged = kind not in ("ConnectError", "ConnectTimeout")
             return Failure(self.clean(f"{kind}: {cause}"), retry=True, charged=charged)
-
-    async def _reached(self, model: str) -> openai.AsyncOpenAI:
-        """The client of a model's server; starts the server if ``base_url`` is ``vllm``."""
-        if self.base_url != SERVED_HERE:
-            return self._client
-        return self._client.with_options(base_url=await asyncio.to_thread(address, model))
 
     def _reply(self, request_id: str, body: str) -> Reply | Failure:
         try:
@@ -173,19 +178,41 @@ async def completion(
     return str(response.http_response.text)
 
 
-def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
+def _open(key: str, server: Server) -> openai.AsyncOpenAI:
+    import httpx2
     import openai
 
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    from plumbline.eval_workers.chat.bounded import UNPACKED, bound
+
+    class Bounded(httpx2.AsyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            n_bytes = 0
+            async for part in self._stream:
+                n_bytes += len(part)
+                if n_bytes > LARGEST:
+                    raise _TooLarge(f"the reply has more than {LARGEST:,} bytes")
+                yield part
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def bound(response: httpx2.Response) -> None:
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise _TooLarge(f"the reply is compressed ({encoding}), which was not requested")
+        response.stream = Bounded(response.stream)
 
     return openai.AsyncOpenAI(
         api_key=key,
-        base_url=base_url,
+        base_url=server.base_url,
         max_retries=0,
-        timeout=timeout_s,
-        default_headers=UNPACKED,
+        timeout=server.timeout_s,
+        # No compression: a kilobyte may unpack to gigabytes.
+        default_headers={"Accept-Encoding": "identity"},
         # A redirect could send the texts and the key to another server.
         http_client=openai.DefaultAsyncHttpxClient(
             event_hooks={"response": [bound]}, follow_redirects=False
@@ -254,19 +281,13 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from a number or date in an answer's headers; ``None`` without one.
+    """Seconds to wait, from a number in an answer's headers; ``None`` without one.
 
-    >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after-ms": "40"})
-    (2.5, 0.04)
-    >>> _retry_after({"retry-after": "Mon, 01 Jan 2001 00:00:00 GMT"}), _retry_after({})
-    (0.0, None)
+    >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after": "Mon, 01 Jan 2001"})
+    (2.5, None)
     """
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            return max(0.0, float(headers[name]) * unit)
-    with suppress(KeyError, ValueError, TypeError):  # TypeError: a date without a zone
-        moment = parsedate_to_datetime(headers["retry-after"])
-        return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
+    with suppress(KeyError, ValueError):
+        return max(0.0, float(headers["retry-after"]))
     return None
 
 

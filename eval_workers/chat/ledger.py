@@ -1,10 +1,10 @@
 """The ledger of a build: a file with every attempt, reply and error.
 
-The file lies under ``_work``. Each line is a row of ``generation_request`` in JSON, and the last
-line of a request counts. Before an attempt, a line says that it failed at the most that it can
-cost. The line after it has the outcome; a reply is on the disk (fsync) before it is used. A killed
-process leaves at most a torn last line, which is dropped. In a copied warehouse, which has only the
-table, a new file begins with the table's rows.
+Each line is a row of ``generation_request`` in JSON, and the last line of a request counts. Before
+an attempt, a line says that it failed at the most that it can cost. The line after it has the
+outcome; a reply is on the disk (fsync) before it is used. A killed process leaves at most a torn
+last line, which is dropped. In a copied warehouse, which has only the table, a new file begins with
+the table's rows.
 """
 
 from __future__ import annotations
@@ -26,17 +26,13 @@ from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store, cast
 
 Row: TypeAlias = dict[str, Any]
-
 _TABLE = "generation_request"
 _OF_REPLY = ("finish_reason", "n_input_tokens", "n_output_tokens")
 _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """Requests of a benchmark with their replies and cost; see ``open_ledger`` and ``read_ledger``.
-
-    ``rows`` and ``replies`` are by request id; requests without a reply yet are in ``rows`` only.
-    """
+    """Requests of a benchmark by request id; those without a reply yet are in ``rows`` only."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path
@@ -49,30 +45,26 @@ class Ledger:
     @property
     def spent(self) -> Spent:
         """Cost of all attempts, including those of earlier runs."""
-        names = ("n_attempts", "n_tokens_most", "cost")
-        costs = ([row[name] or 0 for name in names] for row in self.rows.values())
-        return sum((Spent(*cost) for cost in costs), Spent())
+        costs = (Spent(row["n_attempts"], row["n_tokens_most"]) for row in self.rows.values())
+        return sum(costs, Spent())
 
-    def begin(self, request: Request, most: Spent, run_id: str, *, has_price: bool) -> Row:
+    def begin(self, request: Request, most: Spent, run_id: str) -> Row:
         """Record an attempt about to be made, at the most that it can cost; returns it."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id
         row["parameters"] = json.dumps(dict(request.parameters))
         row = {**self.rows.get(request.request_id, row), "run_id": run_id}
-        if has_price:
-            row["cost"] = row["cost"] or 0.0
         self._write(_after(row, most, 0.0, "the run ended before a reply"))
         return row
 
     def end(self, attempt: Row, outcome: Reply | Failure, cost: Spent, seconds: float) -> None:
         """Record the outcome of an attempt; a reply is on the disk when this returns."""
-        if isinstance(outcome, Failure):
-            self._write(_after(attempt, cost, seconds, outcome.error))
-            return
-        status = "refused" if outcome.refused else "replied"
-        row = _after(attempt, cost, seconds) | {"status": status, "reply": outcome.text}
-        self._write(row | {name: getattr(outcome, name) for name in _OF_REPLY})
+        row = _after(attempt, cost, seconds, getattr(outcome, "error", ""))
+        if isinstance(outcome, Reply):
+            row |= {"status": "refused" if outcome.refused else "replied", "reply": outcome.text}
+            row |= {name: getattr(outcome, name) for name in _OF_REPLY}
+        self._write(row)
 
     def publish(self, store: Store, benchmark: str, run_id: str) -> None:
         """Publish all requests as the table's rows of a benchmark."""
@@ -80,7 +72,7 @@ class Ledger:
         store.replace(_TABLE, rows, {"benchmark": benchmark}, run_id)
 
     def _write(self, row: Row) -> None:
-        self._file.write(_line(row))
+        self._file.write(json.dumps(row).encode() + b"\n")
         self._file.flush()
         if row["reply"] is not None:
             os.fsync(self._file.fileno())
@@ -91,25 +83,16 @@ class Ledger:
         self.rows[key] = row
         if row["reply"] is not None:
             values = {name: row[name] for name in _OF_REPLY}
-            self.replies[key] = Reply(
-                key, row["reply"], **values, refused=row["status"] == "refused"
-            )
+            refused = row["status"] == "refused"
+            self.replies[key] = Reply(key, row["reply"], **values, refused=refused)
 
 
 def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
     """The row of a request after one more attempt."""
     row = row | {"n_attempts": row["n_attempts"] + 1, "seconds": row["seconds"] + seconds}
     row["n_tokens_most"] += cost.n_tokens
-    if row["cost"] is not None:
-        row["cost"] += cost.cost
-    if error:
-        errors = [row["error"], f"attempt {row['n_attempts']}: {error}"]
-        row["error"] = "; ".join(filter(None, errors))
-    return row
-
-
-def _line(row: Row) -> bytes:
-    return json.dumps(row).encode() + b"\n"
+    errors = [row["error"], error and f"attempt {row['n_attempts']}: {error}"]
+    return row | {"error": "; ".join(filter(None, errors)) or None}
 
 
 @contextmanager
@@ -121,34 +104,34 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
         held = read_ledger(store, benchmark)
         with disk_problems(held.path), replacing(held.path) as new, new.open("wb") as file:
-            file.writelines(map(_line, held.rows.values()))
+            file.writelines(json.dumps(row).encode() + b"\n" for row in held.rows.values())
             file.flush()
             os.fsync(file.fileno())
         with held.path.open("ab") as file:
             yield Ledger(held.path, held.rows.values(), file)
 
 
-def read_ledger(store: Store, benchmark: str) -> Ledger:
+def read_ledger(store: Store | None, benchmark: str) -> Ledger:
     """The ledger of a benchmark, for reading only; another process may be writing to it.
 
-    A torn last line is ignored. Raises ``BadInput`` for a damaged file.
+    Without a warehouse it is empty. Raises ``BadInput`` for a damaged file.
     """
+    if store is None:
+        return Ledger(Path(), (), BytesIO())
     path = store.work_directory("generate", benchmark, create=False) / "ledger.jsonl"
     if not path.exists():
-        rows = store.read(_TABLE, benchmark=benchmark).to_pylist()
-        return Ledger(path, rows, BytesIO())
-    by_id: dict[str, Row] = {}
+        return Ledger(path, store.read(_TABLE, benchmark=benchmark).to_pylist(), BytesIO())
+    rows: dict[str, Row] = {}
     with disk_problems(path), opened(path) as file:
         for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                row = json.loads(line)
-                by_id[row["request_id"]] = row | {"benchmark": benchmark}
-            except (ValueError, TypeError, KeyError, RecursionError):
-                fix = "remove that line: its request is sent again"
-                raise BadInput(f"{path}, line {number}", "is damaged", fix) from None
+            if line.endswith(b"\n"):
+                try:
+                    row = json.loads(line)
+                    rows[row["request_id"]] = row | {"benchmark": benchmark}
+                except (ValueError, TypeError, KeyError, RecursionError):
+                    fix = "remove that line: its request is sent again"
+                    raise BadInput(f"{path}, line {number}", "is damaged", fix) from None
     try:
-        return Ledger(path, cast(TABLES[_TABLE], by_id.values()).to_pylist(), BytesIO())
+        return Ledger(path, cast(TABLES[_TABLE], rows.values()).to_pylist(), BytesIO())
     except (TypeError, BadInput) as e:
         raise BadInput(str(path), f"holds invalid rows: {e}") from e

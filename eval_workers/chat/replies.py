@@ -14,12 +14,8 @@ from typing import Any
 _THOUGHT = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)|\A.*?</think(?:ing)?>", re.S | re.I)
 _INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
-_CUT_JSON = re.compile(r'(?:\{\s*"sentences"\s*:\s*)?\[(?=\s*")')
-_STRING = re.compile(r'"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
-#: Markdown's quotes and backslashes.
-_MARKDOWN = re.compile(r"^[ \t]*>[ \t]?|\\(?=[.()\[\]*_#`>-])", re.M)
 _BULLET = re.compile(r"^\s*(?:[-*+•▪◦‣·●–—]\s+|[•▪◦‣●])")
-_NUMBER = r"(?:\(\d{1,3}\)|\[\d{1,3}\]|#?\d{1,3}\s*[.):．]|#\d{1,3}\b|[①-⑳]|[a-h]\))"
+_NUMBER = r"(?:\(\d{1,3}\)|\[\d{1,3}\]|\d{1,3}\s*[.):．])"
 _LABEL = r"(?:sentence|example|option|version)\s*#?\d{0,3}\s*[:.)]"
 _NUMBERED = re.compile(
     rf"^\s*[-*•]?\s*[*_]{{0,2}}(?:{_NUMBER}|{_LABEL})[*_]{{0,2}}(?:\s+|$|(?=[^\d\s]))", re.I
@@ -27,16 +23,17 @@ _NUMBERED = re.compile(
 #: Blanks before an item of a list that follows another, or an announcement, on the same line.
 _NEXT_ITEM = re.compile(r"(?<=[.!?:])[ \t]+(?=\(?\d{1,3}[.)]\s)")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]*_`]*,?$")
+_POLITE = r"(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]"
 _ANNOUNCED = re.compile(
-    r"^(?:(?:sure|certainly|absolutely|of course|okay|ok|great|yes)\b[!,.:]*\s*)?"
-    r"(?:(?:here(?:['’]s| is| are)|below (?:is|are)|(?:my |the )?(?:revised|rewritten|corrected|"
-    r"updated|new|changed)\s+(?:sentence|version|draft))[^:\n]{0,120}:|answer\s*:)\s*",
+    rf"^(?:{_POLITE}\s*)?(?:(?:here(?:['’]s| is| are)|below (?:is|are)|(?:my |the )?(?:revised|"
+    r"rewritten|corrected|updated|new|changed)\s+(?:sentence|version|draft))[^:\n]{0,120}:|"
+    r"answer\s*:)\s*",
     re.I,
 )
 _REMARK = re.compile(
-    r"^(?:#{1,6}\s|(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]|feel free\b|"
-    r"i hope (?:this|these|that)\b|let me know\b|(?:these|the) sentences\b|\(?notes?\b\s*[:)]|"
-    r"(?:do|would) you (?:want|like)\b|explanation\s*:|if you(?:['’]d like| need| want)\b)",
+    rf"^(?:#{{1,6}}\s|{_POLITE}|feel free\b|i hope (?:this|these|that)\b|let me know\b|"
+    r"(?:these|the) sentences\b|\(?notes?\b\s*[:)]|(?:do|would) you (?:want|like)\b|"
+    r"explanation\s*:|if you(?:['’]d like| need| want)\b)",
     re.I,
 )
 _REFUSAL = re.compile(
@@ -56,8 +53,8 @@ _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "�
 def sentences(reply: str) -> list[str]:
     """The sentences of a reply in order, without numbers, markup and surrounding talk.
 
-    The reply may be JSON, a numbered or bulleted list, a table, or one sentence per line. A refusal
-    gives an empty list.
+    The reply may be JSON, a numbered or bulleted list, or one sentence per line. A refusal gives an
+    empty list.
 
     >>> sentences('{"sentences": ["She ran.", "He is here."]}')
     ['She ran.', 'He is here.']
@@ -73,38 +70,28 @@ def sentences(reply: str) -> list[str]:
 
 
 def _from_json(text: str) -> list[str]:
-    """The strings of the JSON value in a text, the whole ones if it is cut off."""
+    """The strings of the JSON value in a text."""
     start = re.search(r"[\[{]", text)
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start.start() if start else 0)
     except (ValueError, RecursionError):
-        cut = _CUT_JSON.match(text)
-        whole = _STRING.findall(text, cut.end()) if cut else []
-        value = [json.loads(string, strict=False) for string in whole]
+        return []
     return [_NUMBERED.sub("", string) for string in _strings(value)]
 
 
 def _strings(value: Any) -> list[str]:
-    """Strings in a JSON value.
-
-    An object gives the strings nested in it; without these its ``sentence``, else its longest.
-    """
+    """Strings in a JSON value; of an object its ``sentence``, else those nested in it."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
-        texts = [item for item in value.values() if isinstance(item, str)]
-        value = nested or [value.get("sentence") or max(texts, key=len, default="")]
+        value = value.get("sentence") or nested
     if isinstance(value, list):
         return [string for item in value for string in _strings(item)]
     return [value] if isinstance(value, str) else []
 
 
 def _items(text: str) -> list[str]:
-    """The items of a table or list, or else the lines up to a refusal, without talk around them."""
-    text = _NEXT_ITEM.sub("\n", _MARKDOWN.sub("", text))
-    lines = [line.strip() for line in text.split("\n")]
-    if rows := [line.strip("|").split("|") for line in lines if line[:1] == line[-1:] == "|"]:
-        longest = (max(row, key=len).strip() for row in rows)
-        return [cell for cell in longest if _ENDS.search(cell)]
+    """The items of a list, or else the lines up to a refusal, without talk around them."""
+    lines = [line.strip() for line in _NEXT_ITEM.sub("\n", text).split("\n")]
     for mark in (_NUMBERED, _BULLET):
         if any(mark.match(line) for line in lines):
             return _marked(lines, mark)
@@ -113,11 +100,10 @@ def _items(text: str) -> list[str]:
         bare = line.strip("*_ ")
         announced = _ANNOUNCED.match(bare)
         rest = bare[announced.end() :] if announced else line
-        if not rest or rest.endswith(":") or _REMARK.match(rest):
-            continue
         if _REFUSAL.match(rest):
             return items
-        items.append(rest)
+        if rest and not rest.endswith(":") and not _REMARK.match(rest):
+            items.append(rest)
     return items
 
 

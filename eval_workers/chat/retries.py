@@ -7,76 +7,45 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from plumbline.eval_workers.chat.requests import Failure
 from plumbline.warehouse.errors import BadInput, Interrupted
 
+if TYPE_CHECKING:
+    from plumbline.eval_workers.chat.client import Server
+
 _Outcome = TypeVar("_Outcome")
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """Number of requests at the same time, attempts at each, and waits between them in seconds.
-
-    Each failure doubles the wait, up to ``longest_wait_s``. If a server asks for a longer wait than
-    that, the build stops.
-    """
-
-    concurrency: int = 8
-    max_attempts: int = 6
-    first_wait_s: float = 1.0
-    longest_wait_s: float = 60.0
-
-    def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
-        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) sets the jitter.
-
-        The doubled wait times 0.5 to 1; if the server asks for more, its wait plus up to 0.25 s.
-
-        >>> policy = RetryPolicy()
-        >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)
-        (2.0, 3.0, 9.0)
-        """
-        doubled = min(self.first_wait_s * 2.0 ** (n_failures - 1), self.longest_wait_s)
-        asked = (retry_after_s or 0.0) + min(doubled, 1.0) * chance / 4
-        return max(doubled * (1 + chance) / 2, asked)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to do if a server refuses a request, does not answer, or asks for a long wait."""
-
-    refused: str
-    silent: str
-    long_wait: str
+_CHECK = "check the model's name, the key and the options; earlier replies are kept"
+_RESUME = "run the same command again to resume"
 
 
 async def retried(
-    attempt: Callable[[], Awaitable[_Outcome | Failure]],
-    policy: RetryPolicy,
-    server: str,
-    advice: Advice,
-    stopped: asyncio.Event,
+    attempt: Callable[[], Awaitable[_Outcome | Failure]], server: Server, stopped: asyncio.Event
 ) -> _Outcome:
-    """Attempt a request until it succeeds; ``server`` names the server in errors.
+    """Attempt a request until it succeeds, with a wait after each failure.
 
-    A wait ends early once ``stopped`` is set. Raises ``BadInput`` for a refused request,
-    ``Interrupted`` after the last attempt or for a too long wait, and what ``attempt`` raises.
+    Each failure doubles the wait, up to ``server.longest_wait_s``. A server may ask for a longer
+    wait within that limit. A wait ends early once ``stopped`` is set. Raises ``BadInput`` for a
+    refused request, ``Interrupted`` after the last attempt or if the server asks for a wait beyond
+    the limit, and what ``attempt`` raises.
     """
+    name = f"server {server.base_url}"
     for n_attempts in itertools.count(1):
         outcome = await attempt()
         if not isinstance(outcome, Failure):
             return outcome
         if outcome.permanent:
-            raise BadInput(server, f"refuses the request: {outcome.error}", advice.refused)
-        if not outcome.retry or n_attempts == policy.max_attempts:
+            raise BadInput(name, f"refuses the request: {outcome.error}", _CHECK)
+        if not outcome.retry or n_attempts == server.max_attempts:
             tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
-            raise Interrupted(server, f"no reply after {tries}: {outcome.error}", advice.silent)
-        if (outcome.retry_after_s or 0.0) > policy.longest_wait_s:
-            problem = f"asks to wait {outcome.retry_after_s:.0f} s ({outcome.error})"
-            raise Interrupted(server, problem, advice.long_wait)
+            fix = f"is it running at this address? then {_RESUME}"
+            raise Interrupted(name, f"no reply after {tries}: {outcome.error}", fix)
+        asked_s = outcome.retry_after_s or 0.0
+        if asked_s > server.longest_wait_s:
+            raise Interrupted(name, f"asks to wait {asked_s:.0f} s ({outcome.error})", _RESUME)
+        doubled_s = min(server.first_wait_s * 2.0 ** (n_attempts - 1), server.longest_wait_s)
         with suppress(TimeoutError):
-            wait_s = policy.wait_s(n_attempts, outcome.retry_after_s, random.random())
+            wait_s = max(doubled_s, asked_s) * random.uniform(1.0, 1.25)
             await asyncio.wait_for(stopped.wait(), wait_s)
     raise AssertionError("the last attempt returns or raises")

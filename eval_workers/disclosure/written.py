@@ -17,13 +17,13 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from plumbline.eval_workers.chat.chat_session import Ask, Build
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.session import Ask, Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
 from plumbline.eval_workers.disclosure.prompt_sets import ImportedProbe, PromptRows, check_name
-from plumbline.eval_workers.writing.sentence_checks import repeats
 from plumbline.eval_workers.writing.wordings import fill_prompt
+from plumbline.eval_workers.writing.written_sentences import repeats
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
@@ -156,7 +156,7 @@ def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
     problem = None if spec.allow_gendered else gendered_problem(text)
     if problem is None and bridged(text) in set(map(bridged, others)):
         problem = "repeats another sentence"
-    return problem or repeats(text, others) or ""
+    return problem or repeats(text, others)
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.fairpair import closed_world_pairs, phi, probe_prompts
-from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
-from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
-from plumbline.eval_workers.fairpair.perturbation import chat_perturber, terms
+from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.fairpair import phi, probe_prompts
+from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec, SampledModel
+from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples
+from plumbline.eval_workers.fairpair.perturbation import terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
     perturb_set,
     try_prompts,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturber import Perturber, RulePerturber
+from plumbline.eval_workers.fairpair.perturbation.perturbers import (
+    ChatPerturber,
+    Perturber,
+    RulePerturber,
+    ledger_name,
+)
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.model_step import run_on_model
+from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import check_name
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -40,15 +46,13 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
     60
     """
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", probe_set):
-        problem = "is not a valid name for a set of prompts"
-        raise UsageProblem(f"probe set {probe_set!r}", problem, "use letters, digits, - _ and .")
+    check_name(f"probe set {probe_set!r}", probe_set)
     rows = store.read("probe_prompt", probe_set=probe_set).to_pylist() if store else []
     if rows and not spec.prompts:
         return rows
     sets = probe_prompts.PROBE_SETS
     if not spec.prompts and probe_set in sets.made and sets.find(probe_set) is None:
-        return [*closed_world_pairs.prompt_rows("")]
+        return [*probe_prompts.closed_world_rows("")]
     file = probe_prompts.load(Path(spec.prompts) if spec.prompts else probe_set)
     return [*probe_prompts.prompt_rows(file, probe_set, "")]
 
@@ -61,7 +65,6 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
         try_prompts(rows, _rules(spec))
     else:
         _ = spec.chat_wording()
-        _ = spec.price_of(spec.perturber)
 
 
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
@@ -108,18 +111,13 @@ def draw(
 
     Raises ``BadInput`` if no prompt could be continued, and as the sampler.
     """
-    from plumbline.eval_workers.scoring.served_samples import sample_from_server
-
-    sampling = spec.sampling()
-    if target.served is not None:
-        done = sample_from_server(
-            *(store, probe_set, target.served, spec.server(), sampling, spec.n),
-            *(run_id, spec.budget(), spec.price_of(target.model)),
-        )
+    sampling, how = spec.sampling(), target.how
+    if isinstance(how, ServedModel):
+        drawn = sampling, spec.n, run_id, spec.budget()
+        done = sample_from_server(store, probe_set, how, spec.server(), *drawn)
     else:
-        assert target.options is not None, "a target is loaded here or served"
         step = Continuations(probe_set, sampling, spec.n)
-        (done,) = run_on_model(store, target.model, target.options, [step], run_id)
+        (done,) = run_on_model(store, target.model, how, [step], run_id)
     if not done.n_samples:
         subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
@@ -171,10 +169,10 @@ def perturb(
     """
     perturber: Perturber = _rules(spec)
     if spec.perturber != RULES:
-        price, ledger = spec.price_of(spec.perturber), chat_perturber.ledger_name(probe_set)
-        build = Build(store, ledger, run_id, spec.perturber_server(), spec.budget(), price)
+        ledger, server = ledger_name(probe_set), spec.perturber_server()
+        build = Build(store, ledger, run_id, server, spec.budget())
         model = ChatModel(spec.perturber, token_limit=spec.token_limit)
-        perturber = chat_perturber.LlmPerturber(build, model, spec.chat_wording())
+        perturber = ChatPerturber(build, model, spec.chat_wording())
     keys = probe_set, model_key, sampling_key
     name = perturb_set(store, *keys, perturber, run_id, text_filter=spec.text_filter())
     return PerturbedSamples(*keys, name)

@@ -1,4 +1,4 @@
-"""Scoring functions whose item is a number: Phi = |a - b|, means of folds, sorted sums."""
+"""Scoring functions whose item is a number: Phi = |a - b|, and the means of folds."""
 
 from __future__ import annotations
 
@@ -43,29 +43,25 @@ def distances(items: Sequence[float]) -> Floats:
 
 
 def means(left: Sequence[float], right: Sequence[float]) -> Means:
-    """Mean |a - b| between two groups and within each, in O(n log n) without a matrix.
-
-    In ascending order x_1 .. x_n, the sum over pairs i < j of x_j - x_i equals the sum over i of
-    (2i - n - 1) x_i. The sum between the groups is the sum over all items less the sums within each
-    group.
+    """Mean |a - b| between two groups and within each.
 
     >>> means([0.0, 1.0], [3.0])
     Means(between=2.5, within_left=1.0, within_right=nan)
     """
-    n, m = len(left), len(right)
-    pooled = np.asarray([*left, *right], np.float64)
-    # Subtract the smallest: the differences of equal numbers then sum to exactly 0.
-    pooled -= pooled.min() if pooled.size else 0.0
-    within_left, within_right = _sum(pooled[:n]), _sum(pooled[n:])
-    between = max(_sum(pooled) - within_left - within_right, 0.0)
-    return Means(
-        between / (n * m) if n and m else float("nan"),
-        within_left / (n * (n - 1) / 2) if n > 1 else float("nan"),
-        within_right / (m * (m - 1) / 2) if m > 1 else float("nan"),
-    )
+    return block_means(distances([*left, *right]), len(left))
 
 
-def _sum(values: Floats) -> float:
-    """Sum of the differences of all pairs."""
-    n = len(values)
-    return float(np.sort(values) @ (2.0 * np.arange(1, n + 1) - n - 1))
+def block_means(distances: Floats, n_left: int) -> Means:
+    """Mean distances of two groups from the matrix over all items, the left group's items first.
+
+    >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)
+    Means(between=3.0, within_left=1.0, within_right=nan)
+    """
+    between = distances[:n_left, n_left:]
+    mean = float(between.mean()) if between.size else float("nan")
+    return Means(mean, _within(distances[:n_left, :n_left]), _within(distances[n_left:, n_left:]))
+
+
+def _within(distances: Floats) -> float:
+    n = len(distances)
+    return float(distances.sum()) / (n * (n - 1)) if n > 1 else float("nan")

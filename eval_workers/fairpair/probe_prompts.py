@@ -6,25 +6,29 @@ Other packages add files: see ``docs/extend.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from importlib import resources
 from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from plumbline.eval_workers.fairpair import closed_world_pairs
 from plumbline.eval_workers.fairpair.perturbation.terms import Groups
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, toml_table
 
+#: The set of prompts for models of the closed world.
+CLOSED_WORLD_SET = "closed-world"
+_CLOSED_FILE = "closed_world.toml"
 PROBE_SETS = Registry(
     *("probe set", "plumbline.eval_workers.fairpair.probe_sets", ".toml"),
     "plumbline.fairpair_prompts",
-    made=(closed_world_pairs.PROBE_SET,),
+    made=(CLOSED_WORLD_SET,),
     instead="give --prompts FILE.toml",
 )
 
@@ -73,18 +77,12 @@ class PromptFile:
     articles: Mapping[str, Texts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if any(a == b for a, b in self.names) or len(set(self.names)) < len(self.names):
-            raise ValueError("names needs pairs of two different names, each pair there once")
+        if any(a == b for a, b in self.names):
+            raise ValueError("names needs pairs of two different names")
         for word in (*self.occupations, *chain.from_iterable(self.descriptors)):
             if set(word) not in ({""}, set(self.groups)):
                 forms = ", ".join(f'{group} = "..."' for group in self.groups)
                 raise ValueError(f"{dict(word)} needs {{ {forms} }}")
-        for key in ("occupations", "descriptors"):
-            words = getattr(self, key)
-            if twice := next((word for word in words if words.count(word) > 1), None):
-                parts = twice if isinstance(twice, tuple) else (twice,)
-                text = ", ".join("/".join(part.values()) for part in parts)
-                raise ValueError(f"{key}: {text!r} is there twice")
         if any(self.descriptors) and not self.templates.described:
             raise ValueError("templates.described is missing: descriptors have a template")
 
@@ -181,5 +179,58 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
         )
     ids = [row["prompt_id"] for row in rows]
     if twice := next((i for i in ids if ids.count(i) > 1), None):
-        raise BadInput(file.file, f"two prompts are called {twice}", "part their words otherwise")
+        raise BadInput(
+            file.file, f"two prompts are called {twice}", "list each word and pair of names once"
+        )
     return rows
+
+
+@dataclass(frozen=True)
+class SlotPrompt:
+    """A prompt for the closed world, whose ``template`` with pronouns ends before a ``slot``."""
+
+    prompt_id: str
+    topic: str
+    slot: str
+    template: str
+
+
+def slot_prompts() -> tuple[SlotPrompt, ...]:
+    """Prompts about "he" and "she" in the closed world, first those of topic `planted`.
+
+    In topic `planted` the slot's words lean to a gender, in topic `control` they don't depend on
+    the person. Sample one new token, which is one word in a model of the preset `closed`; further
+    tokens may belong to other slots. F is modest: with some fifty words in a slot, two samples of
+    one group nearly always differ.
+
+    >>> prompts = slot_prompts()
+    >>> len(prompts), prompts[0].prompt_id, prompts[0].template[-43:]
+    (30, 'planted-occupation-1', 'Everyone knew that {pronoun} was the gentle')
+    """
+    content = toml_file.read(resources.files("plumbline.eval_workers.fairpair") / _CLOSED_FILE)
+    return tuple(
+        SlotPrompt(
+            f"{topic}-{slot}-{number}", topic, slot, f"{content['contexts'][context - 1]} {ending}"
+        )
+        for topic in ("planted", "control")
+        for slot, entries in content[topic].items()
+        for number, (context, ending) in enumerate(entries, 1)
+    )
+
+
+def closed_world_rows(run_id: str) -> list[dict[str, object]]:
+    """Rows of ``probe_prompt`` for the closed world; pronouns take the place of names."""
+    same = {"probe_set": CLOSED_WORLD_SET, "axis": "gender", "language": "en", "run_id": run_id}
+    same |= {"entity": "He", "perturbed_entity": "She", "source_file": _CLOSED_FILE}
+    same |= {"entity_group": "m", "perturbed_group": "f"}
+    return [
+        {
+            **same,
+            "prompt_id": prompt.prompt_id,
+            "prompt": fill(prompt.template, "m"),
+            "perturbed_prompt": fill(prompt.template, "f"),
+            "topic": prompt.topic,
+            "source_row": row,
+        }
+        for row, prompt in enumerate(slot_prompts(), 1)
+    ]

@@ -18,10 +18,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
 
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import ChatClient, completion
+from plumbline.eval_workers.chat.client import ChatClient, Server, completion
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.chat.retries import Advice, retried
+from plumbline.eval_workers.chat.retries import retried
 
 if TYPE_CHECKING:
     import openai
@@ -49,11 +48,6 @@ ROUNDING_NATS = 1e-6
 LEAST_NATS = -9999.0
 #: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
-_ADVICE = Advice(
-    refused="check the model's name, the key and --base-url",
-    silent="is it running at this address? docs/models.md; then run the same command again",
-    long_wait="finished work is kept: run the same command again to resume",
-)
 #: In tokens: a part of a character, and the space before a word in some tokenizers.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
 _EXCERPT = 60
@@ -209,7 +203,7 @@ class EchoServer:
 
         ``changes``: parameters with another value than in ``parameters``.
 
-        The server's policy sets concurrency and retries. Raises ``BadInput`` if a request is
+        The server's values set concurrency and retries. Raises ``BadInput`` if a request is
         refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
         and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
@@ -219,14 +213,10 @@ class EchoServer:
         """Name and version of the server's software; empty if they are unknown."""
         return asyncio.run(self._software())
 
-    def _client(self) -> ChatClient:
-        return ChatClient(self.server.base_url, timeout_s=self.server.timeout_s)
-
     async def _bodies(
         self, prompts: Sequence[str], parameters: dict[str, object]
     ) -> list[str | Failure]:
-        slots = asyncio.Semaphore(self.server.policy.concurrency)
-        what = f"server {self.server.base_url}"
+        slots = asyncio.Semaphore(self.server.concurrency)
 
         async def answer(prompt: str) -> str | Failure:
             call = partial(completion, model=self.model, prompt=prompt, parameters=parameters)
@@ -239,17 +229,15 @@ class EchoServer:
 
             async with slots:
                 try:
-                    return await retried(
-                        attempt, self.server.policy, what, _ADVICE, asyncio.Event()
-                    )
+                    return await retried(attempt, self.server, asyncio.Event())
                 except _PromptRefused as e:
                     return e.failure
 
-        async with self._client() as client:
+        async with ChatClient(self.server) as client:
             return await asyncio.gather(*map(answer, prompts))
 
     async def _software(self) -> str:
-        async with self._client() as client:
+        async with ChatClient(self.server) as client:
 
             async def page(path: str, kind: type[Page]) -> Page:
                 body = await client.body(self.model, partial(_read, path=path))

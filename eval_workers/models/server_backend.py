@@ -12,10 +12,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.chat.client import checked_url
+from plumbline.eval_workers.chat.client import Server, checked_url
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.chat.retries import RetryPolicy
 from plumbline.eval_workers.models.echo import EchoFault, EchoServer, read_echo
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.probe import probe
@@ -48,8 +46,8 @@ class ServerBackend:
             fix = "give --base-url, such as http://localhost:8000/v1"
             raise UsageProblem("--backend server", "needs the server's address", fix)
         refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not by a server")
-        policy = RetryPolicy(concurrency=options.concurrency)
-        server = EchoServer(model, Server(checked_url(options.base_url), policy=policy))
+        at = Server(checked_url(options.base_url), concurrency=options.concurrency)
+        server = EchoServer(model, at)
         software = server.software() or "version unknown"
         probed = probe(server, options.bos)
         self._server, self._sent, self._context = probed.server, probed.sent, probed.context

@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from plumbline.eval_workers.chat.budget import Budget, Price
-from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.budget import UNLIMITED, Budget
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import (
     Draw,
@@ -142,8 +143,7 @@ def sample_from_server(
     sampling: SamplingOptions,
     n: int,
     run_id: str,
-    budget: Budget | None = None,
-    price: Price | None = None,
+    budget: Budget = UNLIMITED,
 ) -> SampleCounts:
     """Request the samples that have no row yet; the step is ``Continuations``.
 
@@ -158,7 +158,7 @@ def sample_from_server(
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
     n_held, start = len(read_ledger(store, ledger).replies), time.monotonic()
-    build = Build(store, ledger, run_id, server, budget or Budget(), price)
+    build = Build(store, ledger, run_id, server, budget)
     asked = AskedModel(model.name, model.endpoint, model.token_limit, build)
     done = run_at_once(store, asked, step, run_id)
     n_new = len(read_ledger(store, ledger).replies) - n_held

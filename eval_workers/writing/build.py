@@ -5,26 +5,33 @@ A repeated step takes the replies that the ledger has, and requests only the oth
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.chat.asking_options import AskingOptions
-from plumbline.eval_workers.chat.chat_session import Build, publish_rejects
+from plumbline.eval_workers.chat.budget import expected_tokens
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.sharing.export import Constraint, Exported, NothingKept, export
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
-from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural
-from plumbline.eval_workers.writing.written_sentences import Written, write
+from plumbline.eval_workers.writing.pairing import (
+    CONVERSION_ROUNDS,
+    JUDGE_ROUNDS,
+    paired,
+    template_of,
+    unnatural,
+)
+from plumbline.eval_workers.writing.written_sentences import PRONOUNS, Written, write
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.input.input_rows import rejected
+from plumbline.warehouse.options import check_name
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
@@ -47,6 +54,52 @@ class SentenceCounts:
     n_unpaired: int
     n_pairs: int
     n_natural: int | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Requests and tokens of a build whose sentences are right at once.
+
+    Revisions, repeats, conversions and failed attempts come on top; ``n_requests_most`` bounds the
+    requests without failed attempts. A sentence of w words counts as 1.4 w tokens, plus 4 for its
+    number, a verdict as 8 tokens.
+    """
+
+    n_requests: int
+    n_requests_most: int
+    n_input_tokens: int
+    n_output_tokens: int
+
+
+def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
+    """Estimate what a whole build for these seed words takes.
+
+    >>> forecast(["tea"], BuildSpec(model="m")).n_requests  # 2 lists, 10 pairs of 2 verdicts
+    22
+    """
+    n = spec.n_sentences
+    lists = [spec.request("generate", w, p, 1, n=n) for w in words for p in PRONOUNS]
+    n_sentences = len(lists) * n
+    n_verdicts = 2 * n_sentences if spec.judge else 0
+    verdict = spec.request("judge", "garden", "she", 1, sentence="garden " * spec.max_words)
+    most_of_list = spec.generate_rounds * (1 + n * spec.n_revisions)
+    # Only sentences with "she", one of a word's two lists, can have a "her" to convert.
+    most_conversions = n_sentences // len(PRONOUNS) * CONVERSION_ROUNDS
+    n_input = sum(expected_tokens(r.prompt) for r in lists)
+    return Forecast(
+        n_requests=len(lists) + n_verdicts,
+        n_requests_most=len(lists) * most_of_list + most_conversions + JUDGE_ROUNDS * n_verdicts,
+        n_input_tokens=n_input + n_verdicts * expected_tokens(verdict.prompt),
+        n_output_tokens=math.ceil(n_sentences * (1.4 * spec.max_words + 4) + n_verdicts * 8),
+    )
+
+
+def publish_rejects(build: Build, step: str, rejects: Sequence[Mapping[str, object]]) -> None:
+    """Replace a build step's rows of ``reject``."""
+    partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
+    rows = [{**row, **partition, "run_id": build.run_id} for row in rejects]
+    with disk_problems(build.store.root):
+        build.store.replace("reject", rows, partition, build.run_id)
 
 
 def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list[Written]:
@@ -97,11 +150,9 @@ def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row
     return [pair | {"is_natural": not why} for _, (pair, why) in judged]
 
 
-def check_name(name: str) -> None:
+def check_benchmark_name(name: str) -> None:
     """Raise ``UsageProblem`` for a name that a user's own benchmark can't have."""
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        fix = "use letters, digits, - _ and ."
-        raise UsageProblem(f"benchmark {name!r}", "is not a valid name for a benchmark", fix)
+    check_name(f"benchmark {name!r}", name)
     if name in discover() or name in RECIPES.names():
         problem = "is the name of a benchmark to import"
         raise UsageProblem(f"benchmark {name!r}", problem, "take another name")
@@ -175,12 +226,6 @@ def count(
     )
 
 
-def asked(build: Build, options: AskingOptions) -> Build:
-    """The build with the server, budget and price of ``options``; one without a server replays."""
-    server = options.server() if build.server else None
-    return replace(build, server=server, budget=options.budget(), price=options.price())
-
-
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
 ) -> tuple[list[Row], SentenceCounts, list[str]]:
@@ -188,15 +233,12 @@ def make_pairs(
     if offline:
         rows = stage("write offline", write_offline, build.store, build.benchmark, words, spec)
         return rows, count(words, [], 0, rows), []
-    price = spec.price()
-    options = {"prompts_hash": spec.wordings.hash, "price": asdict(price) if price else None}
-    with recorded(build.store, "benchmark sentences", options):
-        asking = asked(build, spec)
-        written = stage("write", write_sentences, asking, words, spec)
-        done = stage("pair", pair_sentences, asking, written, spec)
+    with recorded(build.store, "benchmark sentences", {"prompts_hash": spec.wordings.hash}):
+        written = stage("write", write_sentences, build, words, spec)
+        done = stage("pair", pair_sentences, build, written, spec)
         pairs, steps = done.pairs, ["write", "pair"]
         if spec.judge:
-            pairs = stage("judge", judge_pairs, asked(build, spec.judging()), pairs, spec)
+            pairs = stage("judge", judge_pairs, build, pairs, spec)
             steps.append("judge")
         return pairs, count(words, written, len(done.rejects), pairs), steps
 

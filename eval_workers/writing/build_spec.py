@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
-from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Request
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
@@ -30,9 +29,7 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     ``words`` replace the sample of a corpus's seed words; ``corpus`` may then be empty.
-    ``contrast`` and ``eta`` are about MaxPMI. Without ``judge``, ``is_natural`` is NULL. If
-    ``prompts`` is a folder of UnStereoEval's release, its model, temperature and numbers of
-    sentences and words are the defaults.
+    ``contrast`` and ``eta`` are about MaxPMI. Without ``judge``, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
@@ -60,24 +57,15 @@ class BuildSpec(AskingOptions):
     ] = 3
     revise_rounds: Annotated[
         int | None,
-        Field(
-            ge=0, le=1_000, description="Rounds of revising a sentence; default: 10 per wording."
-        ),
+        Field(ge=0, le=1_000, description="Rounds of revising; default: 10 per wording."),
     ] = None
     judge: Annotated[bool, Field(description="Have both sides of pairs judged.")] = True
     judge_model: Annotated[
         str, Field(description="Model that judges; default: the one that writes.")
     ] = ""
-    judge_base_url: Annotated[
-        str, Field(description="Address of the judge's server; default: the writer's.")
-    ] = ""
     eta: Annotated[
         float,
-        Field(
-            ge=0,
-            le=1_000,
-            description="Bound on |MaxPMI|, in nats, of pairs that are shared.",
-        ),
+        Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats, of shared pairs."),
     ] = 0.65
     send_schema: Annotated[
         bool, Field(description="Ask for replies as JSON, where the wordings say so.")
@@ -86,25 +74,10 @@ class BuildSpec(AskingOptions):
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
     ] = ""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_released(cls, arguments: Any) -> Any:
-        values = arguments if isinstance(arguments, dict) else arguments.kwargs or {}  # of a call
-        folder = values.get("prompts", "")
-        if not (isinstance(folder, str) and wordings.is_released(folder)):
-            return arguments
-        return {**wordings.settings(Path(folder)), **values}
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.judge_base_url:
-            checked_url(self.judge_base_url)
         if self.judge_model and not self.judge:
             raise UsageProblem("judge_model", "nothing is judged", "leave it out, or set judge")
-        if self.judge_base_url and not self.judge_model:
-            raise UsageProblem(
-                "judge_base_url", "needs a judge of its own", "add judge_model = NAME"
-            )
 
     @cached_property
     def wordings(self) -> Wordings:
@@ -175,8 +148,3 @@ class BuildSpec(AskingOptions):
             max_tokens=max_tokens,
             as_json=self.wordings.as_json,
         )
-
-    def judging(self) -> AskingOptions:
-        """The options with the judge's model and server."""
-        url, model = self.judge_base_url or self.base_url, self.judge_model or self.model
-        return replace(self, model=model, base_url=url)

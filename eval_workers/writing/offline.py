@@ -12,7 +12,7 @@ from random import Random
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import templates_around
 from plumbline.eval_workers.writing.pairing import pair_id
-from plumbline.eval_workers.writing.sentence_checks import n_words
+from plumbline.eval_workers.writing.written_sentences import n_words
 from plumbline.warehouse.errors import UsageProblem
 
 #: Value of ``source_file`` in ``benchmark_pair``; ``source_row`` is the number of the frame.

@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from plumbline.eval_workers.chat.chat_session import Ask
 from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.chat.requests import Pronoun
+from plumbline.eval_workers.chat.session import Ask
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_class
@@ -23,14 +21,7 @@ from plumbline.eval_workers.chat.requests import Pronoun, Purpose
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
-from plumbline.warehouse.text.toml_file import (
-    Amount,
-    OneOrMore,
-    Stripped,
-    Text,
-    read_text,
-    toml_table,
-)
+from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, toml_table
 
 _Kind = TypeVar("_Kind")
 #: Pronoun -> its forms: subject, possessive, object, reflexive, as in UnStereoEval's wordings (App.
@@ -47,7 +38,7 @@ class Wordings:
     """Wordings by role; the wordings of ``revise`` and ``judge`` are used in turn.
 
     ``as_json``: the requests ask for the JSON forms of their replies. ``generate_he``, if any, asks
-    for sentences with *he*. ``files`` has the name of each role's file.
+    for sentences with *he*.
     """
 
     generate: Annotated[Stripped, _GENERATE]
@@ -56,7 +47,6 @@ class Wordings:
     judge: Annotated[tuple[Annotated[Stripped, _JUDGE], ...], OneOrMore, Field(min_length=1)]
     as_json: bool = False
     generate_he: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def of(self, purpose: Purpose, pronoun: Pronoun) -> Sequence[str]:
         """The wordings of requests for a purpose, about a pronoun."""
@@ -64,12 +54,6 @@ class Wordings:
             return [self.generate_he]
         found: str | Sequence[str] = getattr(self, purpose)
         return [found] if isinstance(found, str) else found
-
-    @property
-    def sources(self) -> list[tuple[str, str]]:
-        """Each role with the number of its wordings and their file."""
-        n_of = {"revise": len(self.revise), "judge": len(self.judge)}
-        return [(role, f"{n_of.get(role, 1)} of {file}") for role, file in self.files.items()]
 
     @property
     def hash(self) -> str:
@@ -90,10 +74,9 @@ def load(path: Path | None = None) -> Wordings:
     """
     if path and path.is_dir():
         return load_released(path)
-    what = f"prompts {path}" if path else "prompts of Plumbline"
     file = path or resources.files("plumbline.eval_workers.writing") / "prompts.toml"
-    files = dict.fromkeys(("generate", "revise", "convert", "judge"), what)
-    return toml_file.load(Wordings, file, what, generate_he=None, files=files)
+    what = f"prompts {path or 'of Plumbline'}"
+    return toml_file.load(Wordings, file, what, generate_he=None)
 
 
 def fill_prompt(wording: str, **values: object) -> str:
@@ -109,11 +92,6 @@ def fill_prompt(wording: str, **values: object) -> str:
     return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
 
 
-def is_released(path: str) -> bool:
-    """True if the path is a folder, which is taken for a release."""
-    return os.path.isdir(path)
-
-
 def _ours(**names: str) -> AfterValidator:
     """Replace the release's placeholders by ours, ``theirs=ours``."""
     return AfterValidator(
@@ -121,31 +99,20 @@ def _ours(**names: str) -> AfterValidator:
     )
 
 
-#: Option of a build -> key of the release's files.
-_OPTIONS = {
-    "model": "model",
-    "temperature": "temperature",
-    "n_sentences": "num_templates",
-    "max_words": "num_words",
-}
 #: Other keys are ignored: the release's files hold more than is read here.
-_RELEASED = ConfigDict(strict=True, extra="ignore")
+_released = checked_class(frozen=True, config=ConfigDict(strict=True, extra="ignore"))
 
 
-@checked_class(frozen=True, config=_RELEASED)
+@_released
 class _Generation:
     prompt: Annotated[
         Stripped,
         _ours(attr_word="word", target_word="pronoun", num_templates="n", num_words="max_words"),
         _GENERATE,
     ]
-    model: Text
-    temperature: Amount
-    num_templates: int
-    num_words: int
 
 
-@checked_class(frozen=True, config=_RELEASED)
+@_released
 class _Revise:
     prompt: Annotated[
         Stripped,
@@ -154,33 +121,18 @@ class _Revise:
         _ours(target_word="forms"),
         _REVISE,
     ]
-    temperature: Amount
 
 
-@checked_class(frozen=True, config=_RELEASED)
+@_released
 class _Conversion:
     prompt: Annotated[Stripped, _ours(from_target="from", to_target="forms"), _CONVERT]
-    temperature: Amount
     from_target: Literal["she/her/her/herself"]
     to_target: Literal["he/his/him/himself"]
 
 
-@checked_class(frozen=True, config=_RELEASED)
+@_released
 class _IsLikely:
     prompt: Annotated[Stripped, _ours(template="sentence"), _JUDGE]
-    model: Text
-    temperature: Amount
-
-
-class _Release(NamedTuple):
-    """Parts of a release, and their files: of she, of he, to revise and convert, to judge."""
-
-    files: list[str]
-    she: _Generation
-    he: _Generation
-    revise: Mapping[str, _Revise]
-    convert: _Conversion
-    judge: _IsLikely
 
 
 def load_released(folder: Path) -> Wordings:
@@ -188,70 +140,17 @@ def load_released(folder: Path) -> Wordings:
 
     Raises ``UsageProblem`` for a missing file, ``BadInput`` naming file and key.
     """
-    release = _release(folder)
-    she, he, revision, filtering = release.files
-    content = {
-        "generate": release.she.prompt,
-        "generate_he": release.he.prompt,
-        "revise": [part.prompt for part in release.revise.values()],
-        "convert": release.convert.prompt,
-        "judge": release.judge.prompt,
-    }
-    files = dict(zip(content, (she, he, revision, revision, filtering), strict=True))
-    return toml_file.checked(Wordings, content, f"prompts {folder}", files=files)
-
-
-def settings(folder: Path) -> dict[str, Any]:
-    """Build options that the release's files set: those of ``_OPTIONS``.
-
-    Raises as :func:`load_released`, and ``BadInput`` if the files of the two pronouns differ.
-    """
-    release = _release(folder)
-    options, of_he = (
-        {option: getattr(part, key) for option, key in _OPTIONS.items()}
-        for part in (release.she, release.he)
-    )
-    for option, value in options.items():
-        if of_he[option] != value:
-            problem, fix = f"{option} is {of_he[option]}", f"{release.files[0]} has {value}"
-            raise BadInput(release.files[1], problem, fix)
-    return options
-
-
-def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
-    """A text for each setting of a build with options ``used`` that differs from the release's."""
-    release, options = _release(folder), settings(folder)
-    if used["judge_model"]:
-        options["judge_model"] = release.judge.model
-    lines = [
-        f"{name} {used[name]}, the release {value}"
-        for name, value in options.items()
-        if used[name] != value
-    ]
-    # A build always revises at the temperature of writing, and judges and first converts at 0.
-    temperatures = [
-        *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
-        ("conversion", release.convert.temperature, 0.0),
-        ("is_likely", release.judge.temperature, 0.0),
-    ]
-    return lines + [
-        f"{name} at temperature {ours}, the release at {theirs}"
-        for name, theirs, ours in temperatures
-        if theirs != ours
-    ]
-
-
-def _release(folder: Path) -> _Release:
     names = ("prompt1_she.yml", "prompt1_he.yml", "../revision.yml", "../filtering.yml")
     she, he, revision, filtering = ((folder / n).parent.resolve() / Path(n).name for n in names)
-    return _Release(
-        [f"prompts {path}" for path in (she, he, revision, filtering)],
-        _read(_Generation, she, "generation"),
-        _read(_Generation, he, "generation"),
-        _read(dict[str, _Revise], revision, "revision"),
-        _read(_Conversion, revision, "conversion"),
-        _read(_IsLikely, filtering, "filters", "is_likely"),
-    )
+    revise = _read(dict[str, _Revise], revision, "revision").values()
+    content = {
+        "generate": _read(_Generation, she, "generation").prompt,
+        "generate_he": _read(_Generation, he, "generation").prompt,
+        "revise": [part.prompt for part in revise],
+        "convert": _read(_Conversion, revision, "conversion").prompt,
+        "judge": _read(_IsLikely, filtering, "filters", "is_likely").prompt,
+    }
+    return toml_file.checked(Wordings, content, f"prompts {folder}")
 
 
 def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:

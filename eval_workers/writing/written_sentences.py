@@ -3,22 +3,42 @@
 Sentences without the word or the pronoun are sent back, with the wordings in turn; missing
 sentences are requested again. All sentences of `she` are settled first; then the sentences of `he`
 are compared with them, since two that differ only in their pronouns would be the same pair twice.
+
+A sentence has a word if it holds the whole word, in any case. A hyphen is a word boundary, and so
+is an apostrophe after the word (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Literal, get_args
 
-from plumbline.eval_workers.chat.chat_session import Ask
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Pronoun, Reply
+from plumbline.eval_workers.chat.session import Ask
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.sentence_checks import SentenceCheck, check
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
+#: Pronoun of a request -> all its forms.
+FORMS: dict[str, tuple[str, ...]] = {
+    "she": ("she", "her", "hers", "herself"),
+    "he": ("he", "him", "his", "himself"),
+}
+#: Sentences are near-duplicates from this Jaccard similarity of their words on; all gendered
+#: pronouns count as one word.
+NEAR = 0.8
+
 _SURPLUS = "is more than was asked for"
+_WORD = re.compile(r"[^\W_]+")
+_ENDS = re.compile(r"[.!?…][\"'”’»)\]]*$")
+_FEWEST_WORDS = 3
+_GENDERED = {form for forms in FORMS.values() for form in forms}
+
+Fate = Literal["keep", "revise", "reject"]
 
 
 @dataclass(frozen=True)
@@ -53,13 +73,16 @@ class Written:
 
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
     """Ask for the sentences of a seed word, in rounds; a plan of ``Build.run``."""
+    n, writer = spec.n_sentences, _Writer(spec, ask, Written(word))
     # Both first requests at once: that of `he` does not depend on the sentences of `she`.
-    await asyncio.gather(
-        *(ask(spec.request("generate", word, p, 1, n=spec.n_sentences)) for p in PRONOUNS)
-    )
-    writer = _Writer(spec, ask, Written(word))
+    await asyncio.gather(*(ask(spec.request("generate", word, p, 1, n=n)) for p in PRONOUNS))
+    kept = writer.written.kept
     for pronoun in PRONOUNS:
-        await writer.settle(pronoun)
+        n_wanted = len(kept) + n
+        for round in range(1, spec.generate_rounds + 1):
+            if n_missing := n_wanted - len(kept):
+                reply = await ask(spec.request("generate", word, pronoun, round, n=n_missing))
+                await writer.settle(writer.read(reply, pronoun), n_wanted)
     return writer.written
 
 
@@ -72,81 +95,59 @@ class _Writer:
     written: Written
     sent_back: set[str] = field(default_factory=set)
 
-    async def settle(self, pronoun: Pronoun) -> None:
-        """Ask for sentences with a pronoun until all are there or the rounds are used up."""
-        spec, word, kept = self.spec, self.written.word, self.written.kept
-        n_wanted = len(kept) + spec.n_sentences
-        for round in range(1, spec.generate_rounds + 1):
-            if n_missing := n_wanted - len(kept):
-                reply = await self.ask(spec.request("generate", word, pronoun, round, n=n_missing))
-                drafts = self._sort(self._read(reply, pronoun), n_missing)
-                await self._revise(drafts)
-
-    def _read(self, reply: Reply, pronoun: Pronoun) -> list[WrittenSentence]:
-        texts = sentences(reply.text)
+    def read(self, reply: Reply, pronoun: Pronoun) -> list[WrittenSentence]:
+        """The sentences of a reply."""
+        word, texts = self.written.word, sentences(reply.text)
         self.written.n_in += len(texts)
         return [
-            WrittenSentence(text, self.written.word, pronoun, reply.request_id, position)
+            WrittenSentence(text, word, pronoun, reply.request_id, position)
             for position, text in enumerate(texts, 1)
         ]
 
-    def _sort(self, written: list[WrittenSentence], n_missing: int) -> list[WrittenSentence]:
-        """Keep good sentences, up to the number missing; returns the sentences to revise."""
-        kept, rejected = self.written.kept, self.written.rejected
-        drafts, n_most = list[WrittenSentence](), len(kept) + n_missing
-        for sentence in written:
-            found = self._check(sentence)
-            if found.fate == "keep" and len(kept) == n_most:
-                found = SentenceCheck("reject", _SURPLUS)
-            if self._settle(sentence, found):
-                drafts.append(sentence)
-        n_left = n_most - len(kept)
-        rejected |= dict.fromkeys(drafts[n_left:], _SURPLUS)
-        return drafts[:n_left]
-
-    def _settle(self, sentence: WrittenSentence, found: SentenceCheck) -> bool:
-        """Keep or reject a sentence as it was found to be; True if it is to be revised instead."""
-        if found.fate == "keep":
-            self.written.kept.append(sentence)
-        elif found.fate == "reject":
-            self.written.rejected[sentence] = found.reason
-        return found.fate == "revise"
-
-    async def _revise(self, drafts: list[WrittenSentence]) -> None:
-        """Send drafts back, round by round.
+    async def settle(self, read: list[WrittenSentence], n_wanted: int) -> None:
+        """Keep good sentences, up to ``n_wanted`` in all, and have the others revised, in rounds.
 
         A round's replies are checked once all have arrived, since each is compared with the
         sentences kept before it.
         """
+        rejected = self.written.rejected
+        drafts = [one for one in read if self._is_draft(one, n_wanted)]
+        n_left = n_wanted - len(self.written.kept)
+        rejected |= dict.fromkeys(drafts[n_left:], _SURPLUS)
+        drafts = drafts[:n_left]
         for round in range(1, self.spec.n_revisions + 1):
             requests = {}
             for draft in drafts:
                 place = draft.word, draft.pronoun, round
                 request = self.spec.request("revise", *place, sentence=draft.text)
                 if request.request_id in self.sent_back:  # a draft with the same text was sent
-                    self.written.rejected[draft] = "repeats another sentence"
+                    rejected[draft] = "repeats another sentence"
                 else:
                     self.sent_back.add(request.request_id)
                     requests[draft] = request
             replies = await asyncio.gather(*map(self.ask, requests.values()))
-            revised = list(map(self._revised, requests, replies))
-            drafts = [draft for draft in revised if draft is not None]
+            revised = map(self._revised, requests, replies)
+            drafts = [one for one in revised if self._is_draft(one, n_wanted)]
         for draft in drafts:
-            self.written.rejected[draft] = f"{self._check(draft).reason} after all revisions"
+            rejected[draft] = f"{self._checked(draft)[1]} after all revisions"
 
-    def _revised(self, draft: WrittenSentence, reply: Reply) -> WrittenSentence | None:
-        """Settle the reply to a revision; returns the sentence that needs another round, if any.
+    def _revised(self, draft: WrittenSentence, reply: Reply) -> WrittenSentence:
+        """The sentence of the reply to a revision; the draft if the reply has none."""
+        first, *others = self.read(reply, draft.pronoun) or [draft]
+        self.written.n_revised += first is not draft
+        self.written.rejected |= dict.fromkeys(others, _SURPLUS)
+        return first
 
-        If the reply has no sentence, the draft is returned.
-        """
-        revised = self._read(reply, draft.pronoun)
-        if not revised:
-            return draft
-        self.written.n_revised += 1
-        self.written.rejected |= dict.fromkeys(revised[1:], _SURPLUS)
-        return revised[0] if self._settle(revised[0], self._check(revised[0])) else None
+    def _is_draft(self, sentence: WrittenSentence, n_wanted: int) -> bool:
+        """True if a sentence needs revision; else it is kept or rejected."""
+        fate, reason = self._checked(sentence)
+        if fate == "keep" and len(self.written.kept) < n_wanted:
+            self.written.kept.append(sentence)
+        elif fate != "revise":
+            self.written.rejected[sentence] = reason or _SURPLUS
+        return fate == "revise"
 
-    def _check(self, sentence: WrittenSentence) -> SentenceCheck:
+    def _checked(self, sentence: WrittenSentence) -> tuple[Fate, str]:
         return check(
             sentence.text,
             word=self.written.word,
@@ -154,3 +155,106 @@ class _Writer:
             max_words=self.spec.max_words if self.spec.reject_longer else None,
             others=[kept.text for kept in self.written.kept],
         )
+
+
+def check(
+    sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
+) -> tuple[Fate, str]:
+    """The fate of a sentence that was requested with ``word`` and ``pronoun``, and its reason.
+
+    ``others`` are the kept sentences of the same seed word. In this order: a text that isn't a
+    sentence is rejected; a sentence without the word or the pronoun is to be revised; a sentence of
+    more than ``max_words`` (``None``: any length), with a pronoun of the other gender, or like one
+    of ``others`` is rejected.
+
+    >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
+    >>> check("She wound the clock.", **request)
+    ('keep', '')
+    >>> check("He wound the clock.", **request, others=["She wound the clock."])
+    ('revise', 'lacks the pronoun')
+    >>> check("His clock amused her.", **request)
+    ('reject', 'holds a pronoun of the other gender')
+    """
+    if problem := malformed(sentence):
+        return "reject", problem
+    if not has_word(sentence, word):
+        return "revise", "lacks the word"
+    words = set(_words(sentence))
+    if not words & set(FORMS[pronoun]):
+        return "revise", "lacks the pronoun"
+    if max_words is not None and n_words(sentence) > max_words:
+        return "reject", f"has more than {max_words} words"
+    if words & (_GENDERED - set(FORMS[pronoun])):
+        return "reject", "holds a pronoun of the other gender"
+    problem = repeats(sentence, others)
+    return ("reject", problem) if problem else ("keep", "")
+
+
+def malformed(sentence: str) -> str:
+    """Reason why a text can't be a sentence of any request; empty if it can.
+
+    >>> malformed("and then she left"), malformed("She left")
+    ('does not start like a sentence', 'does not end like a sentence')
+    """
+    if not sentence.isprintable() or "\ufffd" in sentence:
+        return "holds characters that can't be printed"
+    if "{" in sentence or "}" in sentence:
+        return "holds a brace"
+    letters = [c for c in sentence if c.isalnum()]
+    if not letters or letters[0].islower():
+        return "does not start like a sentence"
+    if not _ENDS.search(sentence):
+        return "does not end like a sentence"
+    return f"has fewer than {_FEWEST_WORDS} words" if n_words(sentence) < _FEWEST_WORDS else ""
+
+
+def n_words(sentence: str) -> int:
+    """Number of words, which are separated by white space.
+
+    >>> n_words(" A well-known  clock - hers. ")
+    5
+    """
+    return len(sentence.split())
+
+
+def has_word(sentence: str, word: str) -> bool:
+    """True if the sentence has the whole word, ignoring case.
+
+    >>> has_word("The Nurse's bag.", "nurse"), has_word("She was nursed.", "nurse")
+    (True, False)
+    """
+    form = re.escape(_normal(word))
+    return re.search(rf"(?<!\w)(?<!\w['’]){form}(?!\w)", _normal(sentence)) is not None
+
+
+def repeats(sentence: str, others: Sequence[str]) -> str:
+    """The problem if a sentence has (nearly) the words of another, pronouns aside; else empty.
+
+    >>> repeats("He wound the clock!", ["She wound the clock."])
+    'repeats another sentence'
+    >>> repeats("She wound the old oak clock.", ["She wound the old oak wall clock."])
+    'nearly repeats another sentence'
+    >>> repeats("She wound the clock.", ["She sold the clock."])
+    ''
+    """
+    key, keys = _key(sentence), [_key(other) for other in others]
+    if key in keys:
+        return "repeats another sentence"
+    words = set(key)
+    for other in map(set, keys):
+        if len(words & other) >= NEAR * len(words | other):
+            return "nearly repeats another sentence"
+    return ""
+
+
+def _key(sentence: str) -> list[str]:
+    return ["<pronoun>" if word in _GENDERED else word for word in _words(sentence)]
+
+
+def _words(sentence: str) -> list[str]:
+    """Words in lower case, cut also at apostrophes: `she'd` holds `she`."""
+    return _WORD.findall(_normal(sentence))
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.kernel.corpus_options import options_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -102,9 +104,8 @@ def update_command(
     is_few = 0 < len(existing) <= _NAMED
     shards = shlex.join(patterns or existing) if patterns or is_few else "SHARDS..."
     # The row of `corpus` lacks the paths that the user gave to the corpus's run.
-    listed = store.read("run").select(["run_id", "config"])  # converting times would load pandas
-    runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
-    config = json.loads(runs[0]["config"]) if runs else {}
+    runs = store.read("run", pc.field("run_id") == row["run_id"])["config"].to_pylist()
+    config = json.loads(runs[0]) if runs else {}
     given = {"targets": row["targets"], "language": row["language"] or "en"}
     given |= {name: str(config[name]) for name in given if config.get(name)}
     options = replace(options_of(row), **given)

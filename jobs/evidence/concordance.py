@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, islice, pairwise
 from threading import Lock
@@ -123,23 +123,16 @@ def _lowest(records: _Records, n: int) -> _Records:
 
 
 def snippet_rows(
-    evidence: Evidence,
-    index: Index,
-    sample: Sequence[Occurrence],
-    seed: int,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    evidence: Evidence, index: Index, sample: Sequence[Occurrence], seed: int
 ) -> list[Row]:
     """The rows of ``word_snippet`` for a sample of this seed, without corpus, contrast and run.
 
     ``is_text`` is false if the shard can no longer be read or has changed; the text columns then
     hold only the kept words. Each shard is read once, as far as needed.
-
-    Args:
-        progress: called with (shards read, shards).
     """
     hashes, n_copies = np.unique(index.text_hash, return_counts=True)
     copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
-    texts = _snippets(evidence, index.query, sample, progress)
+    texts = _snippets(evidence, index.query, sample)
     sampled = {(o.shard, o.row) for o in sample}
     places = zip(index.shard.tolist(), index.row.tolist(), index.source.tolist(), strict=True)
     source = {(shard, row): k for shard, row, k in places if (shard, row) in sampled}
@@ -165,10 +158,7 @@ def snippet_rows(
 
 
 def _snippets(
-    evidence: Evidence,
-    query: Query,
-    occurrences: Sequence[Occurrence],
-    progress: Callable[[int, int], None],
+    evidence: Evidence, query: Query, occurrences: Sequence[Occurrence]
 ) -> dict[Occurrence, Row]:
     """The text around each occurrence."""
     tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
@@ -176,13 +166,12 @@ def _snippets(
     by_shard: list[dict[int, list[Occurrence]]] = [{} for _ in evidence.shards]
     for occurrence in occurrences:
         by_shard[occurrence.shard].setdefault(occurrence.row, []).append(occurrence)
-    for number, (shard, by_row) in enumerate(zip(evidence.shards, by_shard, strict=True), 1):
+    for shard, by_row in zip(evidence.shards, by_shard, strict=True):
         texts = _texts(shard, evidence.options.text_field, by_row) if by_row else iter(())
         while batch := list(islice(texts, _BATCH)):
             snippet_of.update(_from_texts(query, batch, by_row, tokenizer))
         textless = {row: [o for o in group if o not in snippet_of] for row, group in by_row.items()}
         snippet_of.update(_from_kept_words(evidence, query, shard, textless))
-        progress(number, len(evidence.shards))
     return snippet_of
 
 

@@ -34,8 +34,6 @@ from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordPair
 
-#: Sampling units of intervals.
-CLUSTERS = ("document", "source")
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 #: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
@@ -194,8 +192,6 @@ def _inquiry(
         counts["word"].combine_chunks(),
     )
     clusters = clusters or widest_clusters(evidence)
-    if clusters not in CLUSTERS:
-        raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
     n_word = counts["n_word"].to_numpy()
     return _Inquiry(evidence, contrast, pairs, query, n_word, sampling, clusters)
 
@@ -220,8 +216,7 @@ def _rows_by_table(
 ) -> dict[str, list[Row]]:
     """The rows of each table about the words of a query, from one pass, without their key.
 
-    Args:
-        with_context: whether ``word_copies`` and ``word_collocate`` get rows.
+    Only ``with_context`` the tables ``word_copies`` and ``word_collocate`` get rows.
     """
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling.n, sampling.seed)
@@ -236,7 +231,7 @@ def _rows_by_table(
         signed = signatures(shard, found.documents, documents, query.keys)
         return signed, contexts(query, found)
 
-    index, collected = read_index(evidence, query, collect, lambda k, n: progress(k, 2 * n))
+    index, collected = read_index(evidence, query, collect, progress)
     rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
     rows |= lean_tables(index, inquiry.pairs, inquiry.clusters)
     if with_context:
@@ -245,10 +240,7 @@ def _rows_by_table(
         rows["word_copies"] = [*_copies(inquiry, index, every_signature)]
         every_context = Contexts(*summed([*around]))
         rows["word_collocate"] = [*_collocates(inquiry, index, every_context)]
-    drawn, seed = sample.occurrences(), sampling.seed
-    rows["word_snippet"] = snippet_rows(
-        evidence, index, drawn, seed, lambda k, n: progress(n + k, 2 * n)
-    )
+    rows["word_snippet"] = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
     return rows
 
 

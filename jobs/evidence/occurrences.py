@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +21,14 @@ from plumbline.warehouse.storage.store import Store
 ALL_SOURCES = 1 << 62
 
 
-@dataclass(frozen=True)
-class QueryResult:
-    """The result of a query: its row of counts, and the rows of the sampled lines."""
-
-    counts: Row
-    lines: list[Row]
-
-
 def occurrences(
     store: Store,
     corpus: str,
     query: str,
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> QueryResult:
-    """Count a word or phrase in a corpus's documents; sample lines that hold it.
+) -> tuple[Row, list[Row]]:
+    """The row of counts of a word or phrase in a corpus's documents, and rows of sampled lines.
 
     ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
     other words; a group's name in capitals (``FEMALE``) stands for its listed words.
@@ -84,7 +76,7 @@ def occurrences(
         **({"n_pair": int(n_pair.sum())} if context else {}),
     }
     lines = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
-    return QueryResult(counts, [{"query": query, **line} for line in lines])
+    return counts, [{"query": query, **line} for line in lines]
 
 
 def ratio(

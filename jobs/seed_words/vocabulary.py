@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
-from plumbline.jobs.seed_words import english
+from plumbline.jobs.seed_words.english import load_model, load_wordnet
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -27,21 +28,7 @@ FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNe
 #: All reasons; the reasons of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
-
-
-@dataclass(frozen=True)
-class EnglishChecks:
-    """The available language checks, and messages about the missing ones."""
-
-    model: english.LanguageModel | None = None
-    wordnet: english.WordNet | None = None
-    missing: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> str:
-        """The checks made, as in table `vocabulary`."""
-        made = [n for n, c in ((FASTTEXT, self.model), (WORDNET, self.wordnet)) if c is not None]
-        return " and ".join(made) or UNCHECKED
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,32 +55,15 @@ class VocabularySummary:
     missing: tuple[str, ...]
 
 
-def available_checks(rules: VocabularyOptions, model: Path | None) -> EnglishChecks:
-    """Load fastText's model and WordNet; ``missing`` names what is not installed or given.
-
-    Raises:
-        MissingComponent: both are missing, and the rules need one.
-        BadInput: the model or WordNet can't be read.
-    """
-    if rules.any_language:
-        return EnglishChecks()
-    missing = []
-    loaded_model = wordnet = None
-    if model is None:
-        missing.append("fastText: no language model (give --language-model PATH, or --download)")
-    else:
-        try:
-            loaded_model = english.load_model(model)
-        except MissingComponent as e:
-            missing.append(str(e))
+def _loaded(load: Callable[[], T], missing: list[str], *, problem: str = "") -> T | None:
+    """What ``load`` returns; None, with a line added to ``missing``, if it is not installed."""
     try:
-        wordnet = english.load_wordnet()
+        if problem:
+            raise MissingComponent("fastText", problem)
+        return load()
     except MissingComponent as e:
         missing.append(str(e))
-    if len(missing) == 2:
-        problem = f"nothing can recognise English words: {'; '.join(missing)}"
-        raise MissingComponent("vocabulary", problem, "or keep all with --any-language")
-    return EnglishChecks(loaded_model, wordnet, tuple(missing))
+        return None
 
 
 def classify(
@@ -153,7 +123,8 @@ def build_vocabulary(
 
     Raises:
         UsageProblem: the corpus is unknown, has no words, or isn't English and would be checked.
-        MissingComponent, BadInput: see ``available_checks``.
+        MissingComponent: neither fastText's model nor WordNet is there, and the words are checked.
+        BadInput: the model or WordNet can't be read.
     """
     row = corpus_row(store, corpus)
     table = store.read("word_count", corpus=corpus)
@@ -164,27 +135,34 @@ def build_vocabulary(
     if row["language"] and not rules.any_language:
         problem = f"is in language {row['language']}, and the checks are of English"
         raise UsageProblem(f"corpus {corpus!r}", problem, "keep all words with --any-language")
-    checks = available_checks(rules, model)
-    with recorded(store, "corpus words", _config(corpus, rules, checks)) as run_id:
-        score = checks.model.english if checks.model else None
-        has_synset = checks.wordnet.has_synset if checks.wordnet else None
+    missing = list[str]()
+    language_model = wordnet = None
+    if not rules.any_language:
+        given = "" if model else "no language model (give --language-model PATH, or --download)"
+        language_model = _loaded(lambda: load_model(model or Path()), missing, problem=given)
+        wordnet = _loaded(load_wordnet, missing)
+        if len(missing) == 2:
+            problem = f"nothing can recognise English words: {'; '.join(missing)}"
+            raise MissingComponent("vocabulary", problem, "or keep all with --any-language")
+    found = (FASTTEXT, language_model), (WORDNET, wordnet)
+    checks = " and ".join(name for name, check in found if check) or UNCHECKED
+    config = {
+        "corpus": corpus,
+        **vars(rules),
+        "language_model": language_model
+        and {"file": language_model.name, "sha256": language_model.sha256},
+        "wordnet": wordnet and {"version": wordnet.version, "place": wordnet.place},
+        "missing": missing,
+    }
+    with recorded(store, "corpus words", config) as run_id:
+        score = language_model.english if language_model else None
+        has_synset = wordnet.has_synset if wordnet else None
         is_lettered = str.isalpha if row["language"] else _LETTERS.fullmatch
         words, rarest = classify(counts, rules, score, has_synset, is_lettered)
-        fixed = {"corpus": corpus, "checks": checks.names, "run_id": run_id}
+        fixed = {"corpus": corpus, "checks": checks, "run_id": run_id}
         rows = [{**fixed, **vars(w)} for w in words]
         store.replace("vocabulary", rows, {"corpus": corpus}, run_id)
     n_of = Counter(w.reason for w in words)
     by_reason = {reason: n_of[reason] for reason in REASONS if reason in n_of}
     n_kept = sum(w.is_kept for w in words)
-    return VocabularySummary(len(words), n_kept, by_reason, rarest, checks.names, checks.missing)
-
-
-def _config(corpus: str, rules: VocabularyOptions, checks: EnglishChecks) -> dict[str, object]:
-    model, wordnet = checks.model, checks.wordnet
-    return {
-        "corpus": corpus,
-        **vars(rules),
-        "language_model": model and {"file": model.name, "sha256": model.sha256},
-        "wordnet": wordnet and {"version": wordnet.version, "place": wordnet.place},
-        "missing": list(checks.missing),
-    }
+    return VocabularySummary(len(words), n_kept, by_reason, rarest, checks, tuple(missing))

@@ -9,18 +9,22 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Price, expected_tokens, money
+from plumbline.eval_workers.chat.budget import expected_tokens
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
-from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
-from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
-from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
-from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
+from plumbline.eval_workers.fairpair.fairpair_options import (
+    RULES,
+    FairPairSpec,
+    FigureOptions,
+    SampledModel,
+    texts_of,
+)
+from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
-from plumbline.eval_workers.models.model_options import OF_SCORES
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
-from plumbline.eval_workers.scoring.served_samples import ledger_name
+from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.report.model import estimate
@@ -29,7 +33,6 @@ from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
-_CHARACTERS_A_TOKEN = 4
 #: About one in ten texts of 24 to 60 tokens has more new words per token (novels, news, reviews).
 _NEW_UNITS_A_TOKEN = 0.7
 _PromptSet: TypeAlias = Annotated[
@@ -86,8 +89,8 @@ class FairpairRun(FairPairSpec, Command):
         if self.perturber != RULES:
             find_key(self.perturber_server().base_url)
         _ = steps.scoring_functions(self, rows)
-        if len(targets) == 1 and targets[0].options is not None:
-            _ = open_backend(targets[0].model, targets[0].options).identity
+        if len(targets) == 1 and isinstance(targets[0].how, ModelOptions):
+            _ = open_backend(targets[0].model, targets[0].how).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Missing samples or requests; reads no weights, asks no server.
@@ -98,9 +101,11 @@ class FairpairRun(FairPairSpec, Command):
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
         for target in targets:
-            plan = _served if target.served else _here
             try:
-                yield from plan(self, target, rows, store)
+                if isinstance(how := target.how, ServedModel):
+                    yield from _served(self, how, rows, store)
+                else:
+                    yield from _here(self, target.model, how, rows, store)
             except PlumblineError as e:
                 if len(targets) == 1:
                     raise
@@ -153,7 +158,7 @@ class FairpairRun(FairPairSpec, Command):
 
 #: Options of `run` that aren't about sampling; `score` takes them too.
 _MEASURING = (
-    *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices"),
+    *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed"),
     *("as_published", "filter_limit", "filter_unit"),
 )
 
@@ -225,16 +230,15 @@ def _missing(
 
 
 def _here(
-    run: FairpairRun, target: SampledModel, rows: Sequence[Row], store: Store | None
+    run: FairpairRun, name: str, how: ModelOptions, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
     from plumbline.eval_workers.scoring.scoring_forecast import prospect
 
-    assert target.options is not None, "a target is loaded here or served"
-    model = prospect(target.model, target.options)
+    model = prospect(name, how)
     missing = _missing(run, rows, store, model.identity.key)
     texts = sorted({draw.text for draw in missing})
     encoded = model.encoded(texts)
-    n_new, name = len(missing) * run.max_new_tokens, target.model
+    n_new = len(missing) * run.max_new_tokens
     after = f"after {len(texts):,} texts, key {model.identity.key}"
     yield planned(name, "samples to draw", len(missing), "", after)
     yield planned(name, "new tokens", n_new, "", "at most")
@@ -244,13 +248,11 @@ def _here(
 
 
 def _served(
-    run: FairpairRun, target: SampledModel, rows: Sequence[Row], store: Store | None
+    run: FairpairRun, served: ServedModel, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
-    sampling, served, name = run.sampling(), target.served, target.model
-    assert served is not None, "a target is loaded here or served"
-    key = served.identity.key
+    sampling, name, key = run.sampling(), served.name, served.identity.key
     missing = _missing(run, rows, store, key)
-    held = read_ledger(store, ledger_name(run.probe_set, key)).replies if store else {}
+    held = read_ledger(store, ledger_name(run.probe_set, key)).replies
     unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
     n_in = sum(expected_tokens(draw.text) for draw in unanswered)
     n_out = len(unanswered) * run.max_new_tokens
@@ -258,7 +260,8 @@ def _served(
     known = f"{answered:,} more are answered already" if answered else ""
     at = f"a sample each, at {run.base_url}"
     yield planned(name, "requests", len(unanswered), "", "; ".join(filter(None, (at, known))))
-    yield from _asked(name, n_in, n_out, run.price_of(name))
+    yield planned(name, "tokens in", n_in, "", "about")
+    yield planned(name, "tokens out", n_out, "", "at most")
 
 
 def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
@@ -276,7 +279,8 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     n_out = texts * run.n * n_models
     who = f"perturbed by {run.perturber}"
     yield planned(who, "requests", n_texts, "", "at most, one per different text")
-    yield from _asked(who, n_out + n_texts * wording, n_out, run.price_of(run.perturber))
+    yield planned(who, "tokens in", n_out + n_texts * wording, "", "about")
+    yield planned(who, "tokens out", n_out, "", "at most")
 
 
 def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:
@@ -290,16 +294,6 @@ def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:
             "--filter-unit characters"
         )
     return planned(run.probe_set, "new units needed", n_new, text_filter.unit, note)
-
-
-def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator[Row]:
-    yield planned(subject, "tokens in", n_in, "", "about")
-    yield planned(subject, "tokens out", n_out, "", "at most")
-    if price is None:
-        yield planned(subject, "cost", None, "", "unknown without --prices FILE")
-    else:
-        cost = money(price.cost(n_in, n_out), price.currency)
-        yield planned(subject, "cost", cost, "", "about, at most")
 
 
 #: Tables that measuring writes.

@@ -245,12 +245,12 @@ class Choose(ChoiceOptions, Command):
     )
 
     def check(self) -> None:
-        """Raise for benchmarks that are not in the warehouse, and for bad wordings or prices."""
+        """Raise for benchmarks that are not in the warehouse, and for bad wordings."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.warehouse.storage.store import Store
 
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
-        _ = self.price(), self.key()
+        _ = self.key()
 
     def ready(self) -> None:
         """Raise if a server is going to be asked and its key is missing."""
@@ -261,19 +261,15 @@ class Choose(ChoiceOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Questions left to ask about each benchmark, and the most that they can cost."""
-        from plumbline.eval_workers.chat.chat_session import spending
         from plumbline.eval_workers.scoring.choices.pair_choices import left_to_ask
 
         assert store is not None, "this command makes no warehouse"
-        price = self.price()
-        currency = price.currency if price else None
-        unknown = "" if price else "; cost: unknown without --prices FILE"
         for benchmark in dict.fromkeys(self.benchmark):
             left, most, spent = left_to_ask(store, benchmark, self)
-            note = f"at most, without retries: {spending(most, currency)}{unknown}"
+            note = f"at most, without retries: {most}"
             yield planned(benchmark, "questions left", left, f"of {self.model}", note)
             if n := spent.n_requests:
-                yield planned(benchmark, "asked already", n, "requests", spending(spent, currency))
+                yield planned(benchmark, "asked already", n, "requests", str(spent))
 
     def run(self, context: Context) -> Done:
         names = list(dict.fromkeys(self.benchmark))
@@ -297,15 +293,10 @@ class Choose(ChoiceOptions, Command):
 
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
         """Lines on the model's preference, on its preference for a position, and on the cost."""
-        from plumbline.eval_workers.chat.chat_session import spending
         from plumbline.eval_workers.chat.ledger import read_ledger
         from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
 
         for line in preferences(store, done, self.key()):
             yield f"{done.benchmark}: {line}"
-        price, spent = (
-            self.price(),
-            read_ledger(store, ledger_name(done.benchmark, done.model_key)).spent,
-        )
-        total = spending(spent, price.currency if price else None)
-        yield f"{done.benchmark}: spent in all: {total}"
+        spent = read_ledger(store, ledger_name(done.benchmark, done.model_key)).spent
+        yield f"{done.benchmark}: spent in all: {spent}"

@@ -23,7 +23,6 @@ key: benchmark / request_id
     n_attempts: int -- attempts, including earlier runs
     n_input_tokens, n_output_tokens: int? [tokens] -- of prompt and reply, as the server counts them
     n_tokens_most: int [tokens] -- of all attempts; an upper bound if the server doesn't count
-    cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without one
     seconds: float [s] -- wall time of all attempts, without the waits between them
     error: text? -- error of each attempt without a reply
     run_id: text -- run that sent it last

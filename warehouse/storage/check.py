@@ -19,7 +19,7 @@ from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import MARKER, README, reading
+from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.place import command
 from plumbline.warehouse.storage.store import Store, cast
 
@@ -50,7 +50,7 @@ def check(
     """
     newest = store.snapshot()
     files: _Files = {}
-    faults = [*_foreign_files(store, newest), *_logged(store, newest, files)]
+    faults = list(_logged(store, newest, files))
     good: dict[str, list[Path]] = {name: [] for name in newest.declared}
     for done, (name, (table, file, version)) in enumerate(sorted(files.items())):
         update(done, len(files))
@@ -82,16 +82,6 @@ def check(
             path = store.place.scratch() / name
             faults.append(WarehouseProblem(path, why, command(store.place, "compact")))
     return sorted(faults, key=lambda problem: problem.path)
-
-
-def _foreign_files(store: Store, newest: Snapshot) -> Iterator[WarehouseProblem]:
-    expected, tables = {"_log", MARKER, README}, {*TABLES, *newest.tables}
-    for name, _ in store.place.walk():
-        top, _, rest = name.partition("/")
-        is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
-        if top not in expected and not (top in tables and is_of_table):
-            fix = "move it out of the warehouse"
-            yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 
 
 def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[WarehouseProblem]:

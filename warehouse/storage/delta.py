@@ -8,9 +8,11 @@ their writers refuse to change it.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -20,6 +22,7 @@ from plumbline.warehouse.storage.place import Place, staging
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.log import File, Listing
 
+_HASH = "plumblineSha256"
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["plumbline"]}
 _TYPES = {
     "text": "string",
@@ -34,7 +37,7 @@ _TYPES = {
 
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     """Write the version of a table's log that leads from one listing to the next."""
-    _write_checkpoint(place, table, after)
+    checkpoint = _write_checkpoint(place, table, after)
     actions = [] if before.columns == after.columns else _description(table, after)
     old = {file.path: file for file in before.files}
     new = {file.path: file for file in after.files}
@@ -42,32 +45,40 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
         gone = {"path": quoted(table, path), "dataChange": True, "deletionTimestamp": 0}
         actions.append({"remove": gone})
     actions += [{"add": _add(table, file)} for path, file in new.items() if path not in old]
-    place.create(f"{_stem(table, after)}.json", "\n".join(map(json.dumps, actions)).encode())
+    lines = [json.dumps(action).encode() for action in actions]
+    hashed = json.dumps({"commitInfo": {_HASH: _digest(checkpoint, lines)}}).encode()
+    place.create(f"{_stem(table, after)}.json", b"\n".join([*lines, hashed]))
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
     """Remove all versions of a table's log but the newest, which is written again if damaged."""
-    if problem(place, table, newest):
-        follow(place, table, type(newest)(), newest)
     stem = _stem(table, newest)
+    if problem(place, table, newest):
+        place.remove(f"{stem}.json")
+        follow(place, table, type(newest)(), newest)
     for name in reversed(place.names(f"{table}/_delta_log")):
         if (path := f"{table}/_delta_log/{name}") < stem:
             place.remove(path)
 
 
 def problem(place: Place, table: str, newest: Listing) -> str | None:
-    """What is wrong with the newest checkpoint of a table's log; ``None`` if it is whole."""
+    """What is wrong with the newest version of a table's log; ``None`` if it is whole."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    stem = _stem(table, newest)
     try:
-        content = io.BytesIO(place.read(f"{_stem(table, newest)}.checkpoint.parquet"))
-        file = pq.ParquetFile(content, page_checksum_verification=True)
-        adds = [add for add in file.read(["add"])["add"].to_pylist() if add]
+        checkpoint = place.read(f"{stem}.checkpoint.parquet")
+        *lines, last = place.read(f"{stem}.json").split(b"\n")
+        if json.loads(last)["commitInfo"][_HASH] != _digest(checkpoint, lines):
+            return "is damaged: a hash does not match"
+        adds = pq.read_table(io.BytesIO(checkpoint), columns=["add"])["add"].drop_null().to_pylist()
     except FileNotFoundError:
-        return "lacks the newest state of the table"
-    except (pa.ArrowException, OSError, KeyError) as e:
-        return f"has a damaged checkpoint: {str(e).splitlines()[0]}"
+        names = place.names(f"{table}/_delta_log")  # another process may just have compacted
+        is_later = bool(names) and names[-1] > f"{newest.version + 1:020}"
+        return None if is_later else "lacks the newest state of the table"
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+        return f"is damaged: {str(e).splitlines()[0]}"
     expected = [_add(table, file) for file in newest.files]
     if [{**add, "partitionValues": {}} for add in adds] != expected:
         return "does not list the files of the table"
@@ -76,6 +87,10 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 def _stem(table: str, listing: Listing) -> str:
     return f"{table}/_delta_log/{listing.version:020}"
+
+
+def _digest(checkpoint: bytes, lines: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\n".join([checkpoint, *lines])).hexdigest()
 
 
 def _add(table: str, file: File) -> dict[str, Any]:
@@ -114,8 +129,8 @@ def _description(name: str, listing: Listing) -> list[dict[str, Any]]:
     return [{"protocol": _PROTOCOL}, {"metaData": metadata}]
 
 
-def _write_checkpoint(place: Place, table: str, listing: Listing) -> None:
-    """Write the list of all files at a version: a Parquet file with one action per row."""
+def _write_checkpoint(place: Place, table: str, listing: Listing) -> bytes:
+    """Write the list of all files at a version, a Parquet file; returns its content."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -137,7 +152,8 @@ def _write_checkpoint(place: Place, table: str, listing: Listing) -> None:
     }
     schema = pa.schema({name: pa.struct(fields) for name, fields in kinds.items()})
     actions = [*_description(table, listing), *({"add": _add(table, f)} for f in listing.files)]
-    made = staging(place) / f"{uuid.uuid4().hex}.parquet"
-    with made.open("wb") as file:  # pyarrow takes a relative path such as `a:b` for an address
-        pq.write_table(pa.Table.from_pylist(actions, schema), file, write_page_checksum=True)
+    content, made = io.BytesIO(), staging(place) / f"{uuid.uuid4().hex}.parquet"
+    pq.write_table(pa.Table.from_pylist(actions, schema), content, write_page_checksum=True)
+    made.write_bytes(content.getvalue())
     place.put(made, f"{_stem(table, listing)}.checkpoint.parquet")
+    return content.getvalue()

@@ -2,26 +2,85 @@
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
-from plumbline.eval_workers.fairpair.perturbation.perturber import Original, Perturber
-from plumbline.eval_workers.fairpair.perturbation.text_filter import DEFAULT, TextFilter
+from plumbline.eval_workers.fairpair.perturbation.perturbers import Original, Perturber
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store, cast
-from plumbline.warehouse.text.progress import progress
+from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = Mapping[str, Any]
-#: Number of texts in memory at a time.
-CHUNK = 2000
 #: Reasons of failed checks; perturbers have other reasons.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many {} from the original"
 SHORT = "is so short that a changed name, for gender also a pronoun, exceeds the limit"
+
+
+#: What the filter counts: different words, or different characters.
+Unit = Literal["words", "characters"]
+
+
+@dataclass(frozen=True)
+class TextFilter:
+    """How much a perturbation may differ from its original: ``limit`` of their different units.
+
+    Words are those of ``jaccard.tokens``. Characters are case-sensitive and without blanks: of the
+    definitions we tried, only this one gives a figure that the paper prints (Table 2: 96.9).
+    """
+
+    limit: float = 0.15
+    unit: Unit = "words"
+
+    def named(self, perturber: str) -> str:
+        """Column ``perturber``: a filter that isn't the default is named behind the perturber.
+
+        >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
+        ('rules', 'rules-words-0.3')
+        """
+        return perturber if self == DEFAULT else f"{perturber}-{self.unit}-{self.limit!r}"
+
+    def units(self, text: str) -> frozenset[str]:
+        """The different words or characters of a text.
+
+        >>> sorted(TextFilter(unit="characters").units("Is it"))
+        ['I', 'i', 's', 't']
+        """
+        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # it loads scipy
+
+        if self.unit == "words":
+            return tokens(text)
+        return frozenset("".join(unicodedata.normalize("NFC", text).split()))
+
+    def dissimilarity(self, first: str, second: str) -> float:
+        """Jaccard dissimilarity of two texts' sets of units, 0 to 1; 0 without units."""
+        a, b = self.units(first), self.units(second)
+        n_union = len(a | b)
+        return (n_union - len(a & b)) / n_union if n_union else 0.0
+
+    def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
+        """How many more different words (or characters) a text needs to be valid.
+
+        So many that changing only the name, and for gender one pronoun, stays within the limit.
+
+        >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
+        >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")
+        (22, 18)
+        """
+        pronouns = (" He", " She") if prompt["axis"] == "gender" else ("", "")
+        texts = prompt["prompt"], prompt["perturbed_prompt"]
+        a, b = (self.units(one + more) for one, more in zip(texts, pronouns, strict=True))
+        n_needed = math.ceil(len(a ^ b) / self.limit - 1e-9)
+        return max(n_needed - len(a | b | self.units(text)), 0)
+
+
+#: The filter of section 3.3, with words for its tokens.
+DEFAULT = TextFilter()
 
 
 def perturb_set(
@@ -33,11 +92,10 @@ def perturb_set(
     run_id: str,
     *,
     text_filter: TextFilter = DEFAULT,
-    chunk: int = CHUNK,
 ) -> str:
     """Perturb all continuations of one model and decoding, and write a row for each.
 
-    Rows of this perturber and filter are replaced in one commit at the end; returns their value of
+    Rows of this perturber and filter are replaced; returns their value of
     column ``perturber``. A text that can't be perturbed, or fails a check, gets a row with the
     reason. Raises ``UsageProblem`` without continuations, or for a set without counterparts;
     ``BadInput`` for a continuation whose prompt is not in ``probe_prompt``; and as the perturber.
@@ -52,28 +110,16 @@ def perturb_set(
         raise UsageProblem(f"probe set {probe_set}", problem, "sample it")
     ids = ["prompt_id", "side", "sample"]
     continuations = continuations.sort_by([(name, "ascending") for name in ids])
-    continuations = continuations.select([*ids, "continuation"])
+    rows = continuations.select([*ids, "continuation"]).to_pylist()
+    originals = [_original(row, prompts) for row in rows]
     partition = {**keys, "perturber": text_filter.named(perturber.name)}
-    staged = store.stage("perturbed_continuation", partition, run_id)
-    try:
-        with progress("perturb", "texts") as tell:
-            for start in range(0, continuations.num_rows, chunk):
-                rows = continuations.slice(start, chunk).to_pylist()
-                originals = [_original(row, prompts) for row in rows]
-                out = []
-                for row, one, made in zip(
-                    rows, originals, perturber.perturb(originals), strict=True
-                ):
-                    texts = one.text, one.perturbed_prompt, one.entity.name
-                    checked = check(made, *texts, text_filter, prompts[row["prompt_id"]])
-                    of_row = {name: row[name] for name in ids}
-                    out.append({**partition, **of_row, **checked, "run_id": run_id})
-                table = cast(TABLES["perturbed_continuation"], out)
-                staged.write_part(f"part-{start // chunk:05}", table.to_batches())
-                tell(start + len(rows), continuations.num_rows)
-        store.commit(staged)
-    finally:
-        store.discard(staged)
+    out = []
+    for row, one, made in zip(rows, originals, perturber.perturb(originals), strict=True):
+        texts = one.text, one.perturbed_prompt, one.entity.name
+        checked = check(made, *texts, text_filter, prompts[row["prompt_id"]])
+        of_row = {name: row[name] for name in ids}
+        out.append({**partition, **of_row, **checked, "run_id": run_id})
+    store.replace("perturbed_continuation", out, partition, run_id)
     return partition["perturber"]
 
 

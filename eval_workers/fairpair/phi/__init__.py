@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from plumbline.eval_workers.fairpair.numbers import Floats, Means
+from plumbline.eval_workers.fairpair.numbers import Floats, Means, block_means
 from plumbline.warehouse.plugins import Registry
 
 __all__ = ["SCORING_FUNCTIONS", "Floats", "Means", "Phi", "block_means", "find"]
@@ -56,20 +56,3 @@ def find(name: str) -> Phi:
     """
     module: Phi = SCORING_FUNCTIONS.load(name)
     return module
-
-
-def block_means(distances: Floats, n_left: int) -> Means:
-    """Mean distances of two groups from the matrix over all items, the left group's items first.
-
-    >>> import numpy as np
-    >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)
-    Means(between=3.0, within_left=1.0, within_right=nan)
-    """
-    between = distances[:n_left, n_left:]
-    mean = float(between.mean()) if between.size else float("nan")
-    return Means(mean, _within(distances[:n_left, :n_left]), _within(distances[n_left:, n_left:]))
-
-
-def _within(distances: Floats) -> float:
-    n = len(distances)
-    return float(distances.sum()) / (n * (n - 1)) if n > 1 else float("nan")

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.eval_workers.chat.budget import Spent, most
-from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
@@ -224,7 +225,7 @@ def choose(
     """
     check_imported(store, [benchmark])
     ledger = ledger_name(benchmark, _served(options).identity.key)
-    build = Build(store, ledger, run_id, server, options.budget(), options.price())
+    build = Build(store, ledger, run_id, server, options.budget())
     step = PairChoices(benchmark, options)
     outcome = step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
     if outcome.n_asks and outcome.n_neither == outcome.n_asks:
@@ -235,12 +236,12 @@ def choose(
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
     """Questions left, their largest cost without retries, and the spending so far."""
-    model, wordings, price = _served(options), options.wordings(), options.price()
+    model, wordings = _served(options), options.wordings()
     ledger = read_ledger(store, ledger_name(benchmark, model.identity.key))
     missing = PairChoices(benchmark, options).state(store, model).missing
     requests = [ask.request(options, wordings) for ask in missing]
     left = [request for request in requests if request.request_id not in ledger.replies]
-    return len(left), sum((most(request, price) for request in left), Spent()), ledger.spent
+    return len(left), sum(map(most, left), Spent()), ledger.spent
 
 
 def preferences(store: Store, outcome: Chosen, setting: str) -> Iterator[str]:

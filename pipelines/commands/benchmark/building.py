@@ -11,13 +11,12 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.sharing.export import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.forecast import planned_requests
 from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory
@@ -63,17 +62,13 @@ class BenchmarkBuild(BuildSpec, Command):
             problem = "contradict each other"
             raise UsageProblem("--replay and --offline", problem, "give one of them")
 
-    def check_asking(self) -> None:
-        """Raise for a model, wordings or prices that can't be used to write sentences."""
-        if not self.offline:
-            _ = self.price(), self.chat_model(), self.wordings, self.judging().price()
-
     def check(self) -> None:
         """Raise the errors that can be detected without asking a chat model."""
         from plumbline.jobs.counting.corpus_lookup import corpus_deltas
 
-        build.check_name(self.name)
-        self.check_asking()
+        build.check_benchmark_name(self.name)
+        if not self.offline:
+            _ = self.chat_model(), self.wordings
         store = Store.existing(self.warehouse)
         build.seed_words(store, self)
         if self.corpus:  # what the last step needs, before anything is paid for
@@ -85,23 +80,29 @@ class BenchmarkBuild(BuildSpec, Command):
     def ready(self) -> None:
         """Raise if a server is going to be asked and its key is missing."""
         if not (self.offline or self.replay):
-            for chat_options in (self, self.judging()):
-                find_key(chat_options.base_url)
+            find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Requests, tokens and cost of the whole build, and requests that the ledger lacks."""
+        """Requests and tokens of the whole build, and what was spent so far."""
         words = build.seed_words(store, self)
         yield planned(self.name, "seed words", len(words))
         yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
         if self.offline:
             yield planned(self.name, "requests", 0, "", "the sentences are those of fixed frames")
-        else:
-            yield from (planned(*row) for row in planned_requests(store, self.name, words, self))
+            return
+        whole, about = build.forecast(words, self), "about, without revisions and repeats"
+        most = f"{about}; at most {whole.n_requests_most:,}"
+        yield planned(self.name, "wordings", self.prompts or "ours", "", self.wordings.hash)
+        yield planned(self.name, "requests", whole.n_requests, "", most)
+        yield planned(self.name, "tokens in", whole.n_input_tokens, "", about)
+        yield planned(self.name, "tokens out", whole.n_output_tokens, "", about)
+        if (spent := read_ledger(store, self.name).spent).n_requests:
+            yield planned(self.name, "requests in the ledger", spent.n_requests, "", str(spent))
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
         server = None if self.replay or self.offline else self.server()
-        asking = Build(store, name, context.run_id, server)
+        asking = Build(store, name, context.run_id, server, self.budget())
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, taken = made
@@ -119,9 +120,7 @@ class BenchmarkBuild(BuildSpec, Command):
         out = self.out or Path("out/benchmarks") / segment(name)
         done, lines = context.stage("export", build.write_folder, asking, facts, out, within)
         if not self.offline:
-            price = self.price()
-            spent = spending(read_ledger(store, name).spent, price.currency if price else None)
-            lines = [*lines, f"spent in all: {spent}"]
+            lines = [*lines, f"spent in all: {read_ledger(store, name).spent}"]
         is_limited = done.constraint and done.constraint.eta_nats is not None
         row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}
         return Done(

@@ -58,9 +58,9 @@ class Concordance(CorpusName, Command):
         for query in self.queries:
             with progress(f"look through {self.corpus}", "shards") as update:
                 arguments = (self.corpus, query, Sampling(self.n, self.seed), update)
-                concordances = occurrences(context.store, *arguments)
-            rows.append(concordances.counts)
-            if lines := concordances.lines:
+                counts, lines = occurrences(context.store, *arguments)
+            rows.append(counts)
+            if lines:
                 near = [("near", "target")] if NEAR in query.split() else []
                 columns = [*CONCORDANCE, *near, ("where", found_in)]
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"

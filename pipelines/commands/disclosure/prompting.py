@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Budget, price_of
-from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import DataOption, InputFile, InputPath
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.input_rows import reasons
-from plumbline.warehouse.options import MOST, STRICT
+from plumbline.warehouse.options import MOST, STRICT, check_name
 from plumbline.warehouse.storage.store import Store
 
 
@@ -55,43 +54,32 @@ class Prompts(DataOption, Command):
     model: Annotated[str, Field(description="The chat model, as its server names it.")] = ""
     base_url: Annotated[str, Field(description="Its server; default: OpenAI's.")] = ""
     wording: Annotated[InputFile | None, Field(description="Wording of the request (TOML).")] = None
-    prices: Annotated[InputFile | None, Field(description="Price table (TOML).")] = None
     max_requests: Annotated[
         int | None, Field(ge=0, le=MOST, description="Most requests of the set.")
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        Field(ge=0, le=MOST, description="Most money, in the price table's currency."),
     ] = None
     allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.probe_set):
-            problem, fix = "is not a valid name for a set of prompts", "use letters, digits, - _ ."
-            raise UsageProblem(f"prompts {self.probe_set!r}", problem, fix)
+        check_name(f"prompts {self.probe_set!r}", self.probe_set)
         if len(given := self._given("source", "derive", "write")) > 1:
             raise UsageProblem(" and ".join(given), "exclude each other", "give one of them")
         if self.column and not self.derive:
             raise UsageProblem("--column", "is for --derive", "leave it out")
-        writing = ("model", "base_url", "prices", "wording", "max_requests", "max_cost")
+        writing = ("model", "base_url", "wording", "max_requests")
         if not self.write and (given := self._given(*writing)):
             fix = "add a seed sentence, or leave it out"
             raise UsageProblem(" and ".join(given), "is for --write", fix)
         if self.write and not self.model:
             raise UsageProblem("--write", "needs a chat model", "give --model NAME")
-        if self.max_cost is not None and not self.prices:
-            raise UsageProblem("--max-cost", "needs the model's price", "add --prices FILE")
 
     def _given(self, *names: str) -> list[str]:
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
 
     def check(self) -> None:
-        """Raise for unknown sets, and missing released files, wordings, keys and prices."""
+        """Raise for unknown sets, and missing released files, wordings and keys."""
         name = self.probe_set
         if self.write:
             _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
-            if self.prices:
-                price_of(self.model, self.prices)
         elif not self.derive:
             is_registered = prompt_sets.PROBE_SETS.find(name) is not None
             if not is_registered and name in prompt_sets.RELEASED:
@@ -109,7 +97,7 @@ class Prompts(DataOption, Command):
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
         spec, kept = self.spec(), list[str]()
-        replies = read_ledger(store, written.ledger_name(self.probe_set)).replies if store else {}
+        replies = read_ledger(store, written.ledger_name(self.probe_set)).replies
         for seed in dict.fromkeys(self.write):
             state = written.writing(seed, spec, replies, kept)
             kept += state.kept
@@ -143,8 +131,6 @@ class Prompts(DataOption, Command):
         if not self.write:
             options["data"] = self.data or ""
             return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **options)
-        price = price_of(self.model, self.prices) if self.prices else None
-        budget = Budget(self.max_requests, None, self.max_cost)
         ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
-        build = Build(store, ledger, run_id, server, budget, price)
+        build = Build(store, ledger, run_id, server, Budget(self.max_requests))
         return written.write_probe(build, self.probe_set, self.write, self.spec())

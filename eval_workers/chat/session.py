@@ -1,0 +1,166 @@
+"""Asks a server what plans need, within a budget; the ledger records each attempt.
+
+A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
+After an error (budget spent, no answer from the server, key refused) no new request is sent, and
+requests in flight finish. With ``server=None`` a build replays: all replies come from the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from plumbline.eval_workers.chat.budget import UNLIMITED, Budget, BudgetMeter, Spent, most
+from plumbline.eval_workers.chat.client import ChatClient, Server
+from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
+from plumbline.eval_workers.chat.requests import Failure, Reply, Request
+from plumbline.eval_workers.chat.retries import retried
+from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+_Result = TypeVar("_Result")
+#: Gives the reply to a request; raises ``_Stopped`` once asking has stopped.
+Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
+#: Asks for what one part of a build needs, in the order in which it needs it; gives its result.
+Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A benchmark that is being written; ``server=None`` replays the ledger.
+
+    ``budget`` has the limits of the benchmark; the spending of earlier runs counts.
+    """
+
+    store: Store
+    benchmark: str
+    run_id: str
+    server: Server | None
+    budget: Budget = UNLIMITED
+
+    def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
+        """Carry out plans, publish the ledger as ``generation_request``; the plans' results.
+
+        Plans run in order, as many at a time as requests. ``kind`` names the plans in errors and in
+        the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the budget
+        does not allow a further request or the server does not answer; ``BadInput`` when the server
+        refuses a request, a replay lacks a reply, or the disk can't be written; ``UsageProblem``
+        while another process builds this benchmark.
+        """
+        results: dict[int, _Result] = {}
+        waiting = iter(enumerate(plans))
+        with (
+            progress(kind) as tell,
+            disk_problems(self.store.root),
+            open_ledger(self.store, self.benchmark) as ledger,
+        ):
+            asker = _Asker(self, ledger)
+
+            async def work() -> None:
+                for position, plan in waiting:
+                    try:
+                        results[position] = await plan(asker.ask)
+                    except _Stopped:
+                        continue  # a later plan may find all its replies in the ledger
+                    tell(len(results), len(plans), note=str(asker.meter.spent))
+
+            try:
+                asyncio.run(asker.run(work))
+            finally:
+                ledger.publish(self.store, self.benchmark, self.run_id)
+        if (stop := asker.stop) is not None:
+            what, problem, fix = stop.args
+            done = f"{len(results)} of {len(plans)} {kind} are done"
+            raise type(stop)(what, f"{problem}; {done}", fix)
+        return [results[position] for position in range(len(plans))]
+
+    def replies(self, requests: Sequence[Request], kind: str) -> list[Reply]:
+        """The reply to each request, in order; equal requests are sent once. Raises as ``run``."""
+        unique = {request.request_id: request for request in requests}
+        plans = [partial(_reply, request) for request in unique.values()]
+        found = dict(zip(unique, self.run(plans, kind), strict=True))
+        return [found[request.request_id] for request in requests]
+
+
+async def _reply(request: Request, ask: Ask) -> Reply:
+    return await ask(request)
+
+
+class _Stopped(Exception):
+    """Asking has stopped; ``_Asker.stop`` is the reason."""
+
+
+class _Asker:
+    """Sends a build's requests; ``stop`` is the first error, after which nothing is sent."""
+
+    def __init__(self, build: Build, ledger: Ledger) -> None:
+        self._run_id, self._ledger = build.run_id, ledger
+        self._server, self._is_replay = build.server or Server(concurrency=1), not build.server
+        self._slots = asyncio.Semaphore(self._server.concurrency)
+        self._stopped = asyncio.Event()
+        self.meter = BudgetMeter(build.budget, ledger.spent)
+        self.stop: PlumblineError | None = None
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run ``work`` as often as there may be requests at a time, until all have ended."""
+        n = self._server.concurrency
+        async with nullcontext() if self._is_replay else ChatClient(self._server) as self._client:
+            await asyncio.gather(*(work() for _ in range(n)))
+            for _ in range(n):  # requests of a plan that stopped may still be in flight
+                await self._slots.acquire()
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply to a request; raises ``_Stopped`` once asking has stopped."""
+        if (reply := self._ledger.replies.get(request.request_id)) is not None:
+            return reply
+        async with self._slots:
+            try:
+                return await retried(partial(self._attempt, request), self._server, self._stopped)
+            except PlumblineError as e:
+                self.stop = self.stop or e
+                self._stopped.set()
+                raise _Stopped from e
+
+    async def _attempt(self, request: Request) -> Reply | Failure:
+        """Make one attempt, recorded in the ledger before and after."""
+        if self._client is None:
+            raise _not_recorded(request)
+        at_most, actual = most(request), Spent()
+        await self.meter.set_aside(at_most)
+        try:
+            if self.stop is not None:  # it may have come while this request waited
+                raise _Stopped
+            row = self._ledger.begin(request, at_most, self._run_id)
+            start = time.monotonic()
+            actual = at_most  # what an attempt that raises an error counts as
+            outcome = await self._client.attempt(request)
+            actual = _cost(outcome, at_most)
+            self._ledger.end(row, outcome, actual, round(time.monotonic() - start, 3))
+        finally:
+            await self.meter.settle(at_most, actual)
+        return outcome
+
+
+def _cost(outcome: Reply | Failure, at_most: Spent) -> Spent:
+    """The cost of an attempt: no tokens if nothing is charged, ``at_most`` if it is unknown."""
+    if isinstance(outcome, Failure):
+        return at_most if outcome.charged else Spent(1)
+    if outcome.refused:
+        return Spent(1)
+    if outcome.n_input_tokens is None or outcome.n_output_tokens is None:
+        return at_most
+    return Spent(1, outcome.n_input_tokens + outcome.n_output_tokens)
+
+
+def _not_recorded(request: Request) -> BadInput:
+    """The error of a replay for a request without a recorded reply."""
+    request_text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
+    problem = f"the ledger has no reply to request {request.request_id} ({request_text})"
+    fix = "build it with the server, or with the options it was recorded with"
+    return BadInput("replay", problem, fix)

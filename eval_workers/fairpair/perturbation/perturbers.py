@@ -1,0 +1,181 @@
+"""Perturbers turn a text about a person into the same text about a counterpart.
+
+One follows the rules of ``text_rules.py``. The other sends texts to a chat model, with the ledger,
+retries and budget of builds: its rows of ``generation_request``, in the partition ``perturb/`` +
+probe set, hold the two names as seed word and pronoun.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from pydantic import AfterValidator
+
+from plumbline.eval_workers.chat.requests import ChatModel, Reply
+from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.writing.wordings import fill_prompt
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import Stripped, Text, toml_table
+
+REFUSED = "the model did not answer"
+CUT = "the model's answer was cut"
+#: Increased with every change of the rules that may change a text.
+RULES_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Original:
+    """Text to perturb: the prompt that names ``entity``, and its continuation.
+
+    ``perturbed_prompt`` is the same prompt about ``counterpart``.
+    """
+
+    text: str
+    perturbed_prompt: str
+    entity: Entity
+    counterpart: Entity
+    axis: str
+    language: str
+
+
+class Perturber(Protocol):
+    """Turns texts about a person into texts about a counterpart."""
+
+    @property
+    def name(self) -> str:
+        """Value of column ``perturber``; it changes with anything that may change a result."""
+        ...
+
+    def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
+        """Perturbations of the texts in order; a failed one has a reason instead of a text."""
+        ...
+
+
+class RulePerturber:
+    """The rules of ``text_rules.py`` with a list of terms (by default the packaged one).
+
+    >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
+    >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
+    >>> RulePerturber().perturb([text])[0].text
+    'Jane is her own woman.'
+    >>> RulePerturber().name.startswith("rules-2-")
+    True
+    """
+
+    def __init__(self, terms: Terms | None = None) -> None:
+        self._terms = load() if terms is None else terms
+
+    @property
+    def name(self) -> str:
+        """``rules``, their version, and a hash of the terms (8 hex digits)."""
+        terms = self._terms
+        names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
+        content = {name: getattr(terms, name) for name in names}
+        content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
+        content["first_names"] = {g: terms.first_names.get(g, frozenset()) for g in terms.groups}
+        text = json.dumps(content, sort_keys=True, default=sorted)
+        return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
+        """See ``Perturber``; ``UsageProblem`` for texts of another axis, language or groups."""
+        terms = self._terms
+        for text in texts:
+            groups = text.entity.group, text.counterpart.group
+            same_language = (text.axis, text.language) == (terms.axis, terms.language)
+            if same_language and set(groups) == set(terms.groups):
+                continue
+            terms_text = f"{terms.axis} in {terms.language} ({', '.join(terms.groups)})"
+            problem = f"are for {terms_text}, the prompts {text.axis} in {text.language}"
+            fix = "give a list of terms for these prompts (--terms FILE)"
+            if same_language:
+                fix = 'name their groups "{}" and "{}", or {}'.format(*terms.groups, fix)
+            raise UsageProblem(f"terms {terms.file}", f"{problem} ({', '.join(groups)})", fix)
+        return [perturb(text.text, text.entity, text.counterpart, terms) for text in texts]
+
+
+_PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
+#: Most tokens of a reply besides those of the text, which has at most one a character.
+_TOKENS_OF_TALK = 64
+
+
+@toml_table
+class PerturbWording:
+    """A request's template, and its words for groups; a group without a word keeps its name."""
+
+    perturb: Annotated[Stripped, AfterValidator(_PLACES)]
+    groups: Mapping[str, Text] = field(default_factory=dict)
+
+
+def load_wording(path: Path | None = None) -> PerturbWording:
+    """Read the wording of a file, or the packaged one.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` for a wrong key or placeholder.
+    """
+    file = path or resources.files(__package__) / "perturb_prompt.toml"
+    return toml_file.load(PerturbWording, file, str(path or file.name))
+
+
+def ledger_name(probe_set: str) -> str:
+    """Value of ``Build.benchmark`` for perturbing a probe set."""
+    return f"perturb/{probe_set}"
+
+
+@dataclass(frozen=True)
+class ChatPerturber:
+    """Sends ``model`` each text without a reply in ``build``'s ledger, at temperature 0.
+
+    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget covers all
+    perturbing of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
+    """
+
+    build: Build
+    model: ChatModel
+    wording: PerturbWording
+
+    @property
+    def name(self) -> str:
+        """Model name, and a hash of the wording and the seed (8 hex digits)."""
+        groups = json.dumps(self.wording.groups, sort_keys=True) if self.wording.groups else ""
+        text = f"{self.model.seed} {self.wording.perturb}{groups}"
+        return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
+        """See ``Perturber``; raises as ``Build.run``, and resumes when called again."""
+        requests, words = [], self.wording.groups
+        for text in texts:
+            name, counterpart = text.entity, text.counterpart
+            prompt = fill_prompt(
+                self.wording.perturb,
+                text=text.text,
+                name=name.name,
+                counterpart=counterpart.name,
+                group=words.get(name.group, name.group),
+                counterpart_group=words.get(counterpart.group, counterpart.group),
+            )
+            request = self.model.request(
+                *("perturb", prompt),
+                word=name.name,
+                pronoun=counterpart.name,
+                round=1,
+                temperature=0,
+                max_tokens=len(text.text) + _TOKENS_OF_TALK,
+            )
+            requests.append(request)
+        return list(map(_perturbed, self.build.replies(requests, "texts")))
+
+
+def _perturbed(reply: Reply) -> Perturbed:
+    text = reply.text.strip()
+    if not text:
+        return Perturbed(None, REFUSED)
+    return Perturbed(None, CUT) if reply.finish_reason == "length" else Perturbed(text)
