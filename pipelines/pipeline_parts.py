@@ -21,7 +21,7 @@ from plumbline.eval_workers.writing.offline import CAVEAT
 from plumbline.jobs.evidence.explanation import explain_candidates
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines import extras, spark_submit
-from plumbline.pipelines.command.base import Command, Context, Done, execute_on, values_of
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, execute_on, values_of
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands import fairpair
@@ -139,14 +139,18 @@ class Parts:
             self._do("measure", Measure, **vars(self.options.measure))
         except ModelChanged as e:
             self.changed = e
+        for line in self.done[-1][1].said:
+            if line.startswith(WARNING):
+                say(line, err=True)
         self._do("report", Report, out=self.options.out / "report", **about)
 
     def _count(self, corpus_plan: CorpusPlan) -> None:
         """Write (closed world), count, associate and explain one corpus."""
         shards = corpus_plan.patterns
         if corpus_plan.world:
-            n = f"{self.options.demo_tokens:,}"
-            self._step(f"Writing a made-up text of {n} words with known gender leans")
+            self._step(
+                f"Writing {self.options.demo_tokens:,} words of text with known gender leans"
+            )
             options = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
             where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
             done = self._do(f"write {corpus_plan.name}", Demo, **options, **where)
