@@ -148,9 +148,7 @@ class Parts:
         """Write (closed world), count, associate and explain one corpus."""
         shards = corpus_plan.patterns
         if corpus_plan.world:
-            self._step(
-                f"Writing {self.options.demo_tokens:,} words of text with known gender leans"
-            )
+            self._step(f"Writing {self.options.demo_tokens:,} words of text with known leans")
             options = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
             where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
             done = self._do(f"write {corpus_plan.name}", Demo, **options, **where)
