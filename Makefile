@@ -31,7 +31,7 @@ help: ## list the targets
 	@echo "  make pipeline                      closed world, no data or network needed"
 	@echo "  make pipeline CORPUS=my-texts.jsonl.zst MODEL=train:small   your own text, no other data"
 	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
-	@echo "  make pipeline CONF=cluster ...     on Spark and many machines, see docs/cluster.md"
+	@echo "  PLUMBLINE_MASTER=spark://host:7077 make pipeline ...        on Spark, see docs/cluster.md"
 	@echo "  make sql Q=\"SELECT * FROM word_delta ORDER BY delta_nats LIMIT 10\""
 
 setup: $(STAMP) ## create .venv with the pinned versions (once)
@@ -104,7 +104,7 @@ $(VENV)/.bench: $(STAMP) requirements-bench.lock
 	@touch $@
 
 dist: $(STAMP) ## write dist/: the archive and application for spark-submit (docs/cluster.md)
-	@$(BIN)/python -m plumbline.pipelines.cluster_files dist
+	@$(BIN)/python -m plumbline.pipelines.deployment dist
 
 clean: ## remove what was built and written (not the environments)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(OUT)

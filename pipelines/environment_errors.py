@@ -1,18 +1,44 @@
 """Errors of the machine or the data, not of the program: one line, not a traceback.
 
-A full disk, a wrong path, too little memory or file handles, damaged data, text not in UTF-8.
+A full disk, a wrong path, too little memory or file handles, damaged data, text not in UTF-8, an
+optional package that isn't installed.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plumbline.pipelines import extras
-from plumbline.warehouse.errors import BadInput, PlumblineError
+from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError
+from plumbline.warehouse.plugins import install_line
+
+#: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
+EXTRA_OF = {
+    "fasttext": "vocabulary",
+    "nltk": "vocabulary",
+    "pooch": "vocabulary",
+    "requests": "vocabulary",
+    "openai": "models",
+    "peft": "models",
+    "safetensors": "models",
+    "tokenizers": "models",
+    "torch": "models",
+    "transformers": "models",
+    "vaderSentiment": "models",
+    "fastapi": "schedule",
+    "prefect": "schedule",
+    "sqlalchemy": "schedule",  # needed by prefect
+    "spacy": "languages",
+    "vl_convert": "figures",
+    "obstore": "cloud",
+    "pandas": "spark",
+    "py4j": "spark",
+    "pyspark": "spark",
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +95,7 @@ def one_line(error: BaseException) -> PlumblineError | None:
     """An error as the one-line error that the user gets; ``None`` for a defect of the program."""
     if isinstance(error, PlumblineError):
         return error
-    return extras.missing(error) or problem(error)
+    return missing(error) or problem(error)
 
 
 def problem(error: BaseException) -> BadInput | None:
@@ -116,3 +142,28 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def require(package: str) -> None:
+    """Raise ``MissingComponent`` if an optional package isn't installed, without importing it.
+
+    >>> require("json")
+    """
+    if importlib.util.find_spec(package) is None:
+        raise MissingComponent(package, "is not installed", install_line(EXTRA_OF[package]))
+
+
+def missing(error: BaseException) -> MissingComponent | None:
+    """The error for a failed import of an optional package; ``None`` for every other error.
+
+    >>> str(missing(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
+    "torch: is not installed (pip install 'plumbline-lm[models]')"
+    >>> missing(ModuleNotFoundError("No module named 'jobs'", name="jobs")) is None
+    True
+    """
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    package = (error.name or "").split(".")[0]
+    if package not in EXTRA_OF:
+        return None
+    return MissingComponent(package, "is not installed", install_line(EXTRA_OF[package]))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from prefect import flow, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -21,47 +21,45 @@ from prefect.client.schemas.objects import State
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.pipelines.command.base import Command, Context, Done, execute
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.base import Command, Done, execute_on
+from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_retries
+from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
-from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
+from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.pipelines.report.plain import markdown_answer
 from plumbline.pipelines.report.rows import with_ends
-from plumbline.pipelines.stages import RETRY, Stages, with_retries
 from plumbline.warehouse.errors import BadInput, MissingComponent
-from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 
 #: Names of the states of runs that did all but unreadable shards, of those that did all but
 #: unusable benchmarks, and of those that did all and found that a model changed.
 SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
-_Result = TypeVar("_Result")
 Names = list[str] | None
 
 
-@task(task_run_name="{name}", cache_policy=NO_CACHE)
-def stage(name: str, work: Callable[..., _Result], arguments: Sequence[Any]) -> _Result:
-    """Do one stage of a command, such as counting a corpus."""
-    return work(*arguments)
+def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
+    return may_pass(state.result(raise_on_failure=False))
 
 
-#: A stage that is tried again after an error that may pass, such as a network's.
-retried_stage = stage.with_options(name="retried stage", **RETRY)
-
-
-class TaskStages(Stages):
-    """Runs each stage of a command as a task, which has the stage's name."""
-
-    def _result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        return stage(name, work, args)
-
-    def _retried_result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        return retried_stage(name, work, args)
+@task(
+    task_run_name="{name}",
+    cache_policy=NO_CACHE,
+    retries=TRIES - 1,
+    retry_delay_seconds=DELAY_S,
+    retry_condition_fn=_may_pass,
+)
+def run_command(name: str, store: Store, command: Command) -> Done:
+    """Run a command and attach a table of its rows; a transient error is tried again."""
+    done = execute_on(store, command)
+    if rows := [dict(row) for row in done.rows]:
+        key = name_of(type(command)).replace(" ", "-")
+        create_table_artifact(key=key, table=rows, description=f"Rows of: {name}")
+    return done
 
 
 @flow(name="count")
@@ -78,13 +76,10 @@ def count(
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
-        try:
-            parts.corpus()
-        finally:
-            failed = _show_failed_shards(parts.store, parts.plan.corpora)
-        _show_rows(parts.done)
-    if failed:
-        return Failed(name=SHARDS_FAILED, message="; ".join(failed))
+        parts.corpus()
+    if parts.unread:
+        message = f"{'; '.join(parts.unread)}; repair it, then run this again"
+        return Failed(name=SHARDS_FAILED, message=message)
     return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
 
 
@@ -121,25 +116,22 @@ def score(
     pipeline.check()
     with _parts(pipeline) as parts:
         parts.evaluate()
-        _show_rows(parts.done)
     if parts.failed:
         return Failed(name=SCORES_FAILED, message="; ".join(parts.failed))
     return Completed(message=f"scored {', '.join(m.name for m in parts.plan.models)}")
 
 
 @flow(name="report")
-def report(out: str = "", conf: str = "", fail_if: str = "") -> State[None]:
+def report(out: str = "", conf: str = "") -> State[None]:
     """Compute all metrics, write the report, and show its answer and what changed.
 
     Args:
         out: directory of everything that is written.
-        fail_if: as `measure --fail-if`; empty: that of the settings.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(conf, out=out, fail_if=fail_if)) as parts:
-        parts.report()
-        _show_rows(parts.done)
-    page = Path(next(file for _, done in parts.done for file in done.files))
+    with _parts(_pipeline(conf, out=out)) as parts:
+        _, written = parts.report()
+    page = Path(written.files[0])
     _show_report(parts.store, page)
     _show_changes(parts.store)
     if parts.changed:
@@ -163,7 +155,6 @@ def audit(
     out: str = "",
     conf: str = "",
     score_here: bool = True,
-    fail_if: str = "",
 ) -> State[None]:
     """Count, score and report: the whole audit.
 
@@ -177,11 +168,10 @@ def audit(
         conf: settings file; empty: plumbline.toml, if there is one.
         score_here: false to run the deployment `score` on a worker of its own pool; both machines
             see ``out`` and ``conf`` under the same paths.
-        fail_if: as `measure --fail-if`: the run fails if a named model changed by more.
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "conf": conf}
-    _pipeline(**given, fail_if=fail_if).check()
+    _pipeline(**given).check()
     failed = [*_failed(count(**given, return_state=True))]
     if score_here:
         scored = score(**given, return_state=True)
@@ -190,13 +180,12 @@ def audit(
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
-    reported = report(out=out, conf=conf, fail_if=fail_if, return_state=True)
-    failed = [*_failed(reported), *failed]
+    failed = [*_failed(report(out=out, conf=conf, return_state=True)), *failed]
     return failed[0] if failed else Completed(message="audited")
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """The state of a run that only left out input, or found a change. Raises for other failures."""
+    """The state of a run that only left out input, or found a change. Raises for others."""
     if state.is_completed():
         return []
     if state.name not in (SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED):
@@ -209,16 +198,11 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(
-    conf: str,
-    corpus: str = "",
-    benchmarks: Names = None,
-    model: str = "",
-    out: str = "",
-    fail_if: str = "",
+    conf: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
 ) -> Pipeline:
     """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
-    given |= _given({"measure_fail_if": fail_if}) | ({"models": ""} if model else {})
+    given |= {"conf": conf} | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
     with_retries(lambda: check_plan(pipeline))
     return pipeline
@@ -227,51 +211,20 @@ def _pipeline(
 @contextmanager
 def _parts(pipeline: Pipeline) -> Iterator[Parts]:
     """The parts of a pipeline, while no other pipeline writes to the same places."""
-    with sole_pipeline(pipeline.warehouse, pipeline.out):
-        context = Context(Store.open(pipeline.warehouse), "", TaskStages())
-        yield Parts(pipeline, make_plan(pipeline), context)
+    with sole_pipeline(pipeline.warehouse, pipeline.out) as store:
+        yield Parts(pipeline, make_plan(pipeline), store, run_command)
 
 
 def _run(kind: type[Command], conf: str, **options: Any) -> Done:
-    """Run a command, its stages as tasks, and show its rows."""
-    done = execute(made(kind, _given(options), None, here(kind, conf or None)), TaskStages())
-    _show_rows([(kind.__name__.lower(), done)])
+    """Check a command and run it as a task."""
+    command = made(kind, _given(options), None, here(kind, conf or None))
+    command.check()
+    command.ready()
+    store = Store.open(command.warehouse, create=command.makes_warehouse)
+    done = run_command(name_of(kind), store, command)
     if done.failed is not None:
         raise done.failed
     return done
-
-
-def _show_rows(parts: Sequence[tuple[str, Done]]) -> None:
-    """Attach a table of each command's rows."""
-    rows_of: dict[str, list[dict[str, Any]]] = {}
-    for name, done in parts:
-        rows_of.setdefault(name.replace(" ", "-"), []).extend(map(dict, done.rows))
-    for key, rows in rows_of.items():
-        if rows:
-            create_table_artifact(key=key, table=rows, description="Rows of the run")
-
-
-def _show_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str]:
-    """Attach a table of unreadable shards, with reasons and commands; return a line per corpus."""
-    rows, lines = [], []
-    for corpus in corpora:
-        ledger = store.read("corpus_shard", corpus=corpus.name).to_pylist()
-        failed = [row for row in ledger if row["status"] == "failed"]
-        if not failed:
-            continue
-        shards = expand_shards(corpus.patterns) if corpus.patterns else []
-        states = shard_states(store, corpus.name, shards)
-        again = update_command(store, corpus.name, states, corpus.patterns)
-        again = f"{again} --warehouse {store.root}"
-        rows += [
-            {"shard": row["shard"], "reason": row["error"] or "", "repair it, then": again}
-            for row in failed
-        ]
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        lines.append(f"{failed[0]['error']}{more}; repair it, then: {again}")
-    if rows:
-        create_table_artifact(key="failed-shards", table=rows, description="Not in the counts")
-    return lines
 
 
 def _show_report(store: Store, page: Path) -> None:
@@ -285,7 +238,7 @@ def _show_report(store: Store, page: Path) -> None:
 def _chart(store: Store) -> list[str]:
     """The first chart as Markdown; nothing if there is none, or the extra `figures` is missing."""
     from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.paper.figure_files import figure_files, figures
+    from plumbline.pipelines.report.paper import figure_files, figures
 
     facts = Facts(store)
     try:
@@ -301,7 +254,7 @@ def _chart(store: Store) -> list[str]:
 def _show_changes(store: Store) -> None:
     """Attach a table of what changed between the last two versions of each named model."""
     from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.findings.versions import version_changes
+    from plumbline.pipelines.report.versions import version_changes
 
     names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import load_available
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.pipelines.command.value_sources import made
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
-    from plumbline.pipelines.pipeline_options import PipelineOptions
+    from plumbline.pipelines.commands.pipeline import Pipeline
 
 #: Options that name inputs. If none of them is set, the pipeline runs on the closed world.
-WORK = ("corpus", "benchmarks", "build", "model", "models")
+WORK = ("corpus", "benchmarks", "model", "models")
 #: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
 #: Benchmark that the offline writer makes of the first world's seed words.
@@ -47,7 +46,7 @@ class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on ``corpus`` first.
 
     ``options`` say how it is loaded. ``workers`` is the number of processes that score it; if
-    ``None``, the settings decide. ``given_name`` is the name of which it is a version, if any.
+    ``None``, the settings of `score` decide. ``given_name``: the name of which it is a version.
     """
 
     name: str
@@ -63,41 +62,36 @@ class ModelPlan:
 class PipelinePlan:
     """What a pipeline will do.
 
-    The benchmarks in ``written`` are made after ``benchmarks`` are imported; an ``offline`` one has
-    fewer words if a corpus has fewer seed words. FairPair continues the prompts of ``probe_set``
-    (empty: none). Disclosure is measured on the prompt sets ``disclosure``.
+    Attributes:
+        offline: corpora by the benchmark that our own grammar writes around their words, after
+            ``benchmarks`` are imported.
+        probe_set: the prompts that FairPair continues; empty: none.
+        disclosure: the sets of prompts that disclosure is measured on.
+        fairpair: FairPair's options, unless the settings of `fairpair run` have others.
     """
 
     corpora: tuple[CorpusPlan, ...]
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
-    written: tuple[BenchmarkBuild, ...] = ()
+    offline: Mapping[str, str] = field(default_factory=dict)
     probe_set: str = ""
     disclosure: tuple[str, ...] = ()
+    fairpair: Mapping[str, object] = field(default_factory=dict)
 
     def scored(self) -> tuple[str, ...]:
         """The benchmarks that models are scored on."""
-        return (*self.benchmarks, *(build.name for build in self.written))
-
-    @property
-    def n_steps(self) -> int:
-        """The steps that ``Parts`` announces, of all corpora and models, and the report."""
-        sets = self.scored(), self.probe_set, self.disclosure
-        of_corpora = sum(2 if corpus.world else 1 for corpus in self.corpora)
-        of_models = sum(bool(part) for part in sets) * len(self.models)
-        training = sum(bool(model.preset) for model in self.models)
-        return of_corpora + bool(self.scored()) + training + of_models + 1
+        return (*self.benchmarks, *self.offline)
 
 
-def make_plan(options: PipelineOptions) -> PipelinePlan:
+def make_plan(options: Pipeline) -> PipelinePlan:
     """Turn settings into a plan, of the closed world if none of ``WORK`` is set.
 
     With a model but without benchmarks and reference data, disclosure is measured, by default on
     ``PROMPTS``; and if there is a corpus, our own grammar writes a benchmark around its words.
 
     Raises ``UsageProblem`` for settings that don't fit, such as a model to train without a corpus,
-    or a twin of another corpus than the closed world. Also raises the
-    errors of reading a list of models or the configuration of a benchmark to build.
+    or a twin of another corpus than the closed world. Also raises the errors of reading a list of
+    models.
 
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
     >>> plan = make_plan(Pipeline())
@@ -105,75 +99,43 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     (['closed-world-straight'], ('closed-world',), ['test-model'])
     >>> [m.name for m in make_plan(Pipeline(twin=True)).models]
     ['test-model', 'test-model-swapped']
-    >>> (small,) = make_plan(Pipeline(corpus=("novels/*.jsonl",), model=("train:small",))).models
+    >>> (small,) = make_plan(Pipeline(corpus="novels/*.jsonl", model=("train:small",))).models
     >>> small.name, small.corpus, small.preset
     ('small-novels', 'novels', 'small')
-    >>> make_plan(Pipeline(corpus=("novels/*.jsonl",), model=("gpt2",))).scored()
+    >>> make_plan(Pipeline(corpus="novels/*.jsonl", model=("gpt2",))).scored()
     ('novels-offline',)
     """
     if not any(getattr(options, name) for name in WORK):
-        return _closed_world(WORLDS if options.twin else WORLDS[:1], options)
+        return _closed_world(options)
     if options.twin:
         fix = "leave it out, or run without corpus, benchmarks and model"
         raise UsageProblem("setting twin", "only the closed world has a twin", fix)
     corpora: tuple[CorpusPlan, ...] = ()
-    if patterns := options.corpus:
+    if patterns := tuple(options.corpus.split()):
         corpora = (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
-    benchmarks, models = options.benchmarks, _models(options, corpora)
-    written = _build(options, corpora)
-    sets = options.probe_set, options.prompt_sets
-    if models and not (benchmarks or written) and options.data:
+    models, benchmarks = _models(options, corpora), options.benchmarks
+    if models and not benchmarks and options.data:
         benchmarks = RELEASED
-    if benchmarks or written or not models:
-        return PipelinePlan(corpora, benchmarks, models, written, *sets)
-    written = tuple(_offline(f"{corpus.name}-offline", corpus.name, options) for corpus in corpora)
-    return PipelinePlan(corpora, (), models, written, sets[0], sets[1] or (PROMPTS,))
+    sets = options.prompt_sets
+    if benchmarks or not models:
+        return PipelinePlan(corpora, benchmarks, models, {}, options.probe_set, sets)
+    offline = {f"{corpus.name}-offline": corpus.name for corpus in corpora}
+    return PipelinePlan(corpora, (), models, offline, options.probe_set, sets or (PROMPTS,))
 
 
-def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[BenchmarkBuild, ...]:
-    """The benchmark that a chat model is to write, if any, named by its file.
-
-    A file that names no corpus and no words takes words of the first corpus.
-    """
-    if not options.build:
-        return ()
-    file = Path(options.build)
-    build = _written(options, file.stem, file)
-    if not build.corpus and not build.words:
-        if not corpora:
-            problem = "needs a corpus to take words from"
-            raise UsageProblem(f"build {options.build}", problem, "name one, or give words")
-        build = replace(build, corpus=corpora[0].name)
-    return (build,)
-
-
-def _offline(name: str, corpus: str, options: PipelineOptions) -> BenchmarkBuild:
-    fields = {"corpus": corpus, "contrast": options.contrast, "seed": options.seed}
-    return _written(options, name, None, **fields, n_words=50, max_words=12, offline=True)
-
-
-def _written(
-    options: PipelineOptions, name: str, file: Path | None, **given: object
-) -> BenchmarkBuild:
-    from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
-
-    out = options.out / "benchmarks" / name
-    return made(
-        BenchmarkBuild, {"name": name, "warehouse": options.warehouse, "out": out, **given}, file
-    )
-
-
-def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:
+def _closed_world(options: Pipeline) -> PipelinePlan:
     loading = part(ModelOptions, options)
+    worlds = WORLDS if options.twin else WORLDS[:1]
     ends = {world: "" if world == WORLDS[0] else f"-{world}" for world in worlds}
     corpora = tuple(CorpusPlan(f"closed-world-{world}", world=world) for world in worlds)
     models = tuple(
         ModelPlan(f"test-model{end}", corpus=corpus.name, preset="closed", options=loading)
         for corpus, end in zip(corpora, ends.values(), strict=True)
     )
-    offline = _offline(OFFLINE, corpora[0].name, options)
-    prompts = ("closed-world-unseen",)
-    return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world", prompts)
+    offline, benchmark = {OFFLINE: corpora[0].name}, "closed-world"
+    return PipelinePlan(
+        corpora, (benchmark,), models, offline, benchmark, fairpair=vars(CLOSED_WORLD)
+    )
 
 
 def corpus_name(pattern: str) -> str:
@@ -189,7 +151,7 @@ def corpus_name(pattern: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 
-def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
+def _models(options: Pipeline, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
     """The models of the settings. Options of an entry in a list override those of the settings."""
     shared = part(ModelOptions, options)
     if options.model and options.models:

@@ -2,17 +2,9 @@
 
 ::
 
-    import plumbline
-
     wh = plumbline.open("out/warehouse")             # pandas; or frames="polars", "arrow"
-    wh.count("novels", "novels/*.jsonl.zst")         # co-occurrences, PMI and delta
-    wh.words(["nurse", "captain"])                   # how far they lean, with intervals
-    wh.why("nurse")                                  # sources, copies, collocates, sentences
-    wh.benchmark("my-pairs", pairs)                  # pairs of your own, from a frame or a file
-    wh.score("EleutherAI/pythia-70m", "my-pairs")    # log-probabilities of each pair
-    wh.measure()                                     # US, PD, AuFC, ... of all that is scored
-    wh.compare("pythia-70m", "pythia-160m")          # on the pairs that both scored
-    wh.sql("FROM word_lean WHERE word = 'nurse'")
+    wh.count("novels", "novels/*.jsonl.zst")
+    wh.words(["nurse", "captain"])
 
 Each method runs the functions of the command of its name, writes what that writes, and is resumed
 when it is called again. Columns are those of `docs/tables.md` and `docs/sql.md`, with their units.
@@ -21,56 +13,32 @@ What is wrong is a :class:`~plumbline.warehouse.errors.PlumblineError` of one li
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import getdoc
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.frames import Frame, Frames, file_of, frame_maker, hash_of, listed, table_of
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import read_only, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
     from plumbline.pipelines.command.base import Done
     from plumbline.pipelines.commands.why import WordAnswers
 
 # of tqdm, which libraries of models import; Plumbline's own progress has no need of ipywidgets
 warnings.filterwarnings("ignore", "IProgress not found")
 
-Frame = TypeVar("Frame")
-Frames = Literal["pandas", "polars", "arrow"]
 
-
-@overload
-def open(path: str | Path, *, create: bool = ...) -> Warehouse[pd.DataFrame]: ...
-@overload
-def open(
-    path: str | Path, frames: Literal["pandas"], *, create: bool = ...
-) -> Warehouse[pd.DataFrame]: ...
-@overload
-def open(
-    path: str | Path, frames: Literal["polars"], *, create: bool = ...
-) -> Warehouse[pl.DataFrame]: ...
-@overload
-def open(
-    path: str | Path, frames: Literal["arrow"], *, create: bool = ...
-) -> Warehouse[pa.Table]: ...
-
-
-def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -> Warehouse[Any]:
+def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -> Warehouse:
     """Open a warehouse, the directory that commands call ``--warehouse``, or an s3:// address.
 
     Args:
@@ -87,7 +55,7 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
     [{'n': 0}]
     """
     with _as_commands():
-        return Warehouse(Store.open(path, create=create), _maker(frames))
+        return Warehouse(Store.open(path, create=create), frame_maker(frames))
 
 
 @contextmanager
@@ -104,26 +72,8 @@ def _as_commands() -> Iterator[None]:
         raise line from None
 
 
-def _maker(frames: Frames) -> Callable[[pa.Table], Any]:
-    if frames == "arrow":
-        return lambda table: table
-    try:
-        if frames == "pandas":
-            import pandas  # noqa: F401  # what to_pandas needs, asked for before a long step
-
-            return lambda table: table.to_pandas()
-        if frames == "polars":
-            import polars
-
-            return lambda table: polars.from_arrow(table)
-    except ModuleNotFoundError as e:
-        fix = f'pip install {frames}, or plumbline.open(..., "arrow")'
-        raise MissingComponent(frames, "is not installed", fix) from e
-    raise UsageProblem(f"frames {frames!r}", "there is pandas, polars, arrow")
-
-
 @dataclass(frozen=True)
-class Why(Generic[Frame]):
+class Why:
     """Why words lean: frames of the tables that `plumbline why` fills, see `docs/why.md`.
 
     Printed, or shown by a notebook, it is the command's answer.
@@ -155,7 +105,7 @@ class Why(Generic[Frame]):
         return "\n".join(rendered(self.answers, form))
 
 
-class Warehouse(Generic[Frame]):
+class Warehouse:
     """An open warehouse; see :func:`open`. Results are frames of the kind it was opened for."""
 
     def __init__(self, store: Store, frame: Callable[[pa.Table], Frame]) -> None:
@@ -192,12 +142,9 @@ class Warehouse(Generic[Frame]):
         return self._frame(pa.Table.from_pylist([dict(row) for row in rows]))
 
     def _done(self, command: str, options: Mapping[str, Any]) -> Done:
-        from rich.console import Console
-
         from plumbline.pipelines.command import registry
         from plumbline.pipelines.command.base import WARNING, class_of, execute_on
-        from plumbline.pipelines.command.value_sources import made
-        from plumbline.pipelines.stages import Stages
+        from plumbline.pipelines.command.settings import made
 
         if command not in registry.targets():
             there = f"there are {', '.join(registry.targets())}"
@@ -210,7 +157,7 @@ class Warehouse(Generic[Frame]):
             one = made(kind, {**options, **place})
             one.check()
             one.ready()
-            done = execute_on(self.store, one, Stages(Console(quiet=True, markup=False)))
+            done = execute_on(self.store, one)
             for line in done.said:
                 if line.startswith(WARNING):
                     warnings.warn(line.removeprefix(WARNING), stacklevel=4)
@@ -224,14 +171,14 @@ class Warehouse(Generic[Frame]):
         by_name = {_method_name(command): command for command in registry.targets()}
         if name in by_name:
             return self._method(by_name[name], name)
-        near = [known for known in by_name if known.endswith(f"_{name}")]
-        near = near or get_close_matches(name, dir(self), 3)
-        fix = f"; did you mean {', '.join(near)}?" if near and name[0] != "_" else ""
+        near = get_close_matches(name, dir(self), 3)
+        fix = f"; did you mean {', '.join(near)}?" if near else ""
         raise AttributeError(f"a warehouse has no {name!r}{fix}")
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """A command as a method, with its help."""
-        from plumbline.pipelines.command.base import class_of, parameters
+        from plumbline.pipelines.command.base import class_of
+        from plumbline.pipelines.command.parameters import parameters
 
         kind = class_of(command)
         arguments = [one.name for one in parameters(kind) if one.on.positional]
@@ -265,7 +212,7 @@ class Warehouse(Generic[Frame]):
             UsageProblem: unknown options, or no shard.
             BadInput: a shard can't be read; the others are counted then.
         """
-        given = {"corpus": corpus, "shards": _listed(shards), **options}
+        given = {"corpus": corpus, "shards": listed(shards), **options}
         (row,) = self._done("corpus count", given).rows
         if row["changed"] or not self.store.units("word_delta", corpus=corpus):
             # drops what was made from older deltas
@@ -297,7 +244,7 @@ class Warehouse(Generic[Frame]):
 
         Raises ``UsageProblem`` for a corpus, or a contrast of these corpora, that isn't there.
         """
-        corpora = self._with_contrast(_listed(corpus), contrast)
+        corpora = self._with_contrast(listed(corpus), contrast)
         leans = "FROM word_lean WHERE contrast = $contrast AND list_contains($corpora, corpus)"
         only = corpora[0] if len(corpora) == 1 and corpus else None
         given = {"contrast": contrast, "corpora": corpora}
@@ -309,7 +256,7 @@ class Warehouse(Generic[Frame]):
             "coalesce(corpus, $only) AS corpus) "
             "FROM (SELECT unnest($words::VARCHAR[]) AS word, generate_subscripts($words, 1) AS i) "
             f"AS asked LEFT JOIN ({leans}) AS leans USING (word) ORDER BY i, corpus",
-            given | {"only": only, "words": [word.lower() for word in _listed(words)]},
+            given | {"only": only, "words": [word.lower() for word in listed(words)]},
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
@@ -327,31 +274,16 @@ class Warehouse(Generic[Frame]):
             raise UsageProblem(f"contrast {contrast!r}", "no word has a lean of it", fix)
         return list(corpora) or [row["corpus"] for row in of]
 
-    def why(
-        self,
-        words: str | Sequence[str],
-        *,
-        corpus: str | Sequence[str] = (),
-        contrast: str = "she/he",
-        n: int = 5,
-        seed: int = 0,
-        targets: Sequence[str] = (),
-        clusters: str | None = None,
-    ) -> Why[Frame]:
-        """Why words lean, as `plumbline why`: ``n`` sentences a side are drawn by ``seed``.
-
-        Intervals are over ``clusters``, ``document`` or ``source``; by default sources if the
-        corpus has ten or more.
+    def why(self, words: str | Sequence[str], **options: Any) -> Why:
+        """Why words lean, as `plumbline why`, whose ``options`` it takes.
 
         Raises ``UsageProblem`` when no corpus holds any of the words.
         """
-        from plumbline.pipelines.command.value_sources import made
+        from plumbline.pipelines.command.settings import made
         from plumbline.pipelines.commands import why
 
-        asked = {"words": words, "corpus": corpus, "contrast": contrast, "n": n, "seed": seed}
-        how = {"targets": targets, "clusters": clusters}
         with _as_commands():
-            answers = made(why.Why, asked | how).answers(self.store)
+            answers = made(why.Why, {"words": listed(words), **options}).answers(self.store)
         names = ("word_evidence", "word_source", "word_copies", "word_collocate", "word_snippet")
         tables = (
             pa.Table.from_pylist(list(answers.rows[name]), schema=TABLES[name].arrow)
@@ -385,8 +317,8 @@ class Warehouse(Generic[Frame]):
         """
         renamed = tuple(f"{ours}={theirs}" for ours, theirs in (columns or {}).items())
         fills = tuple(f"{place}={words}" for place, words in (fill or {}).items())
-        how = {"groups": _listed(groups), "recipe": recipe, "columns": renamed, "fills": fills}
-        with _file_of(name, source) as path:
+        how = {"groups": listed(groups), "recipe": recipe, "columns": renamed, "fills": fills}
+        with file_of(name, source) as path:
             return self.run("benchmark import", names=[name], source=path, **how)
 
     def score(self, model: str, pairs: Any, *, workers: int = 1, **options: Any) -> Frame:
@@ -405,18 +337,10 @@ class Warehouse(Generic[Frame]):
             UsageProblem: unknown options, or a benchmark that is not in the warehouse.
             BadInput: the model can't be had or used.
         """
-        name = pairs if isinstance(pairs, str) else f"pairs-{_hash(_arrow(pairs))}"
+        name = pairs if isinstance(pairs, str) else f"pairs-{hash_of(table_of(pairs))}"
         if not isinstance(pairs, str):
             self.benchmark(name, pairs)
         return self.run("score", model=[model], benchmark=[name], workers=workers, **options)
-
-    def measure(self, **options: Any) -> Frame:
-        """All metrics of all that is scored, as `plumbline measure`: rows of `metric_value`.
-
-        Args:
-            options: those of the command, such as ``epsilon=0.5`` and ``eta=(0.65,)``, in nats.
-        """
-        return self.run("measure", **options)
 
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
         """Change of US and PD from model ``a`` to ``b``, on the pairs that both scored.
@@ -432,34 +356,23 @@ class Warehouse(Generic[Frame]):
         pseudo-log-likelihood, as the report does.
 
         Raises:
-            UsageProblem: a name that no scored model has, or several; the same model twice, or two
-                without a pair that both scored; an epsilon that is no size.
+            UsageProblem: a name that no scored model has, or several; models without a pair that
+                both scored; an epsilon that is no size.
         """
         from plumbline.eval_workers.scoring.measure import MeasureOptions
-        from plumbline.pipelines.report.findings.sentences import of_different_measures
+        from plumbline.pipelines.report.sentences import of_different_measures
         from plumbline.warehouse.options import make
 
         given = {} if epsilon_nats is None else {"epsilon": epsilon_nats}
-        params = {"epsilon": make(MeasureOptions, given).epsilon}
         with _as_commands():
             one, other = self._model(a), self._model(b)
-        both = f"models {a!r} and {b!r}"
-        if one["model_key"] == other["model_key"]:
-            raise UsageProblem(both, "are the same one", "give two; measure() shows one model")
-        params |= {"a": one["model_key"], "b": other["model_key"]}
-        query = """
-            SELECT
-                benchmark, groups, measure,
-                CASE measure WHEN 'us' THEN 'share' ELSE 'points' END AS unit, n_pairs,
-                reference_mean AS before_mean, model_mean AS after_mean,
-                difference, difference_low, difference_high, direction
-            FROM preference_pairwise(epsilon := $epsilon, reference := $a, of_model := $b)
-            ORDER BY benchmark, groups, measure
-        """
-        with _as_commands():
-            table = read_only(self.store, query, params)
+            params = {"epsilon": make(MeasureOptions, given).epsilon}
+            table = read_only(
+                self.store, _COMPARED, params | {"a": one["model_key"], "b": other["model_key"]}
+            )
         if not table.num_rows:
-            raise UsageProblem(both, "scored no pair in common", "score one benchmark with both")
+            both, fix = f"models {a!r} and {b!r}", "score one benchmark with two different models"
+            raise UsageProblem(both, "scored no pair in common", fix)
         measures = {"measure": one["measure"], "reference_measure": other["measure"]}
         if line := of_different_measures([measures]):
             warnings.warn(line, stacklevel=2)
@@ -474,67 +387,29 @@ class Warehouse(Generic[Frame]):
         return Path(self._done("report", {"out": out, **options}).files[0])
 
     def _model(self, model: str) -> dict[str, Any]:
+        """A scored model by its label, name or key; the first of these that names one."""
         query = "SELECT model_key, model, label, measure FROM model_label"
         rows = rows_of(self.store, f"{query} JOIN model USING (model_key)")
-        names = ("label", "model", "model_key")
-        for exact in names:
-            found = [row for row in rows if row[exact] == model]
+        for name in ("label", "model", "model_key"):
+            found = [row for row in rows if row[name] == model]
             if len(found) == 1:
                 return found[0]
-            if found:
-                labels = ", ".join(sorted(f"{row['label']!r}" for row in found))
-                raise UsageProblem(f"model {model!r}", "names several", f"there is {labels}")
         labels = ", ".join(sorted(repr(row["label"]) for row in rows)) or "none yet"
-        raise UsageProblem(f"model {model!r}", "has no scores here", f"there is {labels}")
+        problem = "names several" if any(row["model"] == model for row in rows) else "has no scores"
+        raise UsageProblem(f"model {model!r}", problem, f"there is {labels}")
+
+
+_COMPARED = """
+SELECT
+    benchmark, groups, measure,
+    CASE measure WHEN 'us' THEN 'share' ELSE 'points' END AS unit, n_pairs,
+    reference_mean AS before_mean, model_mean AS after_mean,
+    difference, difference_low, difference_high, direction
+FROM preference_pairwise(epsilon := $epsilon, reference := $a, of_model := $b)
+WHERE $a <> $b
+ORDER BY benchmark, groups, measure
+"""
 
 
 def _method_name(command: str) -> str:
     return command.replace(" ", "_").replace("-", "_")
-
-
-def _listed(given: str | Sequence[str]) -> list[str]:
-    """A text, or several.
-
-    >>> _listed("nurse"), _listed(("nurse", "cook"))
-    (['nurse'], ['nurse', 'cook'])
-    """
-    if isinstance(given, str):
-        return [given]
-    if not (isinstance(given, Iterable) and all(isinstance(one, str) for one in given)):
-        raise UsageProblem(f"{given!r:.80}", "is not text", "give one text, or a list of them")
-    return list(given)
-
-
-def _arrow(source: Any) -> pa.Table:
-    """A frame, or a list of dictionaries, as a table without a frame's index.
-
-    >>> _arrow([{"sentence_a": "She ran."}]).column_names
-    ['sentence_a']
-    """
-    if isinstance(source, Sequence) and all(isinstance(row, Mapping) for row in source):
-        try:
-            return pa.Table.from_pylist(list(source))
-        except UnicodeEncodeError as e:
-            fix = "take out what isn't Unicode"
-            raise BadInput("pairs", f"half a surrogate pair in {e.object!r:.80}", fix) from e
-    if not hasattr(source, "__arrow_c_stream__"):
-        fix = "give a file, a data frame, or a list of dictionaries"
-        raise UsageProblem(f"pairs of type {type(source).__name__}", "can't be read", fix)
-    table = pa.table(source)
-    return table.select([c for c in table.column_names if not c.startswith("__index_level_")])
-
-
-def _hash(table: pa.Table) -> str:
-    return hashlib.sha256(repr(table.to_pylist()).encode()).hexdigest()[:8]
-
-
-@contextmanager
-def _file_of(name: str, source: Any) -> Iterator[Path | None]:
-    """The file of a source; that of a frame lasts for the block, and has the benchmark's name."""
-    if source is None or isinstance(source, (str, Path)):
-        yield None if source is None else Path(source)
-        return
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / f"{name}.parquet"
-        pq.write_table(_arrow(source), path)
-        yield path

@@ -36,8 +36,8 @@ from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, meas
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
-from plumbline.pipelines.report.section_templates import sections_from
 from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.templates import sections_from
 from plumbline.pipelines.report.write import render
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.query.connection import rows_of, sql

@@ -43,8 +43,7 @@ class Answer(pd.DataFrame):
 
     def chart(self) -> alt.Chart:
         """The estimates with their intervals, as an Altair chart."""
-        from plumbline.pipelines.report.charts.chart_forms import estimates, point
-        from plumbline.pipelines.report.charts.theme import INK
+        from plumbline.pipelines.report.charts.chart_forms import INK, estimates, point
 
         column, name, title = self._drawn
         rows = self.dropna(subset=[column]).head(_MOST_WORDS).to_dict("records")
@@ -70,7 +69,7 @@ def _directory() -> Path:
 
 
 @cache
-def _warehouse() -> Warehouse[pd.DataFrame]:
+def _warehouse() -> Warehouse:
     return open(_directory() / "warehouse", create=True)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
-from plumbline.pipelines.report.section_templates import sections_from
 from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.templates import sections_from
 from plumbline.warehouse.storage.store import Store
 
 

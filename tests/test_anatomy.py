@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.scoring.statistics import components
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
-    NO_CLUSTER,
-    degrees_of_freedom,
-)
 from plumbline.eval_workers.scoring.statistics.components import (
-    AVERAGE,
-    FIRST,
-    LAST,
     SHARED,
     Floats,
     LogRatioTable,
@@ -27,8 +20,12 @@ from plumbline.eval_workers.scoring.statistics.components import (
     products,
     shares,
 )
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+    NO_CLUSTER,
+    degrees_of_freedom,
+)
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce import printed_figures
+from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.anatomy import without
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -54,7 +51,7 @@ def small(kinds: list[str], n: int = 60, seed: int = 1) -> LogRatioTable:
     return LogRatioTable(y, {**columns, "length": np.ones((n, 1))}, clusters, kinds, FAMILIES)
 
 
-def brute(table: LogRatioTable, order: str) -> dict[str, Floats]:
+def brute(table: LogRatioTable) -> dict[str, Floats]:
     """The same by matrices of pairs by pairs, and by every order of the properties."""
     n = len(table.y)
     names = [name for name, x in table.properties.items() if np.ptp(x)]
@@ -88,8 +85,7 @@ def brute(table: LogRatioTable, order: str) -> dict[str, Floats]:
         steps = []
         for one in every:
             place = one.index(name)
-            if order == AVERAGE or place == {FIRST: 0, LAST: len(names) - 1}[order]:
-                steps.append(signal(hat(one[: place + 1])) - signal(hat(one[:place])))
+            steps.append(signal(hat(one[: place + 1])) - signal(hat(one[:place])))
         found[name] = np.mean(steps, axis=0)
     sizes = [np.trace(a) / n for a in k.values()]
     return found | {kind: size * s for kind, size, s in zip(k, sizes, level, strict=True)}
@@ -99,13 +95,10 @@ def brute(table: LogRatioTable, order: str) -> dict[str, Floats]:
 def test_parts_are_those_of_brute_force_and_add_up(kinds: list[str]) -> None:
     table = small(kinds)
     found = products(table)
-    for order in (AVERAGE, FIRST, LAST):
-        for part, expected in brute(table, order).items():
-            if order == AVERAGE or part in table.properties:
-                assert found[part, order] == pytest.approx(expected, abs=1e-9), (part, order)
-    total = sum(of for (_, order), of in found.items() if order == AVERAGE)
-    assert total == pytest.approx(table.y.T @ table.y / len(table.y))
-    assert ("length", AVERAGE) not in found  # it doesn't vary
+    for part, expected in brute(table).items():
+        assert found[part] == pytest.approx(expected, abs=1e-9), part
+    assert sum(found.values()) == pytest.approx(table.y.T @ table.y / len(table.y))
+    assert "length" not in found  # it doesn't vary
 
 
 def test_the_balanced_table_is_the_analysis_of_variance() -> None:
@@ -116,9 +109,9 @@ def test_the_balanced_table_is_the_analysis_of_variance() -> None:
     groups = y.reshape(10, 4)
     within = groups.var(axis=1, ddof=1).mean()
     between = 4 * groups.mean(axis=1).var(ddof=1)
-    assert found["pair", AVERAGE][0, 0] == pytest.approx(within)
-    assert found["word", AVERAGE][0, 0] == pytest.approx((between - within) / 4)
-    assert found["constant", AVERAGE][0, 0] == pytest.approx(y.mean() ** 2 - between / 40)
+    assert found["pair"][0, 0] == pytest.approx(within)
+    assert found["word"][0, 0] == pytest.approx((between - within) / 4)
+    assert found["constant"][0, 0] == pytest.approx(y.mean() ** 2 - between / 40)
 
 
 def test_what_families_share_is_the_nested_analysis_of_variance() -> None:
@@ -148,8 +141,7 @@ def test_errors_are_those_of_leaving_out_a_word_or_a_family(kinds: list[str]) ->
 
     def figures(of: LogRatioTable) -> Floats:
         found = {k: by_family(p, of.families) for k, p in products(of).items()}
-        total = sum(p[-1] for (_, order), p in found.items() if order == AVERAGE)
-        return np.array(list(found.values())) / total
+        return np.array(list(found.values())) / sum(p[-1] for p in found.values())
 
     whole = figures(table)
     numbers = [k for k in np.unique(table.clusters) if k != NO_CLUSTER]
@@ -180,19 +172,12 @@ def test_what_is_taken_away_was_fitted_on_other_words() -> None:
     table = small(["word", "frame"])
     x = np.hstack(list(table.properties.values()))
     found = components.without_fit(table.y, x, table.clusters)
-    near = components.of_cluster(found, table.clusters)
-    left = components.without_near(found, near, table.clusters)
     design = np.hstack([np.ones((len(x), 1)), x[:, :-1]])  # without what doesn't vary
     for i, ids in enumerate(table.clusters):
         known = ids[ids != NO_CLUSTER]
         shared = np.isin(table.clusters, known).any(axis=1)
         slopes = np.linalg.lstsq(design[~shared], table.y[~shared])[0]
         assert found[i] == pytest.approx(table.y[i] - design[i] @ slopes)
-        others = shared & (np.arange(len(x)) != i)
-        assert near[i] == pytest.approx(found[others].mean(axis=0))
-        far = ~shared
-        slope = (found[far] * near[far]).sum(axis=0) / (near[far] ** 2).sum(axis=0)
-        assert left[i] == pytest.approx(found[i] - slope * near[i])
 
 
 def test_us_rises_by_what_was_planted() -> None:
@@ -224,7 +209,7 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     assert "4 pairs in 3 clusters, 3 models of 3 families" in shown
     assert "parts of the mean square: none" in shown  # no interval of three words
     found = list(csv.DictReader((where / "out" / "shares.csv").open()))
-    whole = [float(r["share"]) for r in found if (r["order"], r["shared"]) == ("average", "sum")]
+    whole = [float(r["share"]) for r in found if r["shared"] == "sum"]
     assert sum(whole) == pytest.approx(1) and {r["share_low"] for r in found} == {""}
     us = list(csv.DictReader((where / "out" / "us.csv").open()))
     assert {(r["model"], r["us"]) for r in us if r["taken"] == "nothing"} == {
@@ -254,7 +239,7 @@ def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
         us.setdefault((row["benchmark"], row["taken"]), {})[row["model"]] = float(row["us"])
     printed = {
         (f["benchmark"], f["model"]): f["value"]
-        for f in printed_figures.figures("unstereoeval")
+        for f in claims.figures("unstereoeval")
         if f["metric"] == "US" and f["eta_nats"] is None
     }
     of_nothing = {
@@ -270,7 +255,6 @@ def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
     found = {
         (r["benchmark"], r["part"], r["shared"]): r
         for r in csv.DictReader((tmp_path / "out" / "shares.csv").open())
-        if r["order"] == "average"
     }
     for benchmark in ("use-5", "use-10", "use-20"):
         start, delta = (found[benchmark, part, "sum"] for part in ("start", "delta"))

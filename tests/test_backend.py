@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -26,8 +25,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.scoring_contract import Identity
 from plumbline.eval_workers.training.trained_models import train_model
-from plumbline.eval_workers.vllm import vllm_client, vllm_server
-from plumbline.pipelines.stages import may_pass
+from plumbline.eval_workers.vllm import vllm_client
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -115,15 +113,6 @@ def test_without_vllm_its_backend_names_the_install_line(
     assert f"{sys.executable} has no vLLM" in refused()
 
 
-def test_a_python_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "python").write_text("no program")
-    monkeypatch.setenv("PLUMBLINE_VLLM", str(tmp_path / "python"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(MissingComponent, match="can't be run: Permission denied"):
-        vllm_client.VllmProcess()
-    assert [path.name for path in tmp_path.iterdir()] == ["python"]
-
-
 def test_a_server_that_died_is_started_anew(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -135,39 +124,15 @@ def test_a_server_that_died_is_started_anew(
         started.append(vllm_client.VllmProcess())
         return started[-1], f"http://127.0.0.1:{len(started)}/v1"
 
-    monkeypatch.setattr(vllm_server, "_start", start)
+    monkeypatch.setattr(vllm_client, "_start", start)
     try:
-        first = vllm_server.address("m")
-        assert vllm_server.address("m") == first
+        first = vllm_client.address("m")
+        assert vllm_client.address("m") == first
         started[0].popen.kill()
         started[0].popen.wait()
-        assert vllm_server.address("m") != first and len(started) == 2
+        assert vllm_client.address("m") != first and len(started) == 2
     finally:
-        vllm_server.stop()
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("how", ["itself", "the command"])
-def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothing(
-    how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    process = vllm_client.VllmProcess()
-    assert process.popen.poll() is None and len(list(tmp_path.iterdir())) == 1
-    if how == "itself":
-        process.popen.kill()
-        died = process.death("model m")
-        said = (
-            r"model m: vLLM's process was killed by SIGKILL, see (\S+) \(.*run the same command.*"
-        )
-        log = Path(re.fullmatch(said, str(died))[1])  # type: ignore[index]
-        assert isinstance(died, Interrupted) and may_pass(died)
-        assert log.read_text() == process.printed()
-        log.unlink()
-    else:
-        process.close()
-        assert process.popen.poll() == -signal.SIGKILL  # it ends itself and its group
+        vllm_client.stop()
     assert not list(tmp_path.iterdir())
 
 
@@ -182,7 +147,7 @@ def test_a_server_of_vllm_that_ends_at_its_start(
     monkeypatch.setenv("PLUMBLINE_VLLM", str(python))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(kind, match="model m: vLLM's process") as caught:
-        vllm_server.address("m")
+        vllm_client.address("m")
     assert caught.value.exit_code == (5 if kind is Interrupted else 3)
     with pytest.raises(kind, match="model m: vLLM's process"):
         vllm_backend.VllmBackend("m", ModelOptions(backend="vllm"))

@@ -115,17 +115,6 @@ def test_a_template_that_changes_words_changes_no_sentence_and_no_question(
         CausalModel(str(changed), how)
 
 
-def test_what_is_said_before_is_part_of_the_key(saved: dict[str, Path], tmp_path: Path) -> None:
-    def key(chat: str | None, path: Path = saved["neox"]) -> str:
-        return CausalModel(str(path), ModelOptions(chat=chat)).identity.key
-
-    keys = {key(None), key("default"), key(_file(tmp_path, "neox"))}
-    keys |= {key(_file(tmp_path, "llama-adds-bos")), key(_file(tmp_path, "neox", "He said"))}
-    assert len(keys) == 5
-    (tmp_path / "copy").mkdir()
-    assert key(_file(tmp_path / "copy", "neox", "He said")) in keys  # whatever the file's name
-
-
 def test_a_chat_that_cannot_be_is_refused_in_a_line(saved: dict[str, Path], tmp_path: Path) -> None:
     def refused(kind: str, chat: str, **options: Any) -> str:
         with pytest.raises((UsageProblem, BadInput)) as caught:

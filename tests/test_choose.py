@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.choices.choice_questions import load as load_wordings
-from plumbline.eval_workers.scoring.choices.pair_choices import Ask, Chosen, choose
+from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.choice_questions import load as load_wordings
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
+from plumbline.eval_workers.scoring.pair_choices import Chosen, choose
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -155,27 +155,6 @@ def test_both_orders_are_asked_with_the_same_words_and_replies_kept(store: Store
     assert (model["model"], model["backend"]) == ("m", "openai chat")
 
 
-def test_more_asks_ask_for_the_further_ones_and_a_replay_for_none(store: Store) -> None:
-    fill(store, 5)
-    with serving(sampler=chooser(0.7, 0.1)) as server:
-        asked(store, server, 2)
-        before = store.read("pair_choice").to_pylist()
-        assert asked(store, server, 2).n_new == 0 and server.n_asked == 20
-        assert asked(store, server, 3).n_new == 10 and server.n_asked == 30
-        assert asked(store, server, 1).n_asks == 30 and server.n_asked == 30
-        assert asked(store, server, 1, temperature=0.0).n_new == 10  # another setting
-    assert set(server.asked.values()) == {1}
-    rows = store.read("pair_choice").to_pylist()
-    assert len({row["setting"] for row in rows}) == 2 and len(rows) == 40
-    assert [row for row in before if row not in rows] == []
-    store.drop("pair_choice", {})
-    assert asked(store, None, 3).n_new == 30
-    again = [{**row, "run_id": ""} for row in store.read("pair_choice").to_pylist()]
-    assert again == [{**row, "run_id": ""} for row in rows if row["setting"] == again[0]["setting"]]
-    with pytest.raises(BadInput, match="the ledger has no reply"):
-        asked(store, None, 4)
-
-
 def test_changed_and_unnatural_pairs(store: Store) -> None:
     fill(store, 5)
     with serving(sampler=chooser(0.7, 0.1)) as server:
@@ -207,55 +186,3 @@ def test_a_model_that_never_chooses_is_noticed_before_all_is_paid_for(store: Sto
         with pytest.raises(BadInput, match=problem):
             asked(store, server)
         assert server.n_asked == 20
-
-
-def test_wordings_of_your_own(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text('choose = ["{{1}} {first} {{2}} {second}?"]')
-    mine = ChoiceOptions(model="m", prompts=str(path))
-    assert mine.key() != ChoiceOptions(model="m").key()
-    ask = Ask("1", "She ran.", "He {ran}.", "a", 3)
-    assert ask.request(mine, mine.wordings()).prompt == "{1} She ran. {2} He {ran}.?"
-
-
-def test_replies_as_models_write_them() -> None:
-    from plumbline.eval_workers.chat.replies import chosen
-
-    shapes = {
-        "1": 1,
-        " 2.\n": 2,
-        "(1)": 1,
-        "**2**": 2,
-        "Sentence 2": 2,
-        "The answer is 1.": 1,
-        "Answer: 2": 2,
-        "Option #1, because it reads well.": 1,
-        "2. He drank tea.": 2,
-        "1\n\nSentence 2 is less natural.": 1,
-        "<think>1 or 2? 1 is odd.</think>2": 2,
-        "Sentence 2 is more natural than sentence 1.": 2,
-        "I'd go with 1": 1,
-        "# 2": 2,
-        '"1"': 1,
-        "`2`": 2,
-        "": None,
-        "Neither 1 nor 2.": None,
-        "Both 1 and 2 sound natural.": None,
-        "1 and 2 are equally likely.": None,
-        "I cannot choose between 1 and 2.": None,
-        "12": None,
-        "1.5": None,
-        "3": None,
-        "They are the same.": None,
-        "<think>it is 1": None,
-    }
-    # A first number chooses only where something is said of it, or it stands alone.
-    for reply in ("1 2 1 2", "1, 2", "1 and 2", "1/2", "1\n2", "1. She ran. 2. He ran.", "2 > 1"):
-        shapes[reply] = None
-    shapes |= {"1\n2 sounds odd": 1, "2 beats 1": None, "Answer: 2\nAnswer: 1": None, "1\n1": 1}
-    against = ["2 is less likely than 1.", "1 is less likely.", "2 is unlikely", "**1** is worse."]
-    against += ["Sentence 1 is worse", "1 doesn't read as well as 2", "The less natural one is 2."]
-    shapes |= dict.fromkeys(against)
-    shapes |= {"1, as 2 isn't natural": 1, "**2** It isn't odd": None, '1 "She wasn\'t in."': 1}
-    shapes |= {"1 is likelier because 2 doesn't read well": 1, "It isn't easy, but 2": 2}
-    assert {reply: chosen(reply) for reply in shapes} == shapes

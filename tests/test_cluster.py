@@ -24,11 +24,8 @@ import pytest
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.spark_session import CODE_ARCHIVE, read_conf
-from plumbline.pipelines.cluster_files import write_dist
 from plumbline.pipelines.command.main import main as plumbline
-from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.spark_submit import submit_command
+from plumbline.pipelines.deployment import write_dist
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY
 from tests.distributions import clashing_packages, source_files
@@ -290,19 +287,13 @@ def standalone_cluster(home: Path, tmp_path: Path, n_cores: int, memory: str) ->
 def test_spark_submit_to_a_standalone_cluster(
     dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
 ) -> None:
-    """The pipeline's own line; what spark-submit is given stands before cluster.conf."""
+    """The line of docs/cluster.md; what spark-submit is given stands before cluster.conf."""
     clashing_packages(dist)  # the application's own directory comes first on the path
     warehouse, log = tmp_path / "w", tmp_path / "log"
-    given = {
-        "corpus": f"{shards}/*.zst {shards}/*.jsonl",
-        "master": standalone,
-        "spark_submit": str(home / "bin" / "spark-submit"),
-        "spark_options": " ".join(f"--conf {key}={value}" for key, value in SMALL.items()),
-        "spark_conf": "cluster",
-        "dist": str(dist),
-        "warehouse": str(warehouse),
-    }
-    command = submit_command(made(Pipeline, given), "c", [])
+    spark = ["--master", standalone, "--properties-file", str(dist / "cluster.conf")]
+    spark += [word for key, value in SMALL.items() for word in ("--conf", f"{key}={value}")]
+    spark += ["--py-files", str(dist / NAME), str(dist / "submit.py")]
+    command = [str(home / "bin" / "spark-submit"), *spark, *count(shards, warehouse)]
     process = start(command, log, env=environment(home))
     assert process.wait(180) == 0, log.read_text()[-3000:]
     assert contents(warehouse) == undisturbed

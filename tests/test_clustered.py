@@ -13,14 +13,9 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
-    NO_CLUSTER,
-    clustered_variance,
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     degrees_of_freedom,
-    influences,
-    variances,
 )
-from plumbline.eval_workers.scoring.statistics.scored import cells
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -114,36 +109,6 @@ def test_two_kinds_of_clusters_and_strata(seed: int, is_dyadic: bool) -> None:
     assert row["n_clusters"] == 9 and row["df"] <= (4 if is_dyadic else 8)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("is_dyadic", [False, True])
-@pytest.mark.parametrize("share_single", [0.1, 0.5, 0.9])
-def test_rows_without_a_cluster_of_the_second_kind(
-    seed: int, is_dyadic: bool, share_single: float
-) -> None:
-    """Every two rows that share a cluster count once, by brute force and as the ranks do it."""
-    rng = np.random.default_rng(seed)
-    n = 90
-    first = rng.integers(0, 12, n)
-    second = rng.integers(0, 9, n) + (0 if is_dyadic else 12)
-    second[rng.random(n) < share_single] = NO_CLUSTER
-    x = rng.normal(0, 1, 21)[first] + rng.normal(0, 1, n)
-    names = [None if k == NO_CLUSTER else f"{k}" for k in second]
-    row = estimate(x, np.ones(n), [f"{k}" for k in first], names)
-    # a row of its own in the second kind is in no two-way term
-    alone = [f"own {i}" if name is None else name for i, name in enumerate(names)]
-    u, w, kind_1 = x - x.mean(), np.ones(n), [f"{k}" for k in first]
-    known = [i for i, name in enumerate(names) if name is not None]
-    of_second = sum(
-        (u[[i for i in known if names[i] == c]].sum() / (n - names.count(c))) ** 2
-        for c in {names[i] for i in known}
-    )
-    expected = max(one_way(u, w, kind_1), of_second, shared(u, w, kind_1, alone))
-    assert row["se"] ** 2 == pytest.approx(expected)
-    ids = np.column_stack([first, second])
-    of_ranks = variances(clustered_variance(influences(x[:, None]), ids))[0]
-    assert row["se"] ** 2 == pytest.approx(of_ranks)
-
-
 def test_errors_hold_where_half_of_the_rows_have_one_cluster() -> None:
     """Effects of occupations in either place: the mean error is that of the estimates."""
     rng = np.random.default_rng(3)
@@ -176,17 +141,6 @@ def test_df_is_that_of_the_ranks() -> None:
         row = estimate(x, w, [f"{k}" for k in first], [f"{k + shift}" for k in second])
         ids = np.column_stack([first, second + shift])
         assert row["df"] == pytest.approx(degrees_of_freedom(ids))
-
-
-@pytest.mark.parametrize("values", [[1, 0], [1, -1], [0, -1]])
-def test_a_tie_for_the_commonest_figure_has_no_side(values: list[int]) -> None:
-    """Half of the rows each, one figure in 15 clusters and the other in 5: few are exceptions."""
-    ids = [f"w{k % 15}" for k in range(60)] + [f"v{k % 5}" for k in range(60)]
-    caps = [
-        estimate(np.repeat(np.array(of, float), 60), np.ones(120), ids)["n_most"]
-        for of in (values, values[::-1])
-    ]
-    assert caps[0] == caps[1] and caps[0] < 20
 
 
 def test_python_and_sql_ask_for_as_many_clusters() -> None:
@@ -236,25 +190,6 @@ def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path
         import_benchmark(
             store, "mine", source, "r", ImportOptions(columns=(*columns, "cluster=job_1"))
         )
-
-
-def test_a_pair_without_a_second_cluster_is_one_by_itself(store: Store) -> None:
-    """One topic for all pairs, and half of them without a job: they still count."""
-    jobs = [f"job: {k % 5}" if k % 2 else None for k in range(40)]
-    pairs = [pair("b", f"{k:02d}", cluster="topic: a", cluster_2=job) for k, job in enumerate(jobs)]
-    fill(store, "benchmark_pair", pairs)
-    fill(store, "benchmark_pair", [pair("c", "x", cluster="topic: a", cluster_2=None)])
-    found = clusters(store)
-    assert found["00"] == ("topic: a", "pair: 00") and found["01"] == ("topic: a", "job: 1")
-    assert found["x"] == ("topic: a", None)
-    (of,) = cells(store.root, "b")
-    assert of.clusters.shape == (40, 1) and len(np.unique(of.clusters)) == 25
-    figures = np.arange(40.0) % 7
-    se = variances(clustered_variance(influences(figures[:, None]), of.clusters))[0] ** 0.5
-    second = [job or f"pair: {k:02d}" for k, job in enumerate(jobs)]
-    row = estimate(figures, np.ones(40), ["topic: a"] * 40, second)
-    assert row["se"] == pytest.approx(se)
-    assert se == pytest.approx(one_way(figures - figures.mean(), np.ones(40), second) ** 0.5)
 
 
 @pytest.mark.reference

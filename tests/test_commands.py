@@ -13,22 +13,12 @@ import plumbline
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import (
     Done,
-    all_fields,
-    class_of,
-    line_of,
-    values_of,
 )
 from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.registry import targets
-from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.disclosure.tuning import Tune
+from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.score import Score
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.run_records import STEPS, recorded
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
@@ -138,8 +128,8 @@ def test_a_value_comes_from_the_strongest_source(
         (["tea", "--times", "two"], "'--times': Input should be a valid integer"),
         (["tea", "--case", "odd"], "'odd' is not one of 'upper', 'lower'"),
         (["tea", "--tims", "2"], "--times"),
-        ([], "Missing argument 'words'"),
-        (["tea", "--format", "xml"], "--format xml: is not table, json or csv"),
+        ([], "words: is missing"),
+        (["tea", "--format", "xml"], "'--format'"),
         (["tea", "--config", "none.toml"], "none.toml"),
     ],
 )
@@ -152,43 +142,36 @@ def test_what_is_wrong_is_one_line(
     assert not list(shelf.iterdir()), "nothing is made"
 
 
-def test_every_source_is_taken_alike(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A list, a text with commas or a single text; a path is a text in TOML and Python."""
-    (shelf / "mine.toml").write_text("words = 'tea'\nwarehouse = 'mine'\n")
-    assert main(["shelf", "tidy", "--config", "mine.toml"]) == 2, "an argument is typed"
-    capsys.readouterr()
-    assert ran(capsys, "rum", "--config", "mine.toml") == [{"word": "rum!", "n_letters": 3}]
-    assert Store.open(shelf / "mine").read("run").num_rows == 1
-    (shelf / "plumbline.toml").write_text("[shelf.tidy]\nwords = 'tea'\n")
-    assert ran(capsys) == [{"word": "tea!", "n_letters": 3}]
-    (shelf / "plumbline.toml").write_text("[shelf.tidy]\nwords = ['tea', 'rum']\n")
-    assert [row["word"] for row in ran(capsys)] == ["tea!", "rum!"]
-    wh = plumbline.open(shelf / "mine", "arrow")
-    assert wh.shelf_tidy(words="tea").num_rows == 1
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("tims = 2", "[shelf.tidy]: key 'tims': is unknown"),
-        ("times = [2]", "plumbline.toml: times = [2]: should be a valid integer"),
-        ("case = ['upper', 'lower']", "should be 'upper' or 'lower'"),
+        ("[shelf.tidy]\ntims = 2", "[shelf.tidy]: key 'tims': is unknown"),
+        ("[shelf.tidy]\ntimes = [2]", "plumbline.toml: times = [2]: should be a valid integer"),
+        ("[shelf.tidy]\ncase = ['upper', 'lower']", "should be 'upper' or 'lower'"),
+        ("[corpus.cuont]\nwindow = 5", "plumbline.toml [corpus]: key 'cuont': is unknown"),
+        ("[fairpair]\nn = 5", "plumbline.toml [fairpair]: key 'n': is unknown"),
+        ("banchmarks = 'use-5'", "plumbline.toml: key 'banchmarks': is unknown"),
+        ("[shelf]\ntidy = 5", "shelf tidy: isn't a table"),
     ],
 )
-def test_a_table_of_the_settings_is_checked(
+def test_the_settings_file_is_checked(
     shelf: Path, capsys: pytest.CaptureFixture[str], table: str, message: str
 ) -> None:
-    (shelf / "plumbline.toml").write_text(f"[shelf.tidy]\n{table}\n")
+    (shelf / "plumbline.toml").write_text(f"{table}\n")
     assert main(["shelf", "tidy", "tea"]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_settings_file_is_no_config(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its tables would be left unread where the command line has an option of their name."""
-    (shelf / "mine.toml").write_text("[corpus.count]\nwindow = 9\n")
-    given = ("corpus", "count", "texts.jsonl", "--corpus", "a", "--config", "mine.toml")
-    assert main(given) == 2
-    assert "config mine.toml: corpus: is a table" in capsys.readouterr().err
+def test_every_source_is_taken_alike(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list or a single text, also for what is required; a path is a text in TOML and Python."""
+    (shelf / "mine.toml").write_text("words = 'tea'\nwarehouse = 'mine'\n")
+    assert ran(capsys, "--config", "mine.toml") == [{"word": "tea!", "n_letters": 3}]
+    assert Store.open(shelf / "mine").read("run").num_rows == 1
+    assert ran(capsys, "rum", "--config", "mine.toml") == [{"word": "rum!", "n_letters": 3}]
+    (shelf / "plumbline.toml").write_text("[shelf.tidy]\nwords = ['tea', 'rum']\n")
+    assert [row["word"] for row in ran(capsys)] == ["tea!", "rum!"]
+    wh = plumbline.open(shelf / "mine", "arrow")
+    assert wh.shelf_tidy(words="tea").num_rows == 1
 
 
 @pytest.fixture
@@ -231,43 +214,14 @@ def test_a_dry_run_of_a_count_says_what_is_counted_already(
     assert planned()["Spark"] == ("counts", None)
 
 
-def test_a_count_of_nothing_new_says_so(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # The settings of a pipeline, whose `corpus` is no table.
-    (texts.parent / "plumbline.toml").write_text("corpus = 'texts.jsonl'\n")
-    given = ["corpus", "count", "texts.jsonl", "--corpus", "two words"]
-    assert main(given) == 0
-    said = capsys.readouterr().out
-    assert "Wrote word_count" in said and "--corpus 'two words'" in said
-    assert main(given) == 0
-    said = capsys.readouterr().out
-    assert "Up to date" in said and "Wrote" not in said
-
-
 def test_it_is_recorded(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shelf", "tidy", "tea", "rum", "--times", "2"]) == 0
     said = capsys.readouterr().out
-    assert "count tea" in said and "Next: plumbline sql" in said
+    assert "Next: plumbline sql" in said
     store = Store.open(shelf / "out/warehouse")
     (run,) = store.read("run").to_pylist()
     assert (run["command"], run["status"]) == ("shelf tidy", "finished")
     assert json.loads(run["config"])["words"] == ["tea", "rum"]
-
-
-def test_a_run_keeps_its_option_steps_beside_those_of_joined_steps(store: Store) -> None:
-    """`disclosure tune --steps 7` imports prompts and probes inside its run."""
-    command = made(Tune, {"sets": "topics", "model": "m", "name": "calm", "steps": 7})
-    step = {"sets": ["topics"], "seed": 3}
-    with (
-        recorded(store, "disclosure tune", values_of(command)),
-        recorded(store, "disclosure prompts", step),
-    ):
-        pass
-    (run,) = store.read("run").to_pylist()
-    config = json.loads(run["config"])
-    assert (config["steps"], config[STEPS]) == (7, [{"seed": 3}])
-    assert "Seeds: disclosure tune 0, 3." in methods(Facts(store))
-    names = {p.name for target in targets() for p in all_fields(class_of(target))}
-    assert "steps" in names and not any(name == STEPS or not name.isidentifier() for name in names)
 
 
 def test_wrong_input_is_a_failed_run(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,53 +237,8 @@ def test_the_next_command_is_on_the_same_warehouse(
 ) -> None:
     assert main(["shelf", "tidy", "tea", "--warehouse", "two words"]) == 0
     assert "Next: plumbline sql --warehouse 'two words'\n" in capsys.readouterr().out
-
-
-def test_the_next_command_in_json_is_on_the_same_warehouse(
-    shelf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main(["shelf", "tidy", "tea", "--warehouse", "w", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["next"] == "plumbline sql --warehouse w"
-
-
-def test_a_required_option_may_stand_in_the_config(
-    texts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("mine.toml").write_text("corpus = 'a'\nwindow = 5\n")
-    given = ["corpus", "count", "texts.jsonl", "--config", "mine.toml", "--format", "json"]
-    assert main(given) == 0
-    assert json.loads(capsys.readouterr().out)["rows"][0]["corpus"] == "a"
-    Path("plumbline.toml").write_text("[corpus.count]\ncorpus = 'weaker'\n")
-    assert main([*given, "--corpus", "b"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"][0]["corpus"] == "b"
-    Path("mine.toml").write_text("window = 5\n")
-    assert main(given) == 0
-    assert json.loads(capsys.readouterr().out)["rows"][0]["corpus"] == "weaker"
-
-
-def test_a_default_of_zero_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["corpus", "words", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.replace("│", "").split())
-    assert "Seed of the sample. (at least 0) [default: 0]" in said
-
-
-def test_a_table_of_no_command_is_refused_by_all(
-    shelf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Beside those of known commands, and of the pipeline's own options."""
-    (shelf / "plumbline.toml").write_text("[corpus.cuont]\nwindow = 5\n")
-    assert main(["shelf", "tidy", "tea"]) == 2
-    assert "plumbline.toml [corpus]: key 'cuont': is unknown" in capsys.readouterr().err
-    tables = "[corpus.count]\nmin_count = 1\n[fairpair]\nn = 3\n[fairpair.run]\nn = 2\n"
-    (shelf / "plumbline.toml").write_text(tables)
-    assert main(["shelf", "tidy", "tea"]) == 0
-
-
-def test_a_dry_run_writes_nothing(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shelf", "tidy", "tea", "--dry-run", "--format", "json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert (row["subject"], row["what"], row["amount"]) == ("words", "to count", 1)
-    assert not list(shelf.iterdir())
 
 
 def test_it_is_a_method_in_python(shelf: Path) -> None:
@@ -356,23 +265,6 @@ def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[s
     assert "command shelf tidy: shelf_pack.tidy:Tidy is no Command" in capsys.readouterr().err
 
 
-def test_a_command_of_our_name_is_refused(
-    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(shelf / "more", "mugs", "[plumbline.commands]\ncorpus count = mugs:Count\n")
-    monkeypatch.syspath_prepend(shelf / "more")
-    registry.targets.cache_clear()
-    assert main(["corpus", "count", "x"]) == 2
-    assert "command 'corpus count': plumbline and mugs 1.2 each have" in capsys.readouterr().err
-
-
-def test_a_line_gives_the_command_again() -> None:
-    score = made(Score, {"model": ("a", "b"), "benchmark": ("x",), "per_token": True, "workers": 2})
-    line = line_of(score)
-    assert line == ("plumbline score --benchmark x --model a --model b --workers 2 --per-token")
-    assert line_of(score, typed=["dtype"]) == f"{line.replace('--per', '--dtype float32 --per')}"
-
-
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
@@ -394,17 +286,6 @@ def test_a_shell_completes_commands_and_options(
     with pytest.raises(SystemExit) as end:
         main([])
     assert end.value.code in (None, 0) and capsys.readouterr().out.split() == completed
-
-
-def test_what_commands_start_from_are_tables() -> None:
-    found = {class_of(name).reads for name in registry.targets()} - {""}
-    assert {"corpus", "benchmark_pair"} <= found <= {*TABLES}
-
-
-def test_a_line_with_a_file_that_looks_like_an_option(tmp_path: Path) -> None:
-    kind = class_of("corpus count")
-    line = line_of(kind(shards=("-x.jsonl",), corpus="c"))  # type: ignore[call-arg]
-    assert line == "plumbline corpus count --corpus c -- -x.jsonl"
 
 
 def test_every_file_that_was_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:

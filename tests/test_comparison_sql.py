@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.training.tuning_prompts import plain
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import error, interval
@@ -152,20 +151,6 @@ def tuning_row(adapter: str, sets: str, tests: str) -> dict[str, object]:
     return row | {"tuning": "calm", "adapter": adapter, "probe_sets": sets, "test_sets": tests}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["My Friend  sings, and", "my friend sings.", "My friend likes sand, and", " A b!? and ... "],
-)
-def test_prompts_are_the_same_as_tuning_has_it(store: Store, text: str) -> None:
-    found = rows_of(store.root, "SELECT plain_prompt($text) AS plain", {"text": text})
-    assert found == [{"plain": plain(text)}]
-
-
-def changed(key: str) -> str:
-    """The query of how preference changes from `base` to a model."""
-    return f"FROM preference_pairwise(reference := 'base', of_model := '{key}')"
-
-
 def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) -> None:
     rng = np.random.default_rng(4)
     old, new = rng.normal(0.6, 1, 60), rng.normal(-0.2, 0.3, 60)
@@ -205,41 +190,3 @@ def us_change(change: np.ndarray[Any, Any]) -> tuple[float, float, float]:
     centre = n * mean / (n + 2)
     half = t * math.sqrt(((n * (up + down) + 2) / (n + 2) - centre**2) / (n + 2))
     return max(centre - half, -1), mean, min(centre + half, 1)
-
-
-@pytest.mark.parametrize("n", [3, 4, 5, 8])
-def test_few_pairs_stay_within_what_a_difference_can_be(store: Store, n: int) -> None:
-    """Below five clusters there is no interval, nor where all PD differ by as much."""
-    base = [-2.0] * (n - 1) + [0.0]
-    ratios = {"base": base, "tuned": [2.0, *[0.0] * (n - 1)], "same": base}
-    fill(store, "benchmark_pair", [pair("b", f"{i}") for i in range(n)])
-    for key, values in ratios.items():
-        fill(store, "pair_score", [score("b", f"{i}", r, key=key) for i, r in enumerate(values)])
-    rows = {
-        (key, row["measure"]): row
-        for key in ("tuned", "same")
-        for row in rows_of(
-            store.root, f"FROM preference_pairwise(reference := 'base', of_model := '{key}')"
-        )
-    }
-    found = {
-        key: (row["difference_low"], row["difference_high"], row["direction"])
-        for key, row in rows.items()
-    }
-    assert rows["tuned", "pd"]["difference"] == pytest.approx(100)
-    if n < 5:
-        assert len(found) == 4 and set(found.values()) == {(None, None, None)}
-        return
-    pd = np.array([200.0, *[100.0] * (n - 2), 0.0])
-    low, _, high = interval(pd, (-200, 200))
-    *ends, direction = found["tuned", "pd"]
-    assert ends == pytest.approx([low, high], rel=1e-3) and -200 < low < 100 < high < 200
-    assert direction == ("rose" if low > 0 else "neither") == ("rose" if n > 5 else "neither")
-    us = np.array([0.0, *[1.0] * (n - 2), 0.0])
-    low, _, high = us_change(us)
-    assert found["tuned", "us"][:2] == pytest.approx((low, high), rel=1e-3) and high == 1
-    assert found["same", "pd"] == (None, None, None)
-    low, _, high = us_change(np.zeros(n))
-    *ends, direction = found["same", "us"]
-    assert ends == pytest.approx([low, high], rel=1e-3) and -1 < low < 0 < high < 1
-    assert direction == "neither"

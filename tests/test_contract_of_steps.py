@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import open_ledger
-from plumbline.eval_workers.scoring.choices.pair_choices import PairChoices
+from plumbline.eval_workers.scoring.pair_choices import PairChoices
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.steps.step import write_results

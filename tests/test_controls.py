@@ -197,11 +197,3 @@ def test_measure_writes_the_controls(warehouse: Store) -> None:
     # Length varies between frames alone.
     assert rows["length"]["coefficient"] is None
     assert len(effects_of_all(warehouse.root)) == 4
-
-
-def test_without_an_ngram_model_there_are_none(store: Store) -> None:
-    assert effects_of_all(store.root) == []
-    fill(store, "benchmark_pair", [pair("b", "1", word="nurse")])
-    fill(store, "pair_score", [score("b", "1", 1.0)])
-    measure(store, "r")
-    assert rows_of(store.root, "FROM control") == []

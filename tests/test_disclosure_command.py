@@ -14,9 +14,8 @@ import pytest
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.disclosure import tuning as commands
-from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect, lock, rows_of
 from plumbline.warehouse.storage.store import Store
@@ -215,7 +214,7 @@ def test_as_published_only_what_is_tuned_on_has_gendered_prompts(
     what = {"sets": ("stsb-train",), "test_sets": "stsb", "dev_sets": ("snli-validation",)}
     tune = made(commands.Tune, {**what, "model": "m", "name": "n", "as_published": True})
     with pytest.raises(BadInput, match="enough"):
-        tune.run(Context(Store.open(tmp_path / "w"), "r", Stages()))
+        tune.run(Context(Store.open(tmp_path / "w"), "r"))
     assert given == {"stsb": False, "stsb-train": True, "snli-validation": True}
 
 

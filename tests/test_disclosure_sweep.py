@@ -17,7 +17,7 @@ from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
 from plumbline.pipelines.command.app import app
-from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.disclosure.sweeping import Sweep
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

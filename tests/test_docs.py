@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from plumbline.pipelines.command import commands_page as reference
+from plumbline.pipelines.command import app as reference
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.plugins import distribution
@@ -146,7 +146,7 @@ def test_the_page_of_commands_has_each() -> None:
 
 
 def test_the_lists_of_commands_are_those_of_their_classes() -> None:
-    """Written anew by python -m plumbline.pipelines.command.commands_page docs/commands.md"""
+    """Written anew by python -m plumbline.pipelines.command.app docs/commands.md"""
     page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
     assert reference.written(page) == page
 

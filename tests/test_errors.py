@@ -47,10 +47,3 @@ def test_an_error_of_a_connection_stays_what_it_is(error: OSError, tmp_path: Pat
 def test_an_error_of_a_disk_is_a_line(error: OSError, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="check the disk"), disk_problems(tmp_path):
         raise error
-
-
-def test_a_real_connection_that_is_refused(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        address = listening.getsockname()
-    with pytest.raises(ConnectionRefusedError), disk_problems(tmp_path):
-        socket.create_connection(address)

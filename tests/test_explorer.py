@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -45,7 +44,7 @@ def sentences(template: str, a: str = "she", b: str = "he") -> dict[str, object]
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Three benchmarks under three models, and a corpus c of nasty text.
 
-    `word3` has six pairs, enough for an interval, other words two. Of `plain/0` there are tokens.
+    `word3` has six pairs, enough for an interval, other words two.
     """
     top = tmp_path_factory.mktemp("explored")
     store, path = Store.open(top / "w"), top / "a.jsonl"
@@ -80,7 +79,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     fill(store, "pair_association", [known, without_word])
     words = ("nurse", "left", "art", *n_of)
     fill(store, "word_delta", [delta(word, rng.normal(), "imported") for word in words])
-    fill(store, "token_logprob", list(tokens()))
     with path.open("w") as file:
         for k, line in enumerate(texts(np.random.default_rng(0), 90)):
             # Some words of the benchmark are in the text, too.
@@ -92,17 +90,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     explain_candidates(store, "c")
     explain(store, "c", ["tea"])
     return store
-
-
-def tokens() -> Iterator[dict[str, object]]:
-    """Of model-a and `plain/0`: `left.` is two tokens, and all sum to -10 and -12."""
-    for side, said in (("a", " she"), ("b", " he")):
-        spelled = ["The", " nurse", " said", said, " le", "ft."]
-        values = (-1, -2, -1, -2, -1, -3) if side == "a" else (-1, -2, -1, -4.5, -1, -2.5)
-        for k, (token, value) in enumerate(zip(spelled, values, strict=True)):
-            of = {"model_key": f"key-{MODELS[0]}", "benchmark": "plain", "pair_id": "0"}
-            of |= {"text_id": "t", "run_id": "r", "side": side}
-            yield {**of, "position": k, "token_id": k, "token": token, "logprob_nats": value}
 
 
 @pytest.fixture(scope="module")
@@ -226,22 +213,6 @@ def test_a_pair_says_what_is_known_about_it(site: Path) -> None:
         ["MaxPMI in imported: −0.75 nats, from the word nurse", "words.html#nurse"],
     ]
     assert held["plain/2"]["said"] == ["MaxPMI in imported: +0.40 nats"]
-    (_, *by_word) = held["plain/0"]["What each word adds to the log ratio, in nats"]
-    assert by_word == [
-        *(["The", "0.00"], ["nurse", "0.00"], ["said", "0.00"]),
-        *([["she", "he"], "+2.50"], ["left.", "−0.50"], ["all words", "+2.00"]),
-    ]
-
-
-def test_an_empty_warehouse_has_no_searches(store: Store, tmp_path: Path) -> None:
-    """And the files of an earlier report go."""
-    out = tmp_path / "report"
-    for warehouse, is_there in ((store, True), (Store.open(tmp_path / "empty"), False)):
-        index = write_report(warehouse, out)
-        for name in ("words.html", "words/0.js", "pairs.html", "pairs/0.js"):
-            assert (out / name).is_file() == is_there
-        for name in ("words.html", "pairs.html"):
-            assert (name in index.read_text()) == is_there
 
 
 _SAID = "document.getElementById('shown-').textContent"

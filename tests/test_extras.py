@@ -19,11 +19,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from plumbline.eval_workers.vllm.vllm_client import INSTALL
-from plumbline.pipelines.extras import EXTRA_OF
-from plumbline.pipelines.worker_directory import VARIABLE
+from plumbline.pipelines.environment_errors import EXTRA_OF
 from plumbline.warehouse.plugins import distribution, install_line
 from tests.conftest import REPOSITORY
-from tests.distributions import FILES, ROOMS
+from tests.distributions import ROOMS
 from tests.test_docs import in_blocks
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -200,32 +199,3 @@ def test_vllm_is_installed_by_one_line_that_page_and_errors_share() -> None:
     assert INSTALL in in_blocks((REPOSITORY / "docs/models.md").read_text(encoding="utf-8"))
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert {"Spark", "Prefect", "DuckDB", "vLLM"} <= {*re.findall(r"\w+", readme)}
-
-
-@pytest.mark.slow
-@pytest.mark.vllm
-def test_the_line_that_installs_vllm_resolves(tmp_path: Path) -> None:
-    """An environment by itself, and none together with the core's numba."""
-    (wanted,) = re.findall(r"pip install (\S+)", INSTALL)
-    venv.create(tmp_path / "venv", with_pip=True)
-    pip = [str(tmp_path / "venv/bin/python"), "-m", "pip", "install", "--dry-run", "--quiet"]
-    done = subprocess.run([*pip, wanted], capture_output=True, text=True)
-    if unreached(done):
-        pytest.skip("no package index can be reached")
-    assert done.returncode == 0, done.stderr[-2000:]
-    (ours,) = (line for line in PROJECT["dependencies"] if line.startswith("numba"))
-    both = subprocess.run([*pip, wanted, ours], capture_output=True, text=True)
-    if "conflicting dependencies" not in both.stderr and unreached(both):
-        pytest.skip("no package index can be reached")
-    assert both.returncode and "conflicting dependencies" in both.stderr
-
-
-def test_the_images_install_extras_that_exist_from_files_that_they_are_given() -> None:
-    text = (REPOSITORY / "Containerfile").read_text(encoding="utf-8")
-    assert set(re.findall(r"--extra (\w+)", text)) <= set(PROJECT["optional-dependencies"])
-    given = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").split()
-    copied = re.findall(r"\S+\.lock", " ".join(re.findall(r"^COPY (.*)", text, re.MULTILINE)))
-    assert len(copied) == 2
-    assert {f"!{name}" for name in (*ROOMS, *FILES, "plumbline", *copied)} <= set(given)
-    # A run of a worker's finds its directory without a shell's PWD.
-    assert f"{VARIABLE}=/work" in text and "WORKDIR /work" in text

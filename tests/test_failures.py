@@ -41,15 +41,8 @@ def test_the_others_are_done(
         failures.check()
 
 
-def test_a_stop_and_the_failure_of_an_only_model_end_the_command() -> None:
-    for n, error in ((3, Interrupted("lock", "taken")), (3, KeyboardInterrupt()), (1, _BAD)):
+def test_a_stop_a_defect_and_the_failure_of_an_only_model_end_the_command() -> None:
+    stops = (Interrupted("lock", "taken"), KeyboardInterrupt(), ZeroDivisionError("a defect"))
+    for n, error in (*((3, stop) for stop in stops), (1, _BAD)):
         with pytest.raises(type(error)), Failures(n).collected("m"):
             raise error
-
-
-def test_a_defect_is_raised_after_the_others() -> None:
-    failures = Failures(2)
-    with failures.collected("m"):
-        raise ZeroDivisionError("here")
-    with pytest.raises(ZeroDivisionError, match="here"):
-        failures.check()

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.charts import chart_forms, model_charts, theme
+from plumbline.pipelines.report.charts import chart_forms, model_charts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Figure
-from plumbline.pipelines.report.paper.figure_files import figures
+from plumbline.pipelines.report.paper import figures
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 
@@ -31,13 +31,13 @@ def test_every_chart_of_the_report_can_be_had_as_wide_as_asked(on_page: dict[str
     assert len(on_page) >= 10
     for name, figure in on_page.items():
         for inches in (3.3, 6.0):
-            pdf = theme.on_paper(figure.chart, "pdf", inches)
+            pdf = chart_forms.on_paper(figure.specification, "pdf", inches)
             box = re.findall(rb"/MediaBox *\[ *0 0 ([0-9.]+) ([0-9.]+)", pdf)[0]
             assert float(box[0]) == pytest.approx(72 * inches, abs=2), name
             assert b"/FontFile" in pdf or b"/FontDescriptor" in pdf or b"ObjStm" in pdf
-        root = ElementTree.fromstring(theme.on_paper(figure.chart, "svg", 3.3))
+        root = ElementTree.fromstring(chart_forms.on_paper(figure.specification, "svg", 3.3))
         words = [e.text for e in root.iter(f"{NAMES}text")]
-        assert words and theme.INK not in ElementTree.tostring(root, "unicode"), name
+        assert words and chart_forms.INK not in ElementTree.tostring(root, "unicode"), name
 
 
 def test_a_file_of_each_format_comes_with_its_data(
@@ -74,9 +74,9 @@ def test_a_dot_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
     colours = json.loads(colour)
     by_kind = dict(zip(colours["domain"], colours["range"], strict=True))
     assert [(p["name"], by_kind[p["kind"]], p["label"]) for p in points] == [
-        ("a", theme.FEMALE, "+9.0 (+5.0 to +13.0)"),
-        ("b", theme.NEUTRAL, "+2.0 (−2.0 to +6.0)"),
-        ("c", theme.MALE, "−7.0 (−11.0 to −3.0)"),
+        ("a", chart_forms.FEMALE, "+9.0 (+5.0 to +13.0)"),
+        ("b", chart_forms.NEUTRAL, "+2.0 (−2.0 to +6.0)"),
+        ("c", chart_forms.MALE, "−7.0 (−11.0 to −3.0)"),
     ]
 
 
@@ -87,13 +87,3 @@ def test_numbers_that_json_lacks_and_text_that_steers_are_neither_lost_nor_run()
         {"x": None, "name": "a\\x1b[2J<script>"},
         {"x": 0.33333333, "name": "b"},
     ]
-
-
-def test_a_chart_asked_for_by_name_is_that_of_the_whole_report(
-    world: Store, on_page: dict[str, Figure]
-) -> None:
-    for prefix in ("slopes", "pd", "delta"):
-        name = next(stem for stem in on_page if stem.startswith(prefix))
-        found = figures(Facts(world), name=name)
-        assert found[name].chart.to_json() == on_page[name].chart.to_json()
-        assert len(found) < len(on_page), name

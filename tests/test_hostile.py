@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -13,9 +12,10 @@ import pytest
 from pydantic import AfterValidator
 
 from plumbline.pipelines.command import fields, registry
-from plumbline.pipelines.command.base import Command, Parameter, class_of, parameters
+from plumbline.pipelines.command.base import Command, class_of
+from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.pipelines.command.registry import name_of
-from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.command.settings import made
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 
 #: Fields of a path that no type checks, with the reason.
@@ -28,6 +28,7 @@ UNCHECKED = {
 NEEDED: dict[str, dict[str, object]] = {
     "score": {"model": ("a",)},
     "score choose": {"model": "a"},
+    "why": {"words": ("a",)},
     "disclosure probe": {"model": ("a",)},
     "reproduce": {"paper": "fairpair"},
 }
@@ -60,8 +61,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def marks(kind: type, one: Parameter) -> list[object]:
     """What stands in the annotation of a parameter's field, in its unions too."""
-    whole = reduce(lambda inside, name: get_type_hints(inside)[name], one.path[:-1], kind)
-    return list(_within(get_type_hints(whole, include_extras=True)[one.path[-1]]))
+    return list(_within(get_type_hints(kind, include_extras=True)[one.name]))
 
 
 def _within(hint: object) -> Iterator[object]:
@@ -138,7 +138,7 @@ def test_numbers_have_bounds(name: str, places: Path) -> None:
         kinds = {one.kind, *get_args(one.kind)}
         for value in NUMBERS[:3] if int in kinds else NUMBERS if float in kinds else ():
             hostile = (value,) if get_origin(one.kind) is tuple else value
-            with pytest.raises(UsageProblem, match=f"{one.path[-1]} = "):
+            with pytest.raises(UsageProblem, match=f"{one.name} = "):
                 made(kind, required(kind, places) | {one.name: hostile})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import random
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +14,7 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderModel
-from plumbline.eval_workers.models.kinds.masked import MaskedModel, _shared
+from plumbline.eval_workers.models.kinds.masked import MaskedModel
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
@@ -93,15 +92,6 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure
     assert "pair 0" in row["reason"] and row["reason"].endswith(SAME_TOKENS)
     (scored,) = store.read("pair_score").to_pylist()
     assert done.n_new == 1 and scored["pair_id"] == "1"
-
-
-def test_two_texts_are_scored_on_the_tokens_that_both_share() -> None:
-    """difflib aligns some texts otherwise in the other order."""
-    chance = random.Random(3)
-    for _ in range(500):
-        one, other = (tuple(chance.choices(range(4), k=8)) for _ in "ab")
-        of_one, of_other = _shared(one, other), _shared(other, one)
-        assert [one[i] for i in of_one] == [other[i] for i in of_other]
 
 
 @pytest.mark.parametrize("name", tiny_kinds.ENCODER_DECODERS)

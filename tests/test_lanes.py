@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local.lanes import in_lanes, raise_if_stopped
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.warehouse.cores import quotas
 from tests.tiny_models import SENTENCES, save
 
 _TOGETHER_S = 60
@@ -71,20 +69,6 @@ def test_lanes_share_the_weights_and_give_the_same_bits(
     how = SamplingOptions(temperature=3.0, max_new_tokens=5)
     draws = [how.draw(text, k) for text in ("She", "He said", "They") for k in range(30)]
     assert both.continue_(draws, how) == alone.continue_(draws, how)
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_where_passes_leave_something_in_the_model_there_are_no_lanes(
-    model: str, tmp_path: Path
-) -> None:
-    own_code = CausalModel(model, CPU)
-    own_code.weights.longest_in_tree = 0  # as it is for code that comes with a model
-    assert not own_code.weights.takes_lanes
-    longrope = CausalModel(model, CPU)
-    _ = longrope.weights.model
-    rotary = {"rope_type": "longrope", "original_max_position_embeddings": 9}
-    longrope.config.rope_parameters = rotary
-    assert not longrope.weights.takes_lanes
 
 
 @pytest.mark.usefixtures("two_cores")
@@ -151,23 +135,3 @@ def test_ctrl_c_ends_the_lanes_after_their_step(n_steps: int) -> None:
     presser.join()
     assert sorted(begun) == [0, 1] and time.monotonic() - started < 10
     raise_if_stopped()  # the calling thread is no lane
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def test_quotas_of_control_groups(tmp_path: Path) -> None:
-    own, groups = tmp_path / "own", tmp_path / "cgroup"
-    own.write_text("0::/slice/one.scope\n")
-    assert quotas(groups, own) == []  # nothing there
-    _write(groups / "slice" / "one.scope" / "cpu.max", "max 100000\n")
-    _write(groups / "slice" / "cpu.max", "150000 100000\n")
-    assert quotas(groups, own) == [1.5]
-    _write(groups / "cpu.max", "50000 100000\n")
-    assert quotas(groups, own) == [1.5, 0.5]
-    own.write_text("0::/slice/of the host\n")
-    assert quotas(groups, own) == [1.5, 0.5]
-    own.unlink()
-    assert quotas(groups, own) == [0.5]

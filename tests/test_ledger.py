@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,6 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import sql_names
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]
 Row = dict[str, Any]
@@ -142,24 +140,6 @@ def test_an_undamaged_corpus_holds(counted: Path, broken: Store) -> None:
     edit(broken, "corpus", first(source="imported"))
     with pytest.raises(UsageProblem, match="imported"):
         run_checks(broken, "c")
-
-
-def test_the_check_of_a_warehouse_says_so(
-    broken: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["warehouse", "check", "--warehouse", str(broken.root)]
-    assert main(command) == 0
-    assert "no problems" in capsys.readouterr().out
-    edit(broken, "word_count", one_more("n_word"))
-    fill(broken, "benchmark_pair", [pair("b", "1")])
-    damaged = next((broken.root / "benchmark_pair").rglob("benchmark=*/*.parquet"))
-    damaged.write_bytes(b"not Parquet")
-    assert main([*command, "--format", "json"]) == 3
-    problems = {row["path"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert any(damaged.name in path for path in problems)
-    ledger = problems["corpus c"]
-    assert ledger["problem"].startswith("word_total: 1 rows")
-    assert "--replace" in ledger["fix"]
 
 
 def states(store: Store, *given: Path) -> dict[str, str]:

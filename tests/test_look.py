@@ -20,10 +20,12 @@ import torch
 import plumbline
 from plumbline.eval_workers.pairs.benchmarks import default_source
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
-from plumbline.eval_workers.pairs.released import archive
+from plumbline.eval_workers.pairs.released import set_download as archive
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
+from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.pipeline_parts import Parts
+from plumbline.pipelines.pipeline_plan import ModelPlan
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
@@ -151,7 +153,12 @@ def test_a_model_has_its_place_among_the_published_ones(
         for name in ("gpt-j-6b", "pythia-70m"):
             file = results / f"templates__scores__EleutherAI__{name}.csv"
             file.write_text("\n".join([names, *lines, ""]))
-    monkeypatch.setattr(Parts, "_audit", Parts._score)
+
+    def score(parts: Parts, model: ModelPlan) -> None:
+        fields = {"model": (model.location,), "benchmark": parts.plan.scored()}
+        parts.scored += parts._do("score", Score, **fields).rows
+
+    monkeypatch.setattr(Parts, "_audit", score)
     monkeypatch.setattr(Look, "sets", lambda *_: ["use-5"])
     command = ["look", str(model), "--n", "6", "--data", str(data), "--format", "json"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0

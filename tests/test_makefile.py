@@ -22,7 +22,7 @@ from tests.conftest import REPOSITORY
                 *("--model", "train:small"),
             ],
         ),
-        (["CONF=cluster", "OUT=there"], ["pipeline", "--out", "there", "--conf", "cluster"]),
+        (["CONF=own.toml", "OUT=there"], ["pipeline", "--out", "there", "--conf", "own.toml"]),
     ],
 )
 def test_the_pipeline_gets_what_is_given_and_nothing_else(

@@ -250,32 +250,6 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> N
     assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
 
 
-def test_measure_replaces_what_was_there(store: Store) -> None:
-    build(store, [(0.0, 0.1, True, None)])
-    first = measure(store, "r1")
-    second = measure(store, "r2", MeasureOptions(eta=(0.3,)))
-    kept = store.read("metric_value")
-    assert kept.num_rows == second.num_rows < first.num_rows
-    assert set(kept["run_id"].to_pylist()) == {"r2"}
-    store.drop("pair_score", {"benchmark": "b"})
-    assert measure(store, "r3").num_rows == 0
-    assert store.read("metric_value").num_rows == 0
-
-
-def test_conventions_are_options_that_the_rows_record(store: Store) -> None:
-    build(store, [(0.3 * i, 0.1 * i, True, None) for i in range(9)])
-    options = MeasureOptions(eta=(0.5,), log_base=(math.e, 10.0))
-    rows = compute(store.root, options, "r").to_pylist()
-    of_all = [row for row in rows if row["subset"] == "all"]
-    aufc = {json.loads(r["options"])["log_base"]: r for r in of_all if r["metric"] == "aufc"}
-    ratios = [0.3 * i for i in range(9)]
-    grid = [0.06 * k for k in range(101)]
-    for name, base in (("e", math.e), ("10.0", 10.0)):
-        curve = [share([r / math.log(base) for r in ratios], epsilon) for epsilon in grid]
-        assert aufc[name]["value"] == pytest.approx(np.trapezoid(curve, grid))
-    assert len(aufc) == 2
-
-
 def test_every_file_states_its_grain_and_metrics_have_unique_keys(store: Store) -> None:
     files = sorted((REPOSITORY / "warehouse/sql").rglob("*.sql"))
     for file in files:

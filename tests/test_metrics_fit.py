@@ -110,23 +110,6 @@ def test_fits_of_a_closed_world_are_those_of_numpy_and_scipy(world: World) -> No
     }
 
 
-def test_pairs_that_one_word_decides_are_one_point(store: Store) -> None:
-    """Each word decides four pairs: a line through the means of words, not through all pairs."""
-    rng = np.random.default_rng(4)
-    x = np.repeat(rng.normal(size=12), 4)
-    y = rng.normal(size=48)
-    names = [f"{i:02}" for i in range(48)]
-    fill(store, "benchmark_pair", [pair("b", name) for name in names])
-    fill(store, "pair_score", [score("b", n, v) for n, v in zip(names, y, strict=True)])
-    found = [
-        {**association("b", n, v), "max_pmi_word": f"word{i // 4}"}
-        for i, (n, v) in enumerate(zip(names, x, strict=True))
-    ]
-    fill(store, "pair_association", found)
-    means = y.reshape(12, 4).mean(axis=1)
-    check_fit(figures_of(store), "words, max_pmi", "m", "c", x[::4], means)
-
-
 def seed(word: str, corpus: str = "c") -> dict[str, Any]:
     fixed = {"contrast": "she/he", "seed": 0, "position": 1, "n_word": 1, "delta_nats": 0.0}
     ends = {"low_nats": -1.0, "high_nats": 1.0, "run_id": "r"}
@@ -277,20 +260,3 @@ def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
         ("own", "contes"),
         ("plain", "novels"),
     }
-
-
-def test_scores_of_an_earlier_model_of_the_same_name_are_not_held_against_the_plant(
-    store: Store,
-) -> None:
-    """Retraining under one name gives another revision; only its own scores belong to the row."""
-    words = WORDS[:5]
-    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in words])
-    fill(store, "planted_word", [planted(w, float(k)) for k, w in enumerate(words)])
-    fill(store, "trained_model", [{**trained("m", "c"), "revision": "new"}])
-    for key in ("new", "old"):
-        fill(store, "model", [scored_by("m", revision=key, key=key)], unit=key)
-        sign = 1.0 if key == "new" else -1.0
-        rows = [score("b", w, sign * k, "m", key) for k, w in enumerate(words)]
-        fill(store, "pair_score", rows)
-    (slope,) = find(figures_of(store), "slope", "words, planted delta", "m")
-    assert (slope["model_key"], slope["value"]) == ("new", pytest.approx(1.0))

@@ -285,25 +285,6 @@ def over_words(
     return 100 * (4 * (middle - half) - 2), 100 * (4 * (middle + half) - 2)
 
 
-def test_the_mean_change_has_an_interval_over_models(measured: Measured) -> None:
-    store, _ = measured
-    each = rows_of(store.root, "FROM deduplication()")
-    means = rows_of(store.root, "FROM deduplication_mean()")
-    assert len(means) == 5
-    for row in means:
-        same = ("subset", "measure")
-        of = [r for r in each if all(r[c] == row[c] for c in same)]
-        values = [r["difference"] for r in of]
-        low, high = stats.t.interval(
-            0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values)
-        )
-        found = (row["difference"], row["difference_low"], row["difference_high"])
-        assert found == pytest.approx((np.mean(values), low, high), rel=1e-3)
-        assert row["n_models"] == len(values) == 6
-        counts = tuple(sum(r["direction"] == way for r in of) for way in ("fell", "rose"))
-        assert (row["n_fell"], row["n_rose"]) == counts
-
-
 def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:
     """Over the pairs that two models both scored; undefined where one doesn't vary."""
     rng = np.random.default_rng(7)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +14,13 @@ from plumbline.eval_workers.models import model_lists, one_model_kept, opened
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local import weight_files as _weights
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
-
-
-def test_the_shipped_list_is_the_papers() -> None:
-    listed = model_lists.load("unstereoeval")
-    assert len(listed) == 28 == len({entry.id for entry in listed})
-    assert tuple(entry.name for entry in listed) == HUB_IDS
-    others = {entry.id: entry.name for entry in listed if entry.id != entry.name}
-    assert others == {f"allenai/OLMo-{size}-hf": f"allenai/OLMo-{size}" for size in ("1B", "7B")}
-    assert all(entry.overrides == {} for entry in listed)
-
-
-def test_the_list_of_disclosure_holds_the_ten_models_and_the_names_that_tables_print() -> None:
-    listed = model_lists.load("disclosure")
-    names = {entry.name.upper() for entry in listed}
-    assert len(listed) == 10 == len(names) == len({entry.id for entry in listed})
-    printed = {f"LLAMA2 {size}{kind}" for size in ("7B", "13B") for kind in ("", "-CHAT")}
-    assert printed < names
-    assert {entry.overrides["dtype"] for entry in listed} == {"float16", "bfloat16"}
 
 
 def test_what_is_unavailable_is_listed_and_skipped(
@@ -55,25 +35,6 @@ def test_what_is_unavailable_is_listed_and_skipped(
     path.write_text(entry)
     with pytest.raises(UsageProblem, match="all its models are unavailable"):
         model_lists.load_available(str(path))
-
-
-@pytest.mark.reference
-def test_the_list_of_fairpair_is_that_of_its_table(data: Path) -> None:
-    table = (data.parent / "reference" / "fairpair_table3.csv").read_text("utf-8").splitlines()
-    printed = list(dict.fromkeys(line.split(",")[0] for line in table[1:]))
-    assert [one.name for one in model_lists.load("fairpair")] == printed[:-1]  # Average
-
-
-def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(
-        '[[model]]\nid = "a/b"\ndtype = "bfloat16"\nbatch_tokens = 99\n'
-        '[[model]]\nid = "a/b"\nrevision = "v1"\n'
-    )
-    first, second = model_lists.load(str(path))
-    defaults = ModelOptions(dtype="float16", device="cpu")
-    assert first.options(defaults) == ModelOptions(None, "bfloat16", "cpu", 99)
-    assert second.options(defaults) == ModelOptions("v1", "float16", "cpu")
 
 
 def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
@@ -117,7 +78,6 @@ def test_one_model_that_fails_stops_no_other(
     )
     assert score(store, "--models", str(path)) == 3
     shown = capsys.readouterr()
-    assert shown.out.count("score with ") == 3
     assert f"failed: model {gone}: does not exist" in shown.err
     last = shown.err.strip().splitlines()[-1]
     assert f"1 of 3 failed: {gone}" in last and "tries these again" in last
@@ -126,26 +86,6 @@ def test_one_model_that_fails_stops_no_other(
     rows = store.read("pair_score").to_pylist()
     assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12
     assert {row["run_id"] for row in rows} == {run["run_id"]}
-
-
-def test_a_defect_is_raised_once_the_others_are_done(
-    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compute = CausalModel.score
-
-    def broken(self: CausalModel, texts: list[str]) -> object:
-        if self.options.dtype == "bfloat16":
-            raise ZeroDivisionError("a defect")
-        return compute(self, texts)
-
-    monkeypatch.setattr(CausalModel, "score", broken)
-    _pairs(store, TEMPLATES[:6])
-    path = tmp_path / "mine.toml"
-    path.write_text(f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n[[model]]\nid = "{model}"\n')
-    with pytest.raises(ZeroDivisionError) as caught:
-        score(store, "--models", str(path))
-    assert "in broken" in str(caught.value.__cause__)  # where it was raised
-    assert store.read("pair_score").num_rows == 6
 
 
 @pytest.fixture
@@ -171,7 +111,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]
     gc.enable()
 
 
-@pytest.mark.parametrize("kind", [None, BadInput, ZeroDivisionError])
+@pytest.mark.parametrize("kind", [None, BadInput])
 def test_a_model_is_forgotten_before_the_next_one_loads(
     store: Store,
     model: Path,
@@ -194,8 +134,7 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     path = tmp_path / "mine.toml"
     kinds = ("float32", "bfloat16", "float16")
     path.write_text("".join(f'[[model]]\nid = "{model}"\ndtype = "{k}"\n' for k in kinds))
-    with pytest.raises(kind) if kind is ZeroDivisionError else nullcontext():
-        assert score(store, "--models", str(path)) == (3 if kind else 0)
+    assert score(store, "--models", str(path)) == (3 if kind else 0)
     assert len(loads) == 3
 
 

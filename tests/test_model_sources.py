@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -20,9 +19,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.kinds.model_kind import kind_of
 from plumbline.eval_workers.models.local import tree, weight_files, weights
-from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
@@ -103,25 +100,6 @@ def test_an_adapter_scores_as_the_merged_weights(
     assert worst < 1e-4
 
 
-def test_adapters_of_one_name_never_share_a_key(saved: dict[str, Path], tmp_path: Path) -> None:
-    base = saved["neox"]
-    one, two = (lora(base, tmp_path / d / "tuned", TARGETS["neox"], s) for s, d in enumerate("ab"))
-    copied = shutil.copytree(one, tmp_path / "c" / "tuned")
-    (copied / "README.md").write_text("other words")
-    rescaled = shutil.copytree(one, tmp_path / "d" / "tuned")
-    config = json.loads((rescaled / "adapter_config.json").read_text())
-    (rescaled / "adapter_config.json").write_text(json.dumps(config | {"lora_alpha": 1}))
-    keys = [key(base), *(key(base, adapter=str(a)) for a in (one, two, rescaled))]
-    assert len(set(keys)) == 4
-    assert key(base, adapter=str(copied)) == keys[1]
-    backend = CausalModel(str(base), ModelOptions(adapter=str(one)))
-    assert str(backend.identity.adapter).startswith("tuned@") and backend.identity.model == "neox"
-    assert f"peft {metadata.version('peft')}" in backend.identity.backend_version
-    n = sum(tensor.numel() for tensor in load_file(one / "adapter_model.safetensors").values())
-    bare = CausalModel(str(base), ModelOptions()).n_parameters
-    assert backend.n_parameters == bare + n
-
-
 def test_adapters_that_do_not_fit(
     saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,20 +116,20 @@ def test_adapters_that_do_not_fit(
     assert "neither a directory nor a hub id" in refused(base, adapter="two words")
     assert "can't be had from the hub" in refused(base, adapter="nobody/plumbline-test-adapter")
     # As wide, but with other layers: weights that are absent would be as good as none.
-    for n_layers, word in ((1, "also has 2 weights"), (3, "lacks 2 weights")):
+    for n_layers in (1, 3):
         config = transformers.AutoConfig.from_pretrained(base)
         config.num_hidden_layers = n_layers
         other = shutil.copytree(base, tmp_path / f"layers-{n_layers}")
         (other / "model.safetensors").unlink()
         transformers.GPTNeoXForCausalLM(config).save_pretrained(other)
-        assert word in refused(other, adapter=str(adapter))
+        assert "2 weights differ" in refused(other, adapter=str(adapter))
     model = AutoModelForCausalLM.from_pretrained(base)
     prompts = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
     get_peft_model(model, prompts).save_pretrained(tmp_path / "prompts")
-    assert "of type PROMPT_TUNING" in refused(base, adapter=str(tmp_path / "prompts"))
+    assert "PROMPT_TUNING" in refused(base, adapter=str(tmp_path / "prompts"))
     config = json.loads((adapter / "adapter_config.json").read_text())
     (adapter / "adapter_config.json").write_text(json.dumps(config | {"task_type": "SEQ_CLS"}))
-    assert "task SEQ_CLS" in refused(base, adapter=str(adapter))
+    assert "SEQ_CLS" in refused(base, adapter=str(adapter))
     (adapter / "adapter_config.json").write_text("[")
     assert "can't be read" in refused(base, adapter=str(adapter))
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
@@ -287,15 +265,6 @@ def test_rows_of_small_trees_have_the_scores_of_single_texts(
     assert {width % 5 for _, width in shapes} == {0}
 
 
-def test_quantising_what_is_quantised(saved: dict[str, Path], tmp_path: Path) -> None:
-    path = shutil.copytree(saved["neox"], tmp_path / "gptq")
-    config = json.loads((path / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
-    (path / "config.json").write_text(json.dumps(config))
-    assert "was saved quantised (gptq)" in refused(path, UsageProblem, quantisation="int8")
-    assert CausalModel(str(path), ModelOptions()).identity.quantisation == "gptq"
-
-
 _CODE = """
 from pathlib import Path
 Path({mark!r}).touch()
@@ -383,36 +352,9 @@ def test_what_is_no_causal_model(
     assert word in refused(path)
 
 
-def test_more_embeddings_than_tokens_are_padding(saved: dict[str, Path], tmp_path: Path) -> None:
-    path = shutil.copytree(saved["neox"], tmp_path / "padded")
-    model = AutoModelForCausalLM.from_pretrained(path)
-    model.resize_token_embeddings(pad_to_multiple_of=512)
-    model.save_pretrained(path)
-    rows = load_file(path / "model.safetensors")["gpt_neox.embed_in.weight"].shape[0]
-    assert rows == 512 > len(transformers.AutoTokenizer.from_pretrained(path))
-    expected = [total for total, _ in one_by_one(path, BOS, SENTENCES)]
-    assert scored(path) == pytest.approx(expected, abs=1e-4)
-    assert all(math.isfinite(value) for value in expected)
-
-
 def test_a_slip_in_the_name_of_a_model_beside_others_is_seen_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "models" / "mine-5gram").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert "did you mean models/mine-5gram?" in refused("models/mine-5gra")
-
-
-@pytest.mark.parametrize(
-    ("config", "architecture", "kind"),
-    [
-        (transformers.Gemma3Config(), "Gemma3ForConditionalGeneration", "causal"),
-        (transformers.XLMConfig(), "XLMWithLMHeadModel", "masked"),
-        (transformers.T5Config(), "T5ForConditionalGeneration", "encoder-decoder"),
-    ],
-)
-def test_heads_whose_names_have_no_usual_ending(
-    config: transformers.PretrainedConfig, architecture: str, kind: str
-) -> None:
-    config.architectures = [architecture]
-    assert kind_of(Source("m", "m", None, is_local=True), config) == kind

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines.command import app
+from plumbline.pipelines.command.failures import may_pass
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.stages import may_pass
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 

@@ -14,15 +14,12 @@ from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of
-from plumbline.warehouse.query.reference import filled
 from plumbline.warehouse.run_records import runs, written
-from plumbline.warehouse.schema.catalog import TABLES, units_of_columns
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, pair, score
 from tests.test_extend_docs import FIRST, files_of
 from tests.test_plugins import install
-from tools.frozen.outputs import helps
-from tools.frozen.recipe import place
 
 FILES = files_of(FIRST)
 TOPICS = "tools: saw hammer\nhome: tea\n"
@@ -81,10 +78,6 @@ def store() -> Store:
     return found
 
 
-def test_it_is_short() -> None:
-    assert sum(len(text.splitlines()) for text in FILES.values()) < 150
-
-
 def test_listing_imports_nothing(
     uninstall: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,30 +105,6 @@ def test_all_five_parts_work(
     assert written(made, run["run_id"])["topic_word"] == 3
     assert "topics import" in ran(capsys, "runs")
     assert "no problems" in ran(capsys, "warehouse", "check")
-
-
-def test_pages_describe_them_with_their_package(
-    uninstall: Callable[[], None], tmp_path: Path
-) -> None:
-    marks = "<!-- {0} of my-parts: begin -->old<!-- {0} of my-parts: end -->"
-    page = filled(marks.format("tables") + marks.format("reference"))
-    assert "## `topic_word`" in page and "| `word` | string |" in page and "old" not in page
-    row = (
-        "`topic_lean`: One row per corpus x contrast x topic. Mean lean of the words of each topic."
-    )
-    assert row in page and "word_lean" not in page
-    ours = "<!-- tables: begin --><!-- tables: end -->"
-    assert "topic_word" not in filled(ours) and "## `run`" in filled(ours)
-
-
-def test_frozen_outputs_are_of_plumbline_alone(
-    uninstall: Callable[[], None], tmp_path: Path
-) -> None:
-    assert "topics import" in registry.targets()
-    with place(tmp_path):
-        assert not [name for name in helps() if "topics" in name]
-        assert "topic_word" not in TABLES
-    assert "topics import" in registry.targets() and "topic_word" in TABLES
 
 
 def test_without_the_package_its_table_is_kept(
@@ -202,13 +171,3 @@ def test_a_name_that_is_taken_is_refused(
         connect(made, query)
     with pytest.raises(UsageProblem, match=message):
         connect(made)
-
-
-def test_a_unit_of_ours_does_not_depend_on_packages(
-    uninstall: Callable[[], None], tmp_path: Path
-) -> None:
-    file = tmp_path / "packages/my_parts/topic_word.py"
-    more = "    n_word: int [letters] -- n\n    n_odd: int [words] -- n\n    run_id"
-    file.write_text(file.read_text().replace("    run_id", more))
-    units = units_of_columns()
-    assert (units["n_word"], units["n_odd"]) == ("tokens", "words")

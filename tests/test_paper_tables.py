@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
-from plumbline.pipelines.report.paper.methods_paragraph import methods
-from plumbline.pipelines.report.paper.tables import latex, table_text, tables
+from plumbline.pipelines.report.paper import latex, methods, table_text, tables
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
@@ -113,14 +112,6 @@ def test_the_table_of_models_has_the_metrics_of_the_warehouse(
         for column, ending in columns.items():
             assert float(r[f"US %{ending}"]) == pytest.approx(100 * us[column], rel=1e-12)
             assert float(r[f"PD points{ending}"]) == pytest.approx(pd[column], rel=1e-12)
-
-
-def test_a_table_asked_for_by_name_is_that_of_the_whole_report(
-    world: Store, found: dict[str, PageTable]
-) -> None:
-    for name in ("models", next(name for name in found if name.startswith("follow"))):
-        alone = tables(Facts(world), name)
-        assert alone[name] == found[name] and len(alone) < len(found)
 
 
 def test_each_table_can_be_had_in_each_format(found: dict[str, PageTable]) -> None:

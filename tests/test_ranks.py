@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
+from plumbline.eval_workers.scoring.statistics.power import (
+    STATED,
+    PairDesign,
+    Spread,
+    measured,
+    power_of,
+    said,
+)
+from plumbline.eval_workers.scoring.statistics.ranks import board, holm
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     NO_CLUSTER,
+    Cells,
+    ScoredPairs,
     clustered_variance,
     degrees_of_freedom,
     difference_variances,
@@ -20,18 +31,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.power import (
-    STATED,
-    PairDesign,
-    Spread,
-    measured,
-    power_of,
-    powers,
-    said,
-)
-from plumbline.eval_workers.scoring.statistics.ranks import board, holm
-from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs
-from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
+from plumbline.eval_workers.scoring.statistics.scored_pairs import scored as scored_pairs
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -94,17 +94,6 @@ def test_degrees_of_freedom_are_satterthwaites() -> None:
     assert degrees_of_freedom(both) == pytest.approx(1)
     assert (n_clusters(both), n_clusters(ids[:, None])) == (2, 6)
     assert degrees_of_freedom(np.zeros((4, 1), int)) == 0
-
-
-def test_strata_and_missing_scores_leave_their_pairs_out() -> None:
-    figures = np.array([[1.0, 1], [3, np.nan], [10, 4], [14, 2]])
-    strata = np.array([0, 0, 1, 1])
-    of_pair = influences(figures, strata)
-    assert of_pair[:, 0] == pytest.approx(np.array([-1, 1, -2, 2]) / 4)
-    assert of_pair[[0, 2, 3], 1] == pytest.approx(np.array([0, 1, -1]) / 3)
-    alone = clustered_variance(of_pair, np.arange(4)[:, None])
-    known = clustered_variance(of_pair[[0, 2, 3], 1:], np.arange(3)[:, None])
-    assert variances(alone)[1] == pytest.approx(variances(known)[0])
 
 
 def test_models_are_told_apart_as_by_paired_t_tests_over_words() -> None:
@@ -184,34 +173,6 @@ def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
     expected = 2 / math.pi * math.asin(0.2)  # of signs of normal figures
     assert spread.icc == pytest.approx(expected, abs=0.02)
     assert spread.sd == pytest.approx(100)
-
-
-@pytest.mark.parametrize(
-    ("lean", "known"),
-    [
-        (
-            [[1, 1], [-1, -1], [0, 0], [1, 1], [0, 0], [-1, -1]],
-            {"pd", "us"},
-        ),  # one model twice
-        ([[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0]], {"pd", "us"}),  # always the same apart
-        ([[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], {"us"}),  # no preference anywhere
-        ([[1], [-1], [0], [1], [0], [-1]], {"pd", "us"}),  # one model
-        ([[1, 1]], {"pd", "us"}),  # one pair
-        ([[1, -1], [-1, 0], [0, 0], [1, 1], [0, 1], [-1, 1]], set(STATED)),
-    ],
-)
-def test_no_power_is_told_of_a_spread_that_is_not_known(
-    lean: list[list[float]], known: set[str]
-) -> None:
-    """Two models that agree on every pair don't show that 0.0 points of PD can be found."""
-    figures = np.array(lean, float)
-    of = scored(figures, np.arange(len(lean))[:, None])
-    found = {row["measure"]: row for row in powers([of])}
-    assert set(found) == known
-    if len(lean[0]) == 2:
-        assert ("pd difference" in found) == (np.std(figures[:, 0] - figures[:, 1]) > 0)
-    assert all(row["smallest"] is None or row["smallest"] > 0 for row in found.values())
-    assert "0.0 points" not in " ".join(said(found.values()))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.ingest.released_statistics import FILE, LIST, import_statistics, read_pmi
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.methods_paragraph import methods
+from plumbline.pipelines.report.paper import methods
 from plumbline.pipelines.reproduce.claims import checked, claims_of, register_words
 from plumbline.pipelines.reproduce.unstereoeval import neighbours
 from plumbline.pipelines.reproduce.word_lists import agreement_of, compare_list

@@ -16,8 +16,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.connection import lock, rows_of
-from plumbline.warehouse.run_records import recorded, written
-from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
 from tests.page_queries import check_page
@@ -62,28 +61,6 @@ def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
     ends = np.roots([1 + t**2 / n_rows, -(2 * share + t**2 / n_rows), share**2])
     low, high = sorted(float(p) for p in ends)
     return scale * (4 * low - 2), scale * (4 * high - 2)
-
-
-@pytest.mark.parametrize(
-    ("named", "where", "n"),
-    [
-        ("reference := 'key-m1'", "reference_key = 'key-m1'", 4),
-        (
-            "of_model := 'key-m2', of_benchmark := 'b'",
-            "model_key = 'key-m2' AND benchmark = 'b'",
-            4,
-        ),
-        ("of_benchmark := 'other'", "benchmark = 'other'", 0),
-        ("both_ways := false", "reference_key < model_key", 6),
-    ],
-)
-def test_what_is_named_gives_the_rows_that_where_keeps(
-    store: Store, named: str, where: str, n: int
-) -> None:
-    put_models(store, 3)
-    kept = rows_of(store.root, f"FROM preference_pairwise() WHERE {where} ORDER BY ALL")
-    assert rows_of(store.root, f"FROM preference_pairwise({named}) ORDER BY ALL") == kept
-    assert len(kept) == n
 
 
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
@@ -183,19 +160,6 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     path = publish(make_page(facts), tmp_path / "report")
     lock(facts.connection)
     assert "compare-b" in check_page(path, facts.connection)
-
-
-def test_runs_wrote_what_the_tables_hold(store: Store) -> None:
-    put_models(store, 2)
-    with recorded(store, "measure", {}) as run_id:
-        measure(store, run_id)
-    expected = {
-        name: store.read(name)["run_id"].to_pylist().count(run_id)
-        for name, table in TABLES.items()
-        if name != "run" and "run_id" in table.names
-    }
-    assert written(store, run_id) == {name: n for name, n in expected.items() if n}
-    assert expected["metric_value"]
 
 
 def test_agreement_by_how_frequent_words_are(store: Store) -> None:

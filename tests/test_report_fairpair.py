@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
-from plumbline.pipelines.commands.fairpair import figures
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set
@@ -68,21 +66,6 @@ def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
         assert float(f[1] or 0) == row["fairpair_f"] and float(p[1] or 0) == row["p_permutation"]
         assert float(p_t[1] or 0) == row["p_t"] and n[0] == "8"
         assert f"{row['fairpair_f_low']:.2f}" in f[0] or f"{row['fairpair_f_low']:.3f}" in f[0]
-
-
-@pytest.mark.parametrize("n", [3, 6])
-def test_too_many_folds_are_the_reason_on_the_console(store: Store, n: int) -> None:
-    sampled_set(store, n_prompts=n, n_samples=5)
-    for folds in (0, 500):
-        measure_set(store, SAMPLED, "jaccard", replace(FEW, folds=folds), "r")
-    *_, line, _ = figures(store, SAMPLED, ["jaccard"], replace(FEW, folds=500))
-    why = f"none of {n} prompts has 500 valid samples in both groups"
-    assert line == f"  jaccard, filtered, 500 folds, original: no B, V or F: {why}"
-    *_, line, _ = figures(store, SAMPLED, ["jaccard"], FEW)
-    # Fewer than five prompts, each a cluster, have no interval.
-    ends = r" \(0\.\d{4} to 0\.\d{4}\)" if n >= 5 else ""
-    figure = rf"0\.\d{{4}}{ends}, "
-    assert re.search(rf"original: B {figure}V_pg {figure}V_gp {figure}F \d", line)
 
 
 def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> None:

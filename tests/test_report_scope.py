@@ -15,8 +15,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.measure import Measure
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.first_page import front
-from plumbline.pipelines.report.front.headline import headline, headline_pd
+from plumbline.pipelines.report.front import front, headline, headline_pd
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.write import make_page, publish, write_report
 from plumbline.warehouse.errors import UsageProblem
@@ -60,11 +59,11 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert {row["model"] for row in headline_pd(facts)} == set(_MODELS)
     assert headline(facts) is None
     page = front(facts, ReportPage())
-    assert page.answer.title == "Which way do 3 language models lean on ages (old/young)?"
-    assert "ages (old/young)" in page.answer.intro[0] and "dutch" not in page.answer.intro[0]
-    assert page.questions == [("dutch", "plumbline report --benchmark dutch")]
-    assert page.matrix is not None
-    assert [name for name, _ in page.matrix.sets] == ["ages (old/young)", "dutch"]
+    answer, *_, questions = page.sections
+    assert page.title == "Which way do 3 language models lean on ages (old/young)?"
+    assert "ages (old/young)" in answer.intro[0] and "dutch" not in answer.intro[0]
+    assert questions.intro == ["dutch: `plumbline report --benchmark dutch`"]
+    assert {row[0].text for row in answer.tables[0].rows} == {"ages (old/young)"}
 
 
 def test_models_that_prefer_nothing_count_for_no_question(tmp_path: Path) -> None:
@@ -100,12 +99,12 @@ def test_a_report_shows_what_patterns_name(
     if "corpus" in given:
         assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
     shown = Page(write_report(store, tmp_path / "report", about=given))
-    said = re.sub(r"Other questions.*?(?=PD \(preference)", "", shown.text, flags=re.DOTALL)
+    said = re.sub(r"Other questions.*?(?=Appendix: all)", "", shown.text, flags=re.DOTALL)
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
     n = f"1 of {len(_ALL)} benchmarks" if len(benchmarks) == 1 else "2 benchmarks"
-    assert f"{n} " in shown.text
+    assert f"{n}: " in shown.text
 
 
 def test_a_table_and_a_plot_for_a_paper_show_what_patterns_name(
@@ -137,7 +136,7 @@ def test_ranks_and_corrections_are_over_all_models(store: Store) -> None:
 def test_what_names_nothing_lists_what_there_is(store: Store, option: str) -> None:
     with pytest.raises(UsageProblem) as raised:
         room.narrowed(Facts(store.root), {option: ("age", "nix*")})
-    there = {"benchmark": "ages, dutch", "model": ", ".join(_MODELS)}
+    there = {"benchmark": "ages", "model": ", ".join(_MODELS)}
     assert f"--{option} age: names nothing" in str(raised.value)
     assert there.get(option, "text-straight") in str(raised.value)
     assert "\n" not in str(raised.value)

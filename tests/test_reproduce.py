@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce import printed_figures
-from plumbline.pipelines.reproduce.printed_figures import Row, figures
+from plumbline.pipelines.reproduce import claims
+from plumbline.pipelines.reproduce.claims import Row, figures
 from plumbline.pipelines.reproduce.unstereoeval import (
     AGREE,
     CONTRADICTED,
@@ -181,7 +181,7 @@ def run(where: Path, lines: Sequence[str] = ()) -> int:
     with pytest.MonkeyPatch.context() as patch:
         if lines:
             rows = list(csv.DictReader(HEADER.splitlines() + list(lines)))
-            patch.setattr(printed_figures, "figures", lambda paper: [*map(printed, rows)])
+            patch.setattr(claims, "figures", lambda paper: [*map(printed, rows)])
         return main(["reproduce", "unstereoeval", *map(str, common)])
 
 

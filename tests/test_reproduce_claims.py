@@ -18,14 +18,14 @@ from plumbline.pipelines.reproduce.claims import (
     BENCHMARKS,
     NOT_RUN,
     OFF,
+    Row,
     check,
     claims_of,
     summary,
     table,
     verdict,
 )
-from plumbline.pipelines.reproduce.printed_figures import Row
-from plumbline.pipelines.reproduce.release import Release, import_release
+from plumbline.pipelines.reproduce.unstereoeval import Release, import_release
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY

@@ -19,16 +19,19 @@ from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.claims import claims_of, counted, misprints
-from plumbline.pipelines.reproduce.papers import DISCLOSURE, FAIRPAIR, NOT_KNOWN, PAPERS, Paper
-from plumbline.pipelines.reproduce.printed_figures import Row, figures
+from plumbline.pipelines.reproduce.claims import Row, claims_of, counted, figures, misprints
 from plumbline.pipelines.reproduce.runs_compared import (
+    DISCLOSURE,
+    FAIRPAIR,
     HOLDS,
     NO_INTERVAL,
     NOT_DEFINED,
+    NOT_KNOWN,
     NOT_MEASURED,
     OUTSIDE,
+    PAPERS,
     MeasuredRun,
+    Paper,
     compare,
     measured,
     printed_names,
@@ -512,6 +515,7 @@ def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
     "arguments",
     [
         ("fairpair", "--eta", "0.5"),
+        ("fairpair", "--data", "."),
         ("unstereoeval", "--data", ".", "--eta", "0.5"),
         ("unstereoeval", "--data", ".", "--as", "GPTJ=m"),
         ("anatomy", "--data", ".", "--as", "GPTJ=m"),

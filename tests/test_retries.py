@@ -10,8 +10,9 @@ import huggingface_hub.errors
 import pytest
 from prefect.states import Failed
 
-from plumbline.pipelines import stages as task_retries
-from plumbline.pipelines.stages import RETRY, Stages, may_pass
+from plumbline.pipelines.command import failures
+from plumbline.pipelines.command.failures import may_pass, with_retries
+from plumbline.pipelines.flows import run_command
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -54,9 +55,11 @@ STAYS = [
 
 
 def test_only_what_may_pass_is_tried_again() -> None:
+    condition = run_command.retry_condition_fn
+    assert condition is not None and run_command.retries == failures.TRIES - 1
     for error in (*MAY_PASS, *STAYS):
         assert may_pass(error) is (error in MAY_PASS)
-        assert RETRY["retry_condition_fn"](None, None, Failed(data=error)) is (error in MAY_PASS)
+        assert condition(run_command, None, Failed(data=error)) is (error in MAY_PASS)  # type: ignore[arg-type]
 
 
 def test_a_stale_handle_under_the_warehouse_may_pass_and_a_full_disk_stays(tmp_path: Path) -> None:
@@ -66,26 +69,15 @@ def test_a_stale_handle_under_the_warehouse_may_pass_and_a_full_disk_stays(tmp_p
         assert may_pass(caught.value) is expected
 
 
-def test_only_a_stage_that_may_pass_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_retries, "_DELAY_S", 0)
+def test_work_is_done_again_after_errors_that_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "DELAY_S", 0)
 
     def work(errors: list[Exception]) -> str:
         if errors:
             raise errors.pop()
         return "done"
 
-    stages = Stages()
-    assert stages.retried("passes", work, [ConnectionResetError(), TimeoutError()]) == "done"
-    with pytest.raises(ConnectionResetError):
-        stages.run("once", work, [ConnectionResetError()])
+    passing: list[Exception] = [ConnectionResetError(), TimeoutError()]
+    assert with_retries(lambda: work(passing)) == "done"
     with pytest.raises(FileNotFoundError):
-        stages.retried("does not pass", work, [FileNotFoundError()])
-
-
-def test_the_same_stages_are_tasks_of_a_flow() -> None:
-    """Named by the stage; one that may be tried again has retries."""
-    from plumbline.pipelines.flows import retried_stage, stage
-
-    assert (stage.retries, retried_stage.retries) == (0, 2)
-    assert stage.task_run_name == retried_stage.task_run_name == "{name}"
-    assert retried_stage.fn("double", lambda n: 2 * n, (4,)) == 8
+        with_retries(lambda: work([FileNotFoundError()]))

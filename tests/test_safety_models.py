@@ -7,8 +7,6 @@ import gzip
 import json
 import pickle
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,16 +20,9 @@ from safetensors.torch import load_file
 
 from plumbline.eval_workers.chat.client import LARGEST, ChatClient, Server
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local import loading
-from plumbline.eval_workers.models.local.loading import _refuse_pickles
-from plumbline.eval_workers.models.local.source import Source
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.jobs.seed_words.english import load_model as load_language
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from tests.chat_server import Say, completion, serving
 from tests.hostile import peak_mb
-from tests.hub_server import environment, hub
 from tests.test_model_sources import TARGETS, lora, refused, scored
 from tests.tiny_models import save
 
@@ -124,46 +115,6 @@ def test_a_malicious_pickle_for_weights_runs_nothing(
     assert not mark.exists()
 
 
-def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    files: set[str] = set()
-    where = "plumbline.eval_workers.models.local.loading._has_file"
-    monkeypatch.setattr(where, lambda source, name: name in files)
-
-    def check(name: str, *held: str) -> None:
-        files.clear()
-        files.update(held)
-        _refuse_pickles(Source(name, name, "0" * 40, is_local=False))
-
-    for pickled in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
-        with pytest.raises(BadInput, match="as pickles, no safetensors"):
-            check("somebody/model", pickled)
-        check("somebody/model", pickled, "model.safetensors")
-        check("somebody/model", pickled, "model.safetensors.index.json")
-        check("facebook/opt-350m", pickled)  # of a shipped list
-
-
-#: Scores a sentence by each model named, or says why not.
-_SCORES = """
-import sys
-from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse.errors import BadInput
-for name in sys.argv[1:]:
-    try:
-        print("scored", open_backend(name, ModelOptions()).score(["She ran."])[0].logprob_nats)
-    except BadInput as e:
-        print("refused", e)
-"""
-
-
-def test_a_language_model_that_is_a_pickle_runs_nothing(tmp_path: Path) -> None:
-    path, mark = tmp_path / "lid.bin", tmp_path / "ran"
-    path.write_bytes(pickle.dumps(_Touch(mark)))
-    with pytest.raises(BadInput, match=r"not a fastText model|expected __label__en and others"):
-        load_language(path)
-    assert not mark.exists()
-
-
 CODE = "from pathlib import Path\nPath({mark!r}).touch()\nclass T: pass\nclass TFast: pass\n"
 
 
@@ -181,44 +132,6 @@ def test_a_tokenizer_with_code_of_its_own_is_refused(
     except pytest.fail.Exception:
         assert scored(model)  # a class of the library's in its place
     assert not mark.exists()
-
-
-@pytest.mark.parametrize("part", ["model", "adapter"])
-@pytest.mark.parametrize("name", ["a" * 5000, "a" * 97, "o/" + "a" * 95])
-def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
-    name: str, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loading, "load", pytest.fail)
-    options = ModelOptions(adapter=name) if part == "adapter" else ModelOptions()
-    with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
-        CausalModel("gpt2" if part == "adapter" else name, options)
-
-
-@pytest.mark.parametrize("key", ["n_positions", "vocab_size", "n_embd", "n_inner"])
-def test_sizes_that_are_not_those_of_the_weights(base: Path, tmp_path: Path, key: str) -> None:
-    line = refused(copied(base, tmp_path / "model", **{key: 4096}))
-    assert "its weights are of other sizes than its config.json says" in line
-
-
-@pytest.mark.slow
-def test_a_hub_repository_of_gguf_alone_is_refused_by_that_name(base: Path, tmp_path: Path) -> None:
-    made = {"a/with-configuration": tmp_path / "a", "b/bare": tmp_path / "b"}
-    for directory in made.values():
-        directory.mkdir()
-        (directory / "q4.gguf").write_bytes(b"GGUF")
-    shutil.copy(base / "config.json", tmp_path / "a")
-    with hub(made) as server:
-        done = subprocess.run(
-            [sys.executable, "-c", _SCORES, *made],
-            env=environment(server, tmp_path / "hf"),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    fix = "(give the model it was made from; --quantisation nf4 takes as little memory)"
-    assert done.stdout.splitlines() == [
-        f"refused model {name}: is GGUF, which isn't read here {fix}" for name in made
-    ]
 
 
 # Adapters
@@ -315,22 +228,6 @@ def test_a_reply_without_end_is_no_reply(
         assert isinstance(outcome, Failure) and said in outcome.error and "\n" not in outcome.error
         assert outcome.retry and outcome.charged
         assert peak_mb() - before < 200
-
-
-def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
-    text, accepted = "tea " * 1_000_000, []
-
-    def long(handler: BaseHTTPRequestHandler) -> None:
-        accepted.append(handler.headers["Accept-Encoding"])
-        body = completion(text, "")
-        assert len(body) < LARGEST
-        head(handler, 200, Content_Length=str(len(body)), Content_Encoding="identity")
-        handler.wfile.write(body)
-
-    with answering(long) as url:
-        outcome = asked(url)
-    assert isinstance(outcome, Reply) and outcome.text == text
-    assert accepted == ["identity"] and json.dumps(text) in completion(text, "").decode()
 
 
 def test_texts_and_keys_are_not_sent_on() -> None:

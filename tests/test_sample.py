@@ -11,7 +11,6 @@ import pytest
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.storage.store import Store
 from tests.steps import sample_set, shown
@@ -145,30 +144,3 @@ def test_a_prompt_that_changed_is_continued_anew(
     assert [r for r in _rows(store) if (r["prompt_id"], r["side"]) != gone] == [
         r for r in kept if (r["prompt_id"], r["side"]) != gone
     ]
-
-
-def test_greedy_needs_one_sample_and_neither_temperature_nor_seed_count(
-    store: Store, model: Path, drawn: list[Draw]
-) -> None:
-    fill(store)
-    with pytest.raises(UsageProblem, match="greedy decoding repeats one sample"):
-        _sample(store, model, 2, SamplingOptions(greedy=True))
-    _sample(store, model, 1, SamplingOptions(greedy=True, max_new_tokens=9))
-    assert len(drawn) == 4
-    again = SamplingOptions(greedy=True, max_new_tokens=9, temperature=3.0, seed=4)
-    assert _sample(store, model, 1, again).n_new == 0
-    (row,) = store.read("sampling").to_pylist()
-    assert (row["method"], row["temperature"], row["top_p"], row["top_k"]) == (
-        "greedy",
-        *[None] * 3,
-    )
-
-
-def test_an_instruction_stands_before_the_prompt(
-    store: Store, model: Path, drawn: list[Draw]
-) -> None:
-    fill(store, {"3": SETS["3"]})
-    how = SamplingOptions(max_new_tokens=4, instruction="He said:")
-    _sample(store, model, 1, how)
-    assert [d.text for d in drawn] == ["He said: She drank tea."]
-    assert store.read("sampling").to_pylist()[0]["instruction"] == "He said:"

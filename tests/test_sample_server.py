@@ -12,7 +12,7 @@ from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
 from plumbline.eval_workers.models.scoring_contract import texts_hash
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
 from tests.test_sample import fill
@@ -83,25 +83,6 @@ def test_more_samples_ask_for_the_further_ones_and_a_replay_for_none(store: Stor
     assert _rows(store) == after
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "completions"])
-def test_chat_and_greedy(store: Store, endpoint: Any) -> None:
-    fill(store)
-    how = SamplingOptions(greedy=True, max_new_tokens=20, instruction="Continue:")
-    model = ServedModel("m", endpoint, "max_completion_tokens")
-    with serving(sampler=honest) as server:
-        done = _sample(store, server, 1, how, model=model)
-        with pytest.raises(UsageProblem, match="greedy"):
-            _sample(store, server, 2, how, model=model)
-    assert done.n_samples == 5 and server.n_asked == 4
-    chat = endpoint == "chat"
-    assert server.paths == {"/v1/chat/completions" if chat else "/v1/completions"}
-    prompts = {b["messages"][0]["content"] if chat else b["prompt"] for b in server.bodies}
-    assert prompts == {f"Continue: {text}" for text in TEXTS}
-    for body in server.bodies:
-        assert body["temperature"] == 0 and "top_p" not in body
-        assert body["max_completion_tokens"] == 20 and "max_tokens" not in body
-
-
 def _ignores_seeds(body: dict[str, Any]) -> Say:
     return honest({**body, "seed": 0})
 
@@ -131,17 +112,6 @@ def test_a_server_that_ignores_seeds_or_caches_is_told(
         fixed = SamplingOptions(max_new_tokens=20, seed=1)
         assert _sample(store, server, n, fixed).n_samples == 5 * n
     assert {r["sampling_key"] for r in _rows(store)} == {fixed.key}
-
-
-@pytest.mark.parametrize(
-    "how", [SamplingOptions(temperature=0.1), SamplingOptions(top_k=1), SamplingOptions(top_p=0.2)]
-)
-def test_where_little_is_left_to_chance_samples_may_be_alike(
-    store: Store, how: SamplingOptions
-) -> None:
-    fill(store)
-    with serving(sampler=_ignores_seeds) as server:
-        assert _sample(store, server, 3, how).n_alike == 5
 
 
 def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> None:

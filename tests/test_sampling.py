@@ -14,7 +14,7 @@ import transformers
 
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local.drawing import _filters, chosen
+from plumbline.eval_workers.models.local.drawing import _filters
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
@@ -198,15 +198,6 @@ def test_a_prompt_without_room_is_a_problem_and_disturbs_no_other(saved: dict[st
     assert fits.problem is None
 
 
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_a_token_without_mass_is_never_drawn(at: int) -> None:
-    """Chance at both ends of its range, and a distribution that is one token."""
-    logits = torch.full((2, 3), -math.inf)
-    logits[:, at] = 0.0
-    chance = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
-    assert chosen(logits, chance, SamplingOptions()).tolist() == [at, at]
-
-
 @pytest.mark.parametrize("top_p", [0.05, 0.9, 0.999])
 def test_the_nucleus_is_that_of_the_library(top_p: float) -> None:
     """Sharp rows, rows that hardly lean, logits of half precision with their ties, equal ones."""
@@ -220,25 +211,3 @@ def test_the_nucleus_is_that_of_the_library(top_p: float) -> None:
     found = _filters(options)(None, logits)  # type: ignore[arg-type]
     wanted = transformers.TopPLogitsWarper(top_p)(None, logits)  # type: ignore[arg-type]
     assert torch.equal(found, wanted)
-
-
-@pytest.mark.parametrize("how", [{}, {"top_p": None}, {"greedy": True}])
-def test_a_model_that_computes_no_number_has_a_problem(
-    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
-    """Those beside it are drawn as ever."""
-    backend, wanted = _opened(saved["gpt2"]), [(prompt, 0) for prompt in PROMPTS]
-    sound = _continued(backend, wanted, max_new_tokens=4, **how)
-    forward = backend.weights.model.forward
-    bad = [backend.identity.bos_token_id, *backend.ids(PROMPTS[1])]
-
-    def broken(**given: Any) -> Any:
-        output = forward(**given)
-        rows = [row.tolist()[-len(bad) :] == bad for row in given["input_ids"]]
-        output.logits[torch.tensor(rows)] = math.nan
-        return output
-
-    monkeypatch.setattr(backend.weights.model, "forward", broken)
-    samples = _continued(backend, wanted, max_new_tokens=4, **how)
-    assert "not finite" in samples[1].problem
-    assert [*samples[:1], *samples[2:]] == [*sound[:1], *sound[2:]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,11 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
-from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
+from pyspark.errors import PythonException
 
 from plumbline.jobs.ingest import count_corpus as count
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.spark import engine
 from plumbline.jobs.spark.spark_session import (
     one_line_losses,
     read_conf,
@@ -26,7 +26,6 @@ from plumbline.jobs.spark.spark_session import (
 )
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 from tests.sockets import is_loopback, listening
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
@@ -68,25 +67,6 @@ def test_what_spark_submit_was_given_stands_before_the_file() -> None:
         settings_for("local", {}, submitted)
 
 
-@pytest.mark.slow
-def test_a_cluster_without_a_master_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
-    code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
-    command = ["corpus", "count", "a.jsonl", "--corpus", "c", "--warehouse", "w"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, VARIABLE: "cluster", "PYTHONPATH": str(REPOSITORY)},
-    )
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"error: {VARIABLE} cluster: names no master "
-        "(give --master, or name a file with spark.master in it)\n"
-    )
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
@@ -100,16 +80,6 @@ def test_spark_listens_on_this_machine_alone() -> None:
     found = listening(os.getsid(0)) - before
     assert all(map(is_loopback, found)), found
     assert any(map(is_loopback, listening(os.getsid(0))))
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_session_that_runs_keeps_its_master() -> None:
-    session = spark_session()
-    assert spark_session() is session
-    assert spark_session(session.sparkContext.master) is session
-    with pytest.raises(UsageProblem, match=r"master yarn: Spark already runs on local\["):
-        spark_session("yarn")
 
 
 _SPARK = "org.apache.spark.SparkException"
@@ -143,21 +113,15 @@ _NO_FOOTER = "[FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER] Encountered error while
 RAISED = [
     (failed_job(f"{_CRASHED}\n\tat"), "Python worker exited"),
     (failed_job(f"{_EXITED} exited with code 137\nDriver stacktrace:"), "ExecutorLost.*137"),
-    (failed_job(f"{_HEAP}\n\tat"), "Java heap space"),
-    (failed_job("org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE] x"), "UNABLE"),
     (failed_job("org.apache.spark.shuffle.MetadataFetchFailedException: x"), "FetchFailed"),
     (java_error(*_HEAP.split(": ")), "Java heap space"),
     (java_error(_SPARK, "Job 3 cancelled because SparkContext was shut down"), "shut down"),
-    (ConnectionRefusedError(111, "Connection refused"), "Java process has ended"),
     (Py4JNetworkError("Answer from Java side is empty"), "Java process has ended"),
     (failed_job(_NO_MODULE), None),
     (failed_job("java.lang.NullPointerException\n\tat ExecutorLostFailure"), None),
     (failed_job("java.io.IOException: No space left on device\n\tat"), None),
-    (java_error("java.lang.NullPointerException", "null"), None),
     (java_error(_SPARK, _NO_FOOTER), None),
     (PythonException("ValueError: Python worker exited unexpectedly"), None),
-    (AnalysisException("[UNRESOLVED_COLUMN] OutOfMemoryError"), None),
-    (PySparkRuntimeError("ExecutorLostFailure"), None),
     (ValueError("ExecutorLostFailure"), None),
 ]
 
@@ -166,6 +130,29 @@ RAISED = [
 def test_only_a_loss_is_called_one(error: Exception, said: str | None) -> None:
     with pytest.raises(Interrupted if said else type(error), match=said), one_line_losses():
         raise error
+
+
+def test_a_job_that_gets_no_resources_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose tasks run, or have run, is waited for."""
+    monkeypatch.setattr(engine, "PATIENCE_S", 0.3)
+    cancelled, stage = threading.Event(), SimpleNamespace(numCompletedTasks=0, numTasks=4)
+    tracker = SimpleNamespace(getActiveStageIds=lambda: [1], getStageInfo=lambda _: stage)
+    context = SimpleNamespace(
+        statusTracker=lambda: tracker, setLogLevel=lambda _: None, cancelAllJobs=cancelled.set
+    )
+    spark = object.__new__(engine.SparkEngine)
+    spark._spark = SimpleNamespace(sparkContext=context)  # type: ignore[assignment]
+
+    def work() -> bool:
+        if cancelled.wait(1.5):
+            raise RuntimeError("Job 1 cancelled")
+        return True
+
+    stage.numActiveTasks = 1
+    assert spark._run(work, lambda *_: None)
+    stage.numActiveTasks = 0
+    with pytest.raises(Interrupted, match="started no task for 0 s"):
+        spark._run(work, lambda *_: None)
 
 
 @pytest.mark.slow

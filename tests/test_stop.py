@@ -115,7 +115,7 @@ def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
 def test_a_pipeline_that_counts(tmp_path: Path) -> None:
     process = _start(tmp_path, "pipeline", "--demo-tokens", "60000")
-    said = tmp_path / "out.txt"
+    said = tmp_path / "err.txt"
     counts = "count closed-world-straight"
     _stop_when(lambda: counts in said.read_text(), process, process.terminate, tmp_path)
 
@@ -134,11 +134,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 _ENDLESS = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
 _COMMANDS = {
-    "measure": ("measure",),
     "report": ("report", "--out", "page"),
     "sql": ("sql", _ENDLESS),
-    "check": ("warehouse", "check"),
-    "import": ("benchmark", "import", "closed-world"),
     "score": ("score", "--model", "tiny", "--benchmark", "closed-world", "--dtype", "bfloat16"),
 }
 
@@ -161,7 +158,7 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
 ) -> None:
     """While it imports, queries, draws, writes, or is at its end."""
     chance = random.Random(f"{name} {how}")
-    for delay in (0.0, *(chance.uniform(0.05, 3.0) for _ in range(5))):
+    for delay in (0.0, *(chance.uniform(0.05, 3.0) for _ in range(3))):
         process = _start(measured, *_COMMANDS[name])
         while not _listens(process) and process.poll() is None:
             time.sleep(0.001)
@@ -172,7 +169,7 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
         took = time.monotonic() - start
         said = (measured / "err.txt").read_text()
         assert "Traceback" not in said and took < 5.5, (delay, took, said)
-        if status != 0 and (name, status) != ("check", 3):  # which sees what others left
+        if status != 0:
             assert status == 5, (delay, status, said)
             line = "error: interrupted; run the same command again to resume"
             assert said.splitlines()[-1] == line and said.count(line) == 1, (delay, said)
@@ -231,35 +228,28 @@ def test_a_stop_that_a_compiler_swallows_is_one_line() -> None:
 
 
 _COMPILE = """
-import os, signal, time
+import os, signal
 import numba
 from numba.core import event
 from plumbline.pipelines.command import stop_signals
 
 class Press(event.Listener):
     def on_start(self, event):
-        for _ in range({presses}):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)
-    def on_end(self, event): pass
+        os.kill(os.getpid(), signal.SIGINT)
+    def on_end(self, event): print("compiled", flush=True)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 stop_signals.listen()
-twice = numba.njit(lambda x: 2 * x)
-try:
-    with event.install_listener("numba:compile", Press()):
-        twice(1)
-    time.sleep(60)
-except KeyboardInterrupt:
-    print("compiled", len(twice.signatures))
+with event.install_listener("numba:compile", Press()):
+    numba.njit(lambda x: 2 * x)(1)
+while True:
+    pass
 """
 
 
-@pytest.mark.parametrize(("presses", "status", "said"), [(1, 0, "compiled 1\n"), (2, 5, "")])
-def test_a_compilation_of_numba_ends_first(presses: int, status: int, said: str) -> None:
-    """An exception in LLVM's callbacks was lost, or ended Python; a second press doesn't wait."""
-    code = _COMPILE.format(presses=presses)
+def test_a_compilation_of_numba_is_not_interrupted() -> None:
+    """An exception in LLVM's callbacks was lost, or ended Python."""
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", _COMPILE], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stdout) == (status, said), done.stderr
+    assert done.returncode == 5 and "compiled" in done.stdout, done.stderr

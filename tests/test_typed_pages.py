@@ -19,10 +19,10 @@ import pyspark
 import pytest
 from packaging.utils import canonicalize_name
 
-from plumbline.pipelines.cluster_files import write_dist
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.deployment import write_dist
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -60,7 +60,7 @@ def parsed(block: str, dist: Path) -> bool:
     elif re.search(r"--master (yarn|k8s)", block):
         check_submitted(next(line for line in lines if line.startswith("spark-submit ")), dist)
     elif "s3://" not in block and "audit/audit" not in block and lines[0][:4] != "ssh ":
-        return False  # those three: tests/test_bucket.py, tests/test_audit.py, a tunnel
+        return False  # those three: tests/test_bucket.py, vLLM, a tunnel
     for line in lines:
         if (words := arguments(line)) is not None:
             parse(ROOT, words)

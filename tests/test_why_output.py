@@ -121,8 +121,6 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
         (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
         (["tea", "--corpus", "c", "--format", "html"], 2, "markdown"),
         (["--corpus", "c"], 2, "none given"),
-        (["--words", "nowhere.txt"], 2, "nowhere.txt: doesn't exist"),
-        (["tea", "--corpus", "c", "--out", "."], 2, "isn't a regular file"),
     ],
 )
 def test_errors_are_one_line(

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from plumbline.pipelines.command import value_sources  # noqa: E402
+from plumbline.pipelines.command import settings  # noqa: E402
 from plumbline.pipelines.commands.pipeline import Pipeline  # noqa: E402
 from plumbline.warehouse.errors import PlumblineError  # noqa: E402
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst  # noqa: E402
@@ -54,7 +54,7 @@ def seeds(here: Path) -> dict[str, tuple[Path, Callable[[Path], bool]]]:
     pq.write_table(pa.table({"text": _TEXTS}), here / "shard.parquet")
     for name in ("shard.jsonl", "shard.jsonl.zst", "shard.parquet"):
         found[name] = here / name, _documents
-    (here / "settings.toml").write_text('window = 5\nbenchmarks = ["use-5"]\n[fairpair]\nn = 3\n')
+    (here / "settings.toml").write_text('seed = 5\nbenchmarks = ["use-5"]\n[fairpair.run]\nn = 3\n')
     found["settings.toml"] = here / "settings.toml", _settings
     (here / "lists.toml").write_text('title = "x"\nwords = ["a", "b"]\n[deep.er]\nn = 1.5e3\n')
     found["lists.toml"] = here / "lists.toml", _toml
@@ -74,7 +74,7 @@ def _documents(path: Path) -> bool:
 
 
 def _settings(path: Path) -> bool:
-    value_sources.made(Pipeline, {}, None, value_sources.here(Pipeline, path, {}))
+    settings.made(Pipeline, {}, None, settings.here(Pipeline, path, {}))
     return True
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.vllm.vllm_server import SERVED_HERE, address
+from plumbline.eval_workers.vllm.vllm_client import SERVED_HERE, address
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.text.escape import spellings
 

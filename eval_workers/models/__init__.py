@@ -92,11 +92,11 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     Unless the model is open already, another open model and servers started here are closed first,
     to free their memory.
     """
-    from plumbline.eval_workers.vllm import vllm_server
+    from plumbline.eval_workers.vllm import vllm_client
 
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:
-        vllm_server.stop()
+        vllm_client.stop()
         if kept:
             kept.clear()
             _release()

@@ -18,7 +18,7 @@ from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.kinds.model_kind import Files
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.ngram import VERSION
 from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
@@ -36,9 +36,7 @@ class NgramBackend(CausalModel):
         if not is_ngram(model):
             fix = "make one with plumbline train --preset 5gram"
             raise BadInput(f"model {model}", "is not the directory of an n-gram model", fix)
-        if options.dtype != ModelOptions().dtype:
-            problem = "an n-gram model has no weights of another type"
-            raise UsageProblem(f"--dtype {options.dtype}", problem, "leave it out")
+        refuse_options(options, ["dtype"], "an n-gram model has no weights of another type")
         loading.silence()
         source = find_source(model, options.revision)
         fields = json_object(Path(source.location) / "config.json")

@@ -124,13 +124,6 @@ class Model(Protocol):
         """Number of parameters (loads the weights); ``None`` where it isn't known."""
 
 
-class PairScorer(Protocol):
-    """A scorer of a text given another text, for measures that need a pair."""
-
-    def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
-        """A score for the first text of each pair, given the second, in the order given."""
-
-
 class Backend(Model, Protocol):
     """A model that scores texts."""
 

@@ -54,7 +54,7 @@ class VllmBackend(CausalModel):
 
     @property
     def weights(self) -> VllmBackend:
-        """This model is its own ``Engine``."""
+        """This model itself, which asks the engine's process."""
         return self
 
     longest_in_tree = 0

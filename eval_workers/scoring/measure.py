@@ -135,7 +135,7 @@ def measure(
     from plumbline.eval_workers.scoring.statistics.controls import effects_of_all
     from plumbline.eval_workers.scoring.statistics.power import powers
     from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
-    from plumbline.eval_workers.scoring.statistics.scored import scored
+    from plumbline.eval_workers.scoring.statistics.scored_pairs import scored
 
     options = options or MeasureOptions()
     pinned = store.pinned()

@@ -124,7 +124,7 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 class PairScores(ModelStep[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
-    ``given_other``: a sentence is scored given its pair's other sentence, see ``PairScorer``. If a
+    ``given_other``: a sentence is scored given its pair's other sentence (`crows-pairs`). If a
     pair's sentences changed, it is scored again and its old row is removed. A pair with a sentence
     that can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it
     again. A baseline that can't be scored is NULL. With ``limit``, only so many pairs are scored;
@@ -206,7 +206,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
             n_before = n
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
-        """A score for each item; ``model`` is a ``Backend`` or ``PairScorer``."""
+        """A score for each item; ``model`` is a ``Backend``."""
         score = model.score_beside if self.given_other else model.score
         scores: list[TextScore] = score(items)
         return scores

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from plumbline.jobs.spark.spark_session import (
     stop_jobs,
     watched,
 )
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -43,6 +44,11 @@ SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
 """
 
 
+#: Seconds without a running task after which a job ends.
+PATIENCE_S = 300.0
+_Result = TypeVar("_Result")
+
+
 class SparkEngine:
     """Counts and sums on Spark; what each machine needs is in docs/cluster.md.
 
@@ -61,12 +67,8 @@ class SparkEngine:
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
 
-        def report() -> None:
-            update(running_tasks(self._spark)[0], len(shards))
-
         with one_line_losses():
-            cancel = partial(stop_jobs, self._spark)
-            outcomes = watched(ledgers.collect, report=report, cancel=cancel)
+            outcomes = self._run(ledgers.collect, lambda n, _: update(n, len(shards)))
         update(len(shards), len(shards))
         if hosts := sorted({x for x in outcomes if isinstance(x, str)}):
             fix = "it must lie on a file system that every executor sees under the same path"
@@ -121,12 +123,33 @@ class SparkEngine:
             yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
         with one_line_losses(), progress(what, "tasks of the stage") as update:
-            parts = watched(
-                lambda: rows().mapInArrow(write, "n long").collect(),
-                report=lambda: update(*running_tasks(self._spark)),
-                cancel=partial(stop_jobs, self._spark),
-            )
+            parts = self._run(lambda: rows().mapInArrow(write, "n long").collect(), update)
         return sum(row["n"] for row in parts)
+
+    def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
+        """Run Spark's jobs in a thread; ``update`` gets the done and all tasks of their stages.
+
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``: no machine has the resources.
+        """
+        since, is_idle = time.monotonic(), False
+
+        def report() -> None:
+            nonlocal since, is_idle
+            n_done, n_all, n_active = running_tasks(self._spark)
+            update(n_done, n_all)
+            if n_done or n_active or not n_all:
+                since = time.monotonic()
+            elif time.monotonic() - since > PATIENCE_S:
+                is_idle = True
+                stop_jobs(self._spark)
+
+        try:
+            return watched(work, report=report, cancel=partial(stop_jobs, self._spark))
+        except Exception as e:
+            if not is_idle:
+                raise
+            fix = "is a worker free and as large as an executor? See docs/cluster.md"
+            raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
         """The rows of files. A file listed twice counts twice, though Spark would read it once."""

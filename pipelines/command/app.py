@@ -1,11 +1,15 @@
 """The ``plumbline`` command, whose subcommands are the classes that ``registry`` lists.
 
 Importing this module imports no subcommand; that happens when one is run or shows its help.
+``python -m plumbline.pipelines.command.app docs/commands.md`` writes the lists of that page.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -62,10 +66,10 @@ def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
     from plumbline.pipelines.command.base import class_of
 
     kind = class_of(full_name)
-    settings, function = command_line.context_settings(kind), command_line.function_of(kind)
+    function = command_line.function_of(kind)
     if subcommands is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        app.command(name, context_settings=settings)(function)
+        app.command(name)(function)
         return typer.main.get_command(app)
     commands = subcommands
 
@@ -81,7 +85,7 @@ def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
             return super().parse_args(ctx, args)
 
     app = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")
-    app.callback(invoke_without_command=True, context_settings=settings)(function)
+    app.callback(invoke_without_command=True)(function)
     return typer.main.get_command(app)
 
 
@@ -152,3 +156,37 @@ app = typer.Typer(
     add_completion=True,
     rich_markup_mode="rich",
 )
+
+#: The first and last line of the page's part that is generated.
+BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
+
+
+def lists() -> Iterator[str]:
+    """A table per group: its commands, what they do, and whether they have a plan.
+
+    >>> next(line for line in lists() if line.startswith("| `corpus count`"))
+    '| `corpus count` | Count words and their co-occurrences with target words. | plan |'
+    """
+    from plumbline.pipelines.command.base import class_of, has_plan
+
+    group = ""
+    for name in registry.targets():
+        first = name.split()[0]
+        if first != group:
+            group = first
+            yield from ("", f"### {group}", "", "| command | does | has |", "|---|---|---|")
+        kind = class_of(name)
+        has = "plan" if has_plan(kind) else ""
+        about = " ".join(registry.summary(name).split()).replace("|", "\\|")
+        yield f"| `{name}` | {about} | {has} |"
+
+
+def written(page: str) -> str:
+    """A page with the current lists between ``BEGIN`` and ``END``."""
+    text = "\n".join([BEGIN, *lists(), "", END])
+    return re.sub(f"{BEGIN}.*{END}", lambda _: text, page, flags=re.S)
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.write_text(written(target.read_text("utf-8")), "utf-8")

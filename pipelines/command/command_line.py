@@ -19,25 +19,30 @@ from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,
     Command,
     Done,
-    Parameter,
     Row,
     execute,
-    line_of,
-    parameters,
+    has_plan,
     plan_of,
-    typed_parameters,
 )
-from plumbline.pipelines.command.general_options import GENERAL, as_typed, general_options
-from plumbline.pipelines.command.value_sources import here, made
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.pipelines.command.parameters import Parameter, parameters
+from plumbline.pipelines.command.settings import here, made
+from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import csv_cell, say, terminal
 
-FORMATS = ("table", "json", "csv")
+#: Options of every command by name: type, default and help. A command may have its own instead.
+_GENERAL: dict[str, tuple[Any, Any, str]] = {
+    "dry_run": (bool, False, "Say what it would take; do and write nothing."),
+    "config": (Path | None, None, "TOML file with any of these options."),
+    "format": (Literal["table", "json", "csv"], "table", "Format of the result."),
+}
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
-    """A function's parameter from which Typer makes the argument or option."""
+    """A function's parameter from which Typer makes the argument or option.
+
+    Typer requires none, since settings may give it: ``made`` raises for a missing value.
+    """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
@@ -45,57 +50,61 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
         kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
-    more: dict[str, Any] = {"help": parameter.about, "show_envvar": bool(on.variable)}
+    about = parameter.about + " (required)" * (default is ...)
+    more: dict[str, Any] = {"help": about, "show_envvar": bool(on.variable)}
     more |= {"envvar": on.variable or None, "metavar": on.metavar or None}
     if parameter.is_path:
         more["parser"] = lambda text: text and (address(text) or Path(text))  # `made` refuses ""
-    if default is not ...:
-        more["show_default"] = default not in (None, "", []) and default is not False
+    default = None if default is ... else default
+    more["show_default"] = default not in (None, "", []) and default is not False
     option = parameter.option
     if kind is bool and default:
         option += f"/--no-{option[2:]}"
     declared = typer.Argument(**more) if on.positional else typer.Option(option, **more)
-    return inspect.Parameter(
-        parameter.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if default is ... else default,
-        annotation=Annotated[kind, declared],
-    )
+    return _keyword(parameter.name, Annotated[kind, declared], default)
+
+
+def _keyword(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    of_kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, of_kind, default=default, annotation=annotation)
+
+
+def _general_options(kind: type[Command]) -> list[str]:
+    """The general options of a command; `--conf` of its own replaces `--config`."""
+    left_out = {p.name for p in parameters(kind)}
+    left_out |= {"config"} if "conf" in left_out else set()
+    left_out |= set() if has_plan(kind) else {"dry_run"}
+    return [name for name in _GENERAL if name not in left_out]
 
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
     """Make the function from which Typer makes the command."""
+    general = _general_options(kind)
 
     def run(ctx: typer.Context, **values: Any) -> None:
         if ctx.invoked_subcommand is not None:  # the command is also a group: its subcommand runs
             return
-        option_names = {p.name for p in parameters(kind)}
-        general = {n: None if n in option_names else values.pop(n, None) for n in GENERAL}
-        if general["format"] not in (None, *FORMATS):
-            problem = "is not table, json or csv"
-            raise UsageProblem(f"--format {general['format']}", problem)
+        given = {name: values.pop(name) for name in general}
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
-        command = made(kind, typed, general["config"], here(kind, general["conf"]))
-        form = general["format"] or "table"
-        if general["dry_run"]:
+        command = made(kind, typed, given.get("config"), here(kind, typed.get("conf")))
+        form = given.get("format", "table")
+        if given.get("dry_run"):
             command.check()
-            names = [n for n in ("config", "conf") if general[n] is not None]
-            files = [word for n in names for word in (f"--{n}", str(general[n]))]
-            _show_plan(command, form, line_of(command, files, typed))
+            _show_plan(command, form, ctx.find_root().obj)
             return
-        from plumbline.pipelines.stages import CONSOLE, Stages
+        show(execute(command), command, form)
 
-        out = CONSOLE if form == "table" else Console(quiet=True, markup=False)
-        show(execute(command, Stages(out)), command, form)
-
-    signature = map(_declared, typed_parameters(kind))
-    run.__signature__ = inspect.Signature([_CONTEXT, *signature, *general_options(kind)])  # type: ignore[attr-defined]
+    signature = [_keyword("ctx", typer.Context), *map(_declared, parameters(kind))]
+    for name in general:
+        annotation, default, about = _GENERAL[name]
+        option = typer.Option(f"--{name.replace('_', '-')}", help=about, show_default=bool(default))
+        signature.append(_keyword(name, Annotated[annotation, option], default))
+    run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     run.__doc__ = inspect.getdoc(kind)
     run.__name__ = kind.__name__
     return run
-
-
-_CONTEXT = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 def _is_typed(ctx: typer.Context, name: str) -> bool:
@@ -103,15 +112,8 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def context_settings(kind: type[Command]) -> dict[str, Any]:
-    """Typer's defaults: values of settings and variables, which may give required options too."""
-    parameter = {p.name: p for p in parameters(kind)}
-    values = {name: as_typed(parameter[name], given.value) for name, given in here(kind).items()}
-    return {"default_map": {name: value for name, value in values.items() if value is not None}}
-
-
-def _show_plan(command: Command, form: str, line: str) -> None:
-    """Print a plan and the ``line`` that carries it out."""
+def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
+    """Print a plan and the line that carries it out: what was typed, without `--dry-run`."""
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
@@ -121,6 +123,7 @@ def _show_plan(command: Command, form: str, line: str) -> None:
         raise
     _print_rows(rows, form)
     if form == "table":
+        line = shlex.join(["plumbline", *(word for word in typed if word != "--dry-run")])
         after = f"Nothing was done or written. Next: {line}"
         say(after if rows else "Nothing is left to do.")
 
@@ -156,7 +159,7 @@ def _all_rows(command: Command) -> str:
 def _lines(done: Done, command: Command) -> Iterator[str]:
     yield from done.said
     if done.wrote:
-        yield f"Wrote {', '.join(done.wrote)} in {done.warehouse or command.warehouse}"
+        yield f"Wrote {', '.join(done.wrote)} in {command.warehouse}"
     for path in done.files:
         yield f"Wrote {path}"
     if done.next:
@@ -165,10 +168,9 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 def _next(done: Done, command: Command) -> str:
     """``done.next``, with ``--warehouse`` in each command unless it is given or the default."""
-    where = done.warehouse or command.warehouse
-    if where == DEFAULT_WAREHOUSE:
+    if command.warehouse == DEFAULT_WAREHOUSE:
         return done.next
-    place = f" --warehouse {shlex.quote(str(where))}"
+    place = f" --warehouse {shlex.quote(str(command.warehouse))}"
     lines = done.next.split(", or ")
     is_open = [line.startswith("plumbline ") and "--warehouse" not in line for line in lines]
     return ", or ".join(line + place * takes for line, takes in zip(lines, is_open, strict=True))

@@ -1,17 +1,22 @@
-"""Field types with checks, and options, that several commands use."""
+"""Field types with checks, options, plan rows and lines that several commands use."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import On
+from plumbline.pipelines.command.base import On, Row, planned
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import Address, check_input, check_output
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.store import Store
 
 
 def _read(path: Path, **allowed: bool) -> Path:
@@ -67,3 +72,45 @@ class ContrastOption:
     contrast: Annotated[
         str, Field(min_length=1, description="Pair such as she/he, or the name of a word list.")
     ] = "she/he"
+
+
+Shards: TypeAlias = Annotated[
+    tuple[str, ...],
+    Field(min_length=1, description="Shards: paths, addresses or quoted globs."),
+    On(positional=True),
+]
+#: A positional argument.
+Argument: TypeAlias = Annotated[str, Field(min_length=1), On(positional=True)]
+#: An option that is repeated for each of its values.
+Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
+#: A count or limit, at least 1.
+Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusName:
+    """The corpus that a command works on."""
+
+    reads: ClassVar[str] = "corpus"
+
+    corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
+
+    def line(self, command: str) -> str:
+        """The command line that runs another command on the same corpus."""
+        return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
+
+    def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
+        """Fields of `Done` for the corpus's rows in a table: ``query`` and ``params``."""
+        query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
+        return {"query": query, "params": {"corpus": self.corpus}}
+
+
+def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
+    """Rows of a plan: documents to look through; for CORPUS:SOURCE all documents of the corpus."""
+    from plumbline.jobs.counting.corpus_lookup import corpus_row
+
+    assert store is not None, "only commands that make a warehouse plan without one"
+    corpora = set(store.read("corpus")["corpus"].to_pylist())
+    for name in names:
+        row = corpus_row(store, name if name in corpora else name.partition(":")[0])
+        yield planned(name, "documents to look through", row["n_documents"])

@@ -67,7 +67,7 @@ def _status(given: list[str]) -> int:
         return 0
     from plumbline.pipelines.command.app import app
 
-    result = app(given, prog_name="plumbline", standalone_mode=False)
+    result = app(given, prog_name="plumbline", standalone_mode=False, obj=given)
     if result == 130:  # how the command line library reports an interrupt
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
 import select
@@ -10,22 +9,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from types import FrameType
+from contextlib import suppress
 from typing import Any, NoReturn
 
 LINE = "interrupted; run the same command again to resume"
 STATUS = 5
 #: Seconds after which a stopped process ends even if a library is busy or its clean-up hangs.
 _GRACE_S = 4.0
-_SOON_S = 0.05
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _received = threading.Event()
 _complained = threading.Event()
-#: Set before this process sends itself SIGINT again. ``_lost`` tells the watching thread,
-#: ``_expected`` the handler, that it isn't a second signal of the user.
-_lost, _expected = threading.Event(), threading.Event()
 
 
 def received() -> bool:
@@ -41,65 +34,28 @@ def listen() -> None:
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)
-    sigterm_interrupts(_stop)
-    sys.unraisablehook = _repeat_lost_stop
+    signal.signal(signal.SIGTERM, _stop)
+    sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # gets each signal's number
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
-def sigterm_interrupts(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Make SIGTERM raise SIGINT, which ``handler`` handles if SIGINT was ignored so far.
-
-    Does nothing outside the main thread. By default SIGTERM ends this process at once and leaves
-    its child processes running.
-    """
-
-    def interrupt(*_: object) -> None:
-        # A process in a shell's background ignores Ctrl-C, but must not ignore SIGTERM.
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            signal.signal(signal.SIGINT, handler)
-        signal.raise_signal(signal.SIGINT)
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, interrupt)
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    if _expected.is_set():
-        _expected.clear()
-    elif received():  # a second signal: end at once, since stored results survive a kill
+def _stop(_number: int, _frame: object) -> None:
+    if received():  # a second signal: end at once, since stored results survive a kill
         _end()
     _received.set()
-    # While Numba compiles, an exception in an LLVM callback would be lost or end Python.
-    if (lock := _compiler_lock()) is None:
+    # While Numba compiles, an exception in an LLVM callback could abort Python. The thread ends it.
+    lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    if lock is None or not lock.is_locked():
         raise KeyboardInterrupt
-    _thread.start_new_thread(_interrupt_after, (lock,))
 
 
-def _compiler_lock() -> AbstractContextManager[None] | None:
-    """Numba's compiler lock if this thread holds it, and so is compiling, else None."""
-    numba = sys.modules.get("numba.core.compiler_lock")
-    lock = getattr(numba, "global_compiler_lock", None)
-    return lock if lock is not None and lock.is_locked() else None
-
-
-def _repeat_lost_stop(unraisable: Any) -> None:
-    """Send SIGINT again if a stop's exception was lost in a destructor or a library's callback."""
+def _without_stops(unraisable: Any) -> None:
+    """Print an exception that was lost in a destructor or a callback, unless the process stops."""
     if not received():
         sys.__unraisablehook__(unraisable)
-    elif isinstance(unraisable.exc_value, KeyboardInterrupt):
-        _thread.start_new_thread(_interrupt_after, (nullcontext(),))
-
-
-def _interrupt_after(lock: AbstractContextManager[None]) -> None:
-    with lock:  # if it is Numba's, wait until the main thread has finished compiling
-        time.sleep(_SOON_S)  # until the callback has returned
-        _lost.set()
-        _expected.set()
-        # If the main thread now waits for Numba's lock, to compile more, the signal ends the wait.
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _end_in_time(signals: int) -> None:
@@ -112,9 +68,8 @@ def _end_in_time(signals: int) -> None:
         pass
     end = time.monotonic() + _GRACE_S
     while select.select([signals], [], [], max(0.0, end - time.monotonic()))[0]:
-        if os.read(signals, 1)[0] == first and not _lost.is_set():
-            break  # a second signal that this process didn't send itself
-        _lost.clear()
+        if os.read(signals, 1)[0] == first:
+            break
     _end()
 
 

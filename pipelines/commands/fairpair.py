@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -16,18 +16,15 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
     RULES,
     FairPairSpec,
     FigureOptions,
-    SampledModel,
     texts_of,
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import SHORT
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
-from plumbline.pipelines.report.model import estimate
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.query.connection import rows_of
@@ -54,8 +51,8 @@ class FairpairRun(FairPairSpec, Command):
     """
 
     makes_warehouse = True
-    without = OF_SCORES
-    settings_only = (
+    without = (
+        *OF_SCORES,
         *("batch_tokens", "bos", "concurrency", "tensor_parallel", "token_limit", "timeout_s"),
         *("max_tokens", "level", "n_resamples"),
     )
@@ -123,15 +120,16 @@ class FairpairRun(FairPairSpec, Command):
         failures, audited = Failures(len(targets)), list[tuple[SampleCounts, PerturbedSamples]]()
         for target in targets:
             with failures.collected(target.model):
-                audited.append(self.audit(context, target, chosen))
-        said = [
-            line
-            for drawn, sampled in audited
-            for line in (*_drawn_lines(drawn, store), *figures(store, sampled, chosen, self))
-        ]
+                name, run_id = self.probe_set, context.run_id
+                steps.write_prompts(store, name, rows, run_id)
+                sample = f"sample {target.model}"
+                drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
+                audited.append((drawn, measured(context, self, name, drawn, chosen)))
+        keys = [sampled for _, sampled in audited]
         asked = ("generation_request",) if self.base_url else ()
         return Done(
-            said=said,
+            rows=figures(store, keys, chosen, self),
+            said=[line for drawn, _ in audited for line in _drawn_lines(drawn)],
             wrote=("probe_prompt", "continuation", *asked, *TABLES),
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
@@ -142,18 +140,6 @@ class FairpairRun(FairPairSpec, Command):
             },
             failed=failures.error(),
         )
-
-    def audit(
-        self, context: Context, target: SampledModel, chosen: Sequence[str]
-    ) -> tuple[SampleCounts, PerturbedSamples]:
-        """Measure the set under one model; returns counts and keys of its samples."""
-        store, run_id, name = context.store, context.run_id, self.probe_set
-        rows = self.prompt_rows(store)
-        context.stage("prompts", steps.write_prompts, store, name, rows, run_id)
-        sample = f"sample {target.model}"
-        drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
-        sampled = measured(context, self, name, drawn, chosen)
-        return drawn, sampled
 
 
 #: Options of `run` that aren't about sampling; `score` takes them too.
@@ -185,16 +171,9 @@ class FairpairScore(FairPairSpec, Command):
         rows = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         steps.check(self, self.probe_set, rows)
         chosen = steps.scoring_functions(self, rows)
-        said = []
-        for continued in sampled_models:
-            said.append(
-                f"{self.probe_set} by {continued.model}, key {continued.model_key}: "
-                f"{continued.n:,} samples"
-            )
-            sampled = measured(context, self, self.probe_set, continued, chosen)
-            said += figures(store, sampled, chosen, self)
+        keys = [measured(context, self, self.probe_set, one, chosen) for one in sampled_models]
         return Done(
-            said=said,
+            rows=figures(store, keys, chosen, self),
             wrote=TABLES,
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
@@ -232,19 +211,13 @@ def _missing(
 def _here(
     run: FairpairRun, name: str, how: ModelOptions, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
-    from plumbline.eval_workers.scoring.scoring_forecast import prospect
+    from plumbline.eval_workers.models import open_backend
 
-    model = prospect(name, how)
-    missing = _missing(run, rows, store, model.identity.key)
-    texts = sorted({draw.text for draw in missing})
-    encoded = model.encoded(texts)
-    n_new = len(missing) * run.max_new_tokens
-    after = f"after {len(texts):,} texts, key {model.identity.key}"
+    key = open_backend(name, how).identity.key
+    missing = _missing(run, rows, store, key)
+    after = f"after {len({draw.text for draw in missing}):,} texts, key {key}"
     yield planned(name, "samples to draw", len(missing), "", after)
-    yield planned(name, "new tokens", n_new, "", "at most")
-    refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
-    if refused:
-        yield planned(name, "can't be continued", len(refused), "texts", f"first: {refused[0]}")
+    yield planned(name, "new tokens", len(missing) * run.max_new_tokens, "", "at most")
 
 
 def _served(
@@ -255,13 +228,12 @@ def _served(
     held = read_ledger(store, ledger_name(run.probe_set, key)).replies
     unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
     n_in = sum(expected_tokens(draw.text) for draw in unanswered)
-    n_out = len(unanswered) * run.max_new_tokens
     answered = len(missing) - len(unanswered)
     known = f"{answered:,} more are answered already" if answered else ""
     at = f"a sample each, at {run.base_url}"
     yield planned(name, "requests", len(unanswered), "", "; ".join(filter(None, (at, known))))
     yield planned(name, "tokens in", n_in, "", "about")
-    yield planned(name, "tokens out", n_out, "", "at most")
+    yield planned(name, "tokens out", len(unanswered) * run.max_new_tokens, "", "at most")
 
 
 def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
@@ -303,78 +275,53 @@ TABLES = (
 )
 
 
-def _drawn_lines(drawn: SampleCounts, store: Store) -> Iterator[str]:
-    n_prompts = store.read("probe_prompt", probe_set=drawn.probe_set).num_rows
-    rate = f", {drawn.samples_per_s:,.1f} samples/s" if drawn.samples_per_s else ""
+def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
     yield (
-        f"{drawn.probe_set} by {drawn.model}, key {drawn.model_key}: {n_prompts:,} prompts, "
-        f"{drawn.n_samples:,} samples, {drawn.n_new:,} new{rate}"
+        f"{drawn.probe_set} by {drawn.model}, key {drawn.model_key}: {drawn.n_samples:,} samples, "
+        f"{drawn.n_new:,} new"
     )
+    sides = f"of {drawn.n_texts:,} sides of prompts"
     if drawn.n_rejected:
-        sides = f"{drawn.n_rejected:,} of {drawn.n_texts:,} sides of prompts"
-        yield f"  {sides} could not be continued (table `reject`)"
+        yield f"  {drawn.n_rejected:,} {sides} could not be continued (table `reject`)"
     if drawn.n_alike:
-        sides = f"{drawn.n_alike:,} of {drawn.n_texts:,} sides of prompts"
-        yield f"  {sides} have hardly any different samples"
-
-
-def figures(
-    store: Store, sampled: PerturbedSamples, phi: Sequence[str], measured: FigureOptions
-) -> Iterator[str]:
-    """Lines on perturbations by side, and on B, V and F by scoring function and side."""
-    n_folds, texts = measured.folds, texts_of(measured.as_published)
-    yield from _success_lines(store, sampled)
-    for name in phi:
-        params = {**asdict(sampled), "phi": name, "n_folds": n_folds, "texts": texts}
-        for row in rows_of(store.root, _FIGURES, params):
-            folds = f", {n_folds} folds" if n_folds else ""
-            yield f"  {name}, {texts}{folds}, {_figure_line(row)}"
+        yield f"  {drawn.n_alike:,} {sides} have hardly any different samples"
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")
+_SHOWN = (
+    *("model_key", "phi", "side", "n_prompts", "n_left_out"),
+    *(f"{name}{end}" for name in (*_MEANS, "fairpair_f") for end in ("", "_low", "_high")),
+    *("p_permutation", "p_t"),
+)
+_SAMPLED = (
+    "probe_set = $probe_set AND model_key = $model_key AND sampling_key = $sampling_key "
+    "AND perturber = $perturber"
+)
 #: Rows of `fairpair_set`, with the intervals of B and V if they exist.
 _FIGURES = f"""
 SELECT s.*, {", ".join(f"i.{m}_{end}" for m in _MEANS for end in ("low", "high"))}
 FROM fairpair_set AS s
 LEFT JOIN fairpair_spread AS i
     USING (probe_set, model_key, sampling_key, perturber, phi, n_folds, texts, side)
-WHERE probe_set = $probe_set AND model_key = $model_key AND sampling_key = $sampling_key
-    AND perturber = $perturber AND phi = $phi AND n_folds = $n_folds AND texts = $texts
+WHERE {_SAMPLED} AND list_contains($phi, phi) AND n_folds = $n_folds AND texts = $texts
     AND s.subset = 'all'
-ORDER BY side
+ORDER BY phi, side
+"""
+#: Valid perturbations by side, then the reasons of the others. Some are too short for the filter.
+_SUCCESS = f"""
+SELECT model_key, side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
+ORDER BY side, reason != 'valid', n DESC, reason
 """
 
 
-def _figure_line(row: dict[str, Any]) -> str:
-    if not row["n_prompts"]:
-        least = row["n_folds"] or 2
-        why = f"none of {row['n_left_out']:,} prompts has {least} valid samples in both groups"
-        return f"{row['side']}: no B, V or F: {why}"
-    b, v_pg, v_gp = (estimate(row, mean, 4, scale=1).text for mean in _MEANS)
-    f = estimate(row, "fairpair_f", 4).text
-    line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
-    tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test of B and V_pg"))
-    said = [f"p {p:.3g} ({name})" for p, name in tests if p is not None]
-    left = f", {row['n_left_out']:,} prompts left out" if row["n_left_out"] else ""
-    return ", ".join((line, *said)) + left
-
-
-def _success_lines(store: Store, sampled: PerturbedSamples) -> Iterator[str]:
-    keys = asdict(sampled)
-    query = (
-        "SELECT side, reason, n, n_side, share FROM perturbation_success "
-        f"WHERE {' AND '.join(f'{name} = ${name}' for name in keys)} "
-        "ORDER BY side, reason != 'valid', n DESC, reason"
-    )
-    rows = rows_of(store.root, query, keys)
-    for side in dict.fromkeys(row["side"] for row in rows):
-        valid, *failed = [row for row in rows if row["side"] == side]
-        n_short = sum(row["n"] for row in failed if row["reason"] == SHORT)
-        failed = [row for row in failed if row["reason"] != SHORT]
-        hint = "too short for the filter (--filter-limit, --filter-unit)"
-        short = f"; {n_short:,} are {hint}" if n_short else ""
-        most = f'; most others: "{failed[0]["reason"]}" ({failed[0]["n"]:,})' if failed else ""
-        yield (
-            f"  {side}, perturbed by {sampled.perturber}: {valid['n']:,} of {valid['n_side']:,} "
-            f"valid ({valid['share']:.1%}){short}{most}"
-        )
+def figures(
+    store: Store,
+    sampled: Sequence[PerturbedSamples],
+    phi: Sequence[str],
+    measured: FigureOptions,
+) -> list[Row]:
+    """Rows on the perturbations by side, and on B, V and F by scoring function and side."""
+    by = {"n_folds": measured.folds, "texts": texts_of(measured.as_published), "phi": list(phi)}
+    success = [row for one in sampled for row in rows_of(store.root, _SUCCESS, asdict(one))]
+    found = [row for one in sampled for row in rows_of(store.root, _FIGURES, asdict(one) | by)]
+    return [*success, *({name: row[name] for name in _SHOWN} for row in found)]

@@ -6,7 +6,7 @@ import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -79,7 +79,7 @@ class Look(DataOption, Command):
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
         """The directory of released sets, their names, and lines on why there are none, if so."""
-        from plumbline.eval_workers.pairs.released.archive import downloaded
+        from plumbline.eval_workers.pairs.released.set_download import downloaded
 
         if names := self.sets(self.data):
             return self.data, names, []
@@ -98,7 +98,7 @@ class Look(DataOption, Command):
         _ = open_backend(self.model, ModelOptions()).identity
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.command.value_sources import made
+        from plumbline.pipelines.command.settings import made
         from plumbline.pipelines.commands.pipeline import Pipeline
         from plumbline.pipelines.pipeline_parts import Parts
         from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
@@ -110,25 +110,22 @@ class Look(DataOption, Command):
             samples[name], line = context.stage(f"take {self.n} pairs of {name}", *work)
             said.append(line)
         has_scores = data is not None and self._import_published(context, samples, data)
-        given: dict[str, Any] = {f"fairpair_{name}": value for name, value in _FAIRPAIR.items()}
-        given |= {
-            "benchmarks": [*samples.values()],
-            "probe_set": "common-sents",
-            "prompt_sets": (PROMPTS,),
-        }
+        given = {"probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
+        given["benchmarks"] = tuple(samples.values())
         places = {"out": self.out, "warehouse": self.warehouse}
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
-        parts = Parts(pipeline, make_plan(pipeline), context)
+        plan = replace(make_plan(pipeline), fairpair=_FAIRPAIR)
+        parts = Parts(pipeline, plan, context.store)
         parts.evaluate()
         shown = [row["label"] for row in rows_of(context.store, _LABELS)]
-        parts.report(model=tuple(map(glob.escape, shown)) if has_scores else ())
-        done = dict(parts.done)
-        if data is not None and "score" in done:
-            key = done["score"].rows[0]["model_key"]
+        about = tuple(map(glob.escape, shown)) if has_scores else ()
+        measured, report = parts.report(model=about)
+        if data is not None and parts.scored:
+            key = parts.scored[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
-        page = Path(done["report"].files[0])
+        page = Path(report.files[0])
         return Done(
-            rows=[row for row in done["measure"].rows if row["model"] in shown],
+            rows=[row for row in measured.rows if row["model"] in shown],
             said=[*said, *page_answer(page.read_text(encoding="utf-8"))],
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",

@@ -12,14 +12,10 @@ from plumbline.eval_workers.scoring.measure import WRITTEN, MeasureOptions, meas
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import Facts, named
-from plumbline.pipelines.report.findings.sentences import unscored
-from plumbline.pipelines.report.findings.versions import (
-    check_changes,
-    version_changed,
-    version_changes,
-)
 from plumbline.pipelines.report.metric_tables import few_pairs, measured
 from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.sentences import unscored
+from plumbline.pipelines.report.versions import check_changes, version_changed, version_changes
 from plumbline.warehouse.errors import ModelChanged, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql

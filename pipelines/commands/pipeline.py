@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
-from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,
     Command,
@@ -19,16 +19,13 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed
-from plumbline.pipelines.command.registry import targets
-from plumbline.pipelines.pipeline_options import OUT, PipelineOptions
-from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
+from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import MOST, STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.storage.store import Store
 
-#: Fields that hold options of their own, in a table of the settings file.
-_TABLES = ("fairpair", "disclosure", "measure")
+_OUT = Path("out")
 #: The tables of interest that it writes.
 _WRITES = (
     *("corpus", "word_delta", "benchmark_pair", "pair_association"),
@@ -37,12 +34,13 @@ _WRITES = (
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Pipeline(PipelineOptions, Command):
+class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 
     Without arguments it needs no data and no network: it writes a corpus whose associations are
     known, trains a model on it, and shows whether the model took up the lean of its text.
     With --corpus and --model alone it makes a benchmark of fixed frames around words of the corpus.
+    Each command that it runs takes further options from its own table of the settings file.
 
     Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
     --model train:small
@@ -51,50 +49,61 @@ class Pipeline(PipelineOptions, Command):
     makes_warehouse = True
     records = False
     at_top = True
-    settings_only = (
-        *("text_field", "rule", "window", "min_count", "evidence", "source_field", "memory"),
-        *("replace", "revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
+    without = (
+        *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
         *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token", "family"),
-        *("build", "prompt_sets", "spark_conf", "spark_submit", "spark_options", "dist"),
-        "score_workers",
     )
 
-    @classmethod
-    def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """Options at the top, in `[pipeline]`, and in ``_TABLES``, without options of commands.
-
-        >>> Pipeline.of_settings({"seed": 1, "fairpair": {"n": 3, "run": {}}, "score": {}}, "")
-        {'seed': 1, 'fairpair_n': 3}
-        """
-        there, options = targets(), dict[str, object]()
-        groups = {name.split()[0] for name in there}
-        for name, value in {**content, **content.get("pipeline", {})}.items():
-            if name == "model" and isinstance(value, list) and dict in map(type, value):
-                options["models"] = f"{file}{AMONG_OTHERS}"
-            elif isinstance(value, dict) and name in _TABLES:
-                own = {k: v for k, v in value.items() if f"{name} {k}" not in there}
-                options |= {f"{name}_{key}": one for key, one in own.items()}
-            elif not (isinstance(value, dict) and name in groups):
-                options[name] = value
-        return options
+    conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
+    out: Annotated[
+        OutputDirectory, Field(description="Directory for everything that is written.")
+    ] = _OUT
+    corpus: Annotated[
+        str, Field(description="Shards to count: paths or globs, separated by spaces.")
+    ] = ""
+    corpus_name: Annotated[
+        str, Field(description="Name of the corpus; default: the shards' directory.")
+    ] = ""
+    benchmarks: Annotated[
+        tuple[str, ...],
+        Field(description="Benchmarks, by commas; default: five of `data`, or our own."),
+    ] = ()
+    model: Annotated[
+        tuple[str, ...], Field(description="Hub ids, paths or train:small, by commas.")
+    ] = ()
+    models: Annotated[
+        str, Field(description="Instead of `model` a list: a TOML file, or a name: unstereoeval.")
+    ] = ""
+    probe_set: Annotated[str, Field(description="Prompts that FairPair continues.")] = ""
+    prompt_sets: Annotated[
+        tuple[str, ...], Field(description="Prompts that disclosure is measured on, by commas.")
+    ] = ()
+    seed: Annotated[Seed, Field(description="Seed of corpus writing, training and samples.")] = 0
+    demo_tokens: Annotated[
+        int, Field(ge=1, le=MOST, description="Size of each closed-world corpus in tokens.")
+    ] = 3_000_000
+    twin: Annotated[
+        bool, Field(description="Closed world: also train on the text with she and he exchanged.")
+    ] = False
+    train_tokens: Annotated[
+        int,
+        Field(ge=0, le=MOST, description="Most tokens to train on; 0: the preset's limit."),
+    ] = 0
+    master: Annotated[str, Field(description="Spark master that counts; default: here.")] = ""
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse is in a given ``out``; else ``out`` is beside a given warehouse.
-
-        In the closed world FairPair takes few, short samples.
-        """
-        places = {"out": OUT}
+        """The warehouse is in a given ``out``; else ``out`` is beside a given warehouse."""
         if "out" in given:
-            places = {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
-        elif "warehouse" in given:
-            places = {"out": _beside(str(given["warehouse"]))}
-        is_work = any(given.get(name) for name in WORK)
-        return places if is_work else {**places, "fairpair": CLOSED_WORLD}
+            return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
+        if "warehouse" in given:
+            return {"out": _beside(str(given["warehouse"]))}
+        return {}
 
     def check(self) -> None:
         """Raise the errors of the input that can be detected before the first part runs."""
         from plumbline.pipelines.pipeline_parts import check_plan
+        from plumbline.pipelines.pipeline_plan import make_plan
 
         if self.benchmarks and not make_plan(self).models:
             problem = "is empty, but benchmarks need one"
@@ -104,8 +113,9 @@ class Pipeline(PipelineOptions, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The corpora, benchmarks and models; raises for a model that can't be loaded."""
         from plumbline.eval_workers.models import open_backend
+        from plumbline.pipelines.command.failures import with_retries
         from plumbline.pipelines.pipeline_parts import is_built
-        from plumbline.pipelines.stages import with_retries
+        from plumbline.pipelines.pipeline_plan import make_plan
         from plumbline.warehouse.input.shards import expand_shards
 
         plan = make_plan(self)
@@ -113,13 +123,12 @@ class Pipeline(PipelineOptions, Command):
             if corpus.world:
                 yield planned(corpus.name, "to write", self.demo_tokens, "tokens")
             else:
-                yield planned(
-                    corpus.name, "to count", len(expand_shards(corpus.patterns)), "shards"
-                )
+                n_shards = len(expand_shards(corpus.patterns))
+                yield planned(corpus.name, "to count", n_shards, "shards")
         for name in plan.benchmarks:
             yield planned(name, "is there" if is_built(self, name) else "to import", None)
-        for written in plan.written:
-            yield planned(written.name, "to write, words", written.n_words, "", "at most")
+        for name, of_corpus in plan.offline.items():
+            yield planned(name, "to write around words", None, "", f"of {of_corpus}")
         for model in plan.models:
             if not model.preset:
                 with_retries(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
@@ -128,35 +137,26 @@ class Pipeline(PipelineOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Run the parts in order; an unreadable shard or unusable benchmark stops no others."""
-        from plumbline.pipelines.pipeline_parts import (
-            Parts,
-            preference_caveat,
-            recovered,
-            sole_pipeline,
-        )
-        from plumbline.pipelines.report.plain import page_answer
+        from plumbline.pipelines import pipeline_parts
+        from plumbline.pipelines.pipeline_plan import OFFLINE, make_plan
 
         plan = make_plan(self)
-        parts = Parts(self, plan, context)
-        with sole_pipeline(self.warehouse, self.out):
+        with pipeline_parts.sole_pipeline(self.warehouse, self.out) as store:
+            parts = pipeline_parts.Parts(self, plan, store)
             parts.corpus()
             parts.evaluate()
-            parts.report()
-        offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
-        lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
-        failures = (*lines, *filter(None, [parts.changed]))
-        files = [file for name, one in parts.done if name == "report" for file in one.files]
+            _, report = parts.report()
+        own = (name for name in plan.offline if name != OFFLINE)
+        caveats = (pipeline_parts.preference_caveat(store, name) for name in own)
+        errors: list[Exception] = [*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed)]
+        errors += [parts.changed] if parts.changed else []
         return Done(
-            said=[
-                *page_answer(Path(files[0]).read_text(encoding="utf-8")),
-                *recovered(context.store),
-                *(preference_caveat(context.store, name) for name in offline),
-            ],
+            said=[*pipeline_parts.recovered(store), *caveats],
             wrote=_WRITES,
-            files=files,
+            files=report.files,
             next="plumbline sql",
             query="FROM metric_value",
-            failed=next(iter(failures), None),
+            failed=next(iter(errors), None),
         )
 
 
@@ -168,7 +168,7 @@ def _beside(warehouse: str) -> Path:
     """
     there = Path(Path(warehouse).name) if address(warehouse) else Path(warehouse)
     if not there.name:
-        return OUT
+        return _OUT
     if there.name == DEFAULT_WAREHOUSE.name and there != Path(there.name):
         return there.parent
     return there.with_name(f"{there.name}-out")

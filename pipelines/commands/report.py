@@ -135,16 +135,16 @@ class ReportFigure(Narrowed, Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper import figure_files
+        from plumbline.pipelines.report import paper
 
         if not self.name:
-            plots = figure_files.figures(self.facts(context.store))
+            plots = paper.figures(self.facts(context.store))
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
         form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         facts = self.facts(context.store)
-        drawn, *data = figure_files.figure_files(facts, self.name, form, self.width).items()
-        path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
-        paths = [figure_files.write_file(path.with_suffix(end), content) for end, content in data]
+        drawn, *data = paper.figure_files(facts, self.name, form, self.width).items()
+        path = paper.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
+        paths = [paper.write_file(path.with_suffix(end), content) for end, content in data]
         return Done(files=[*map(str, (path, *paths))])
 
 
@@ -171,28 +171,27 @@ class ReportTable(Narrowed, Command):
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report import paper
         from plumbline.pipelines.report.model import plain_rows
-        from plumbline.pipelines.report.paper import figure_files, tables
-        from plumbline.pipelines.report.paper.methods_paragraph import methods
 
         facts = self.facts(context.store)
         if self.name == _METHODS:
-            lines = methods(facts).splitlines()
+            lines = paper.methods(facts).splitlines()
             if self.format == "latex":
-                lines = [tables.latex(line) for line in lines]
+                lines = [paper.latex(line) for line in lines]
             return _text_result("".join(f"{line}\n" for line in lines), self.out)
-        by_name = tables.tables(facts, self.name) or tables.tables(facts)
+        by_name = paper.tables(facts)
         if not self.name:
             captions = {name: table.caption for name, table in by_name.items()}
             return _listed(captions and {**captions, _METHODS: "Paragraph on methods"}, "table")
-        table = figure_files.named(by_name, "table", self.name)
-        done = _text_result(tables.table_text(table, self.format, self.name), self.out)
+        table = paper.named(by_name, "table", self.name)
+        done = _text_result(paper.table_text(table, self.format, self.name), self.out)
         return replace(done, table=list(plain_rows(table)))
 
 
 def _text_result(text: str, out: Path | None) -> Done:
     """A result with a text, in the file ``out`` or as lines to print."""
-    from plumbline.pipelines.report.paper.figure_files import write_file
+    from plumbline.pipelines.report.paper import write_file
 
     if out is None:
         return Done(said=text.splitlines())

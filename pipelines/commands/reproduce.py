@@ -18,7 +18,6 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import check_output
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
-from plumbline.warehouse.text.progress import progress
 
 #: Most rows that a terminal shows.
 _MOST = 30
@@ -88,6 +87,8 @@ class Reproduce(Command):
     def __post_init__(self) -> None:
         if self.paper in _RELEASED and self.data is None:
             raise UsageProblem("--data", "is missing", "give the folder of the release")
+        if self.paper not in _RELEASED and self.data is not None:
+            raise UsageProblem("--data", "is for unstereoeval and anatomy", "leave it out")
         if self.eta is not None and self.paper != "anatomy":
             raise UsageProblem("--eta", "is for anatomy", "leave it out")
         if self.same_as and self.paper in _RELEASED:
@@ -97,21 +98,21 @@ class Reproduce(Command):
 
     def check(self) -> None:
         """Raise for a folder that holds no release."""
-        from plumbline.pipelines.reproduce.release import Release
+        from plumbline.pipelines.reproduce.unstereoeval import Release
 
         if self.data is not None:
             Release.at(self.data)
 
     def run(self, context: Context) -> Done:
-        if self.data is not None and self.paper in _RELEASED:
+        if self.data is not None:
             of_release = self._anatomy if self.paper == "anatomy" else self._unstereoeval
             return of_release(context, self.data)
         return self._beside_runs()
 
     def _unstereoeval(self, context: Context, data: Path) -> Done:
-        from plumbline.pipelines.reproduce import printed_figures, unstereoeval
+        from plumbline.pipelines.reproduce import claims, unstereoeval
 
-        printed = printed_figures.figures("unstereoeval")
+        printed = claims.figures("unstereoeval")
         arguments = (printed, _CORPUS, _announce, context.run_id)
         result = unstereoeval.reproduce(context.store, data, *arguments)
         n_off = sum(row["outcome"] == unstereoeval.OFF for row in result.compared)
@@ -131,12 +132,12 @@ class Reproduce(Command):
         )
 
     def _anatomy(self, context: Context, data: Path) -> Done:
-        from plumbline.pipelines.reproduce import anatomy, release
+        from plumbline.pipelines.reproduce import anatomy, unstereoeval
 
         store = context.store
         if next(anatomy.tables(store, _CORPUS), None) is None:
-            given = release.Release.at(data)
-            release.import_release(store, given, _CORPUS, context.run_id, _announce)
+            given = unstereoeval.Release.at(data)
+            unstereoeval.import_release(store, given, _CORPUS, context.run_id, _announce)
         eta = math.inf if self.eta is None else self.eta
         found = list(anatomy.anatomies(store, _CORPUS, eta))
         if not found:
@@ -153,11 +154,9 @@ class Reproduce(Command):
     def _beside_runs(self) -> Done:
         """Compare the printed figures with the runs, if there are any; writes nothing."""
         from plumbline.pipelines.reproduce import claims, runs_compared
-        from plumbline.pipelines.reproduce.papers import PAPERS
-        from plumbline.pipelines.reproduce.printed_figures import figures
 
-        store, paper = Store.existing(self.warehouse), PAPERS[self.paper]
-        printed = figures(self.paper)
+        store, paper = Store.existing(self.warehouse), runs_compared.PAPERS[self.paper]
+        printed = claims.figures(self.paper)
         found = runs_compared.measured(paper, store, printed, self.same_as)
         lines = [line for run in found.runs for line in run.lines()]
         lines += [*found.claims, *paper.remarks, *claims.misprints(printed, paper.n_prompts)]
@@ -207,14 +206,12 @@ class Lists(Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
 
-        with progress("draw documents again", "resamples") as update:
-            compared = compare_list(context.store, self.corpus, self.word_list, update)
+        compared = compare_list(context.store, self.corpus, self.word_list)
         said = [
             "Words with a delta co-occur with both words of a pair; percent is of all words, in "
             "the Pile of its 120,339 English words (Table 4, App. B)",
             *filter(None, [compared.near]),
             *alike(compared.agreements),
-            f"  {compared.intervals}",
         ]
         return Done(
             rows=compared.coverage,

@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
@@ -20,7 +20,7 @@ from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.scoring.choices.pair_choices import Chosen
+    from plumbline.eval_workers.scoring.pair_choices import Chosen
     from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
     from plumbline.warehouse.storage.store import Store
 
@@ -237,7 +237,7 @@ class Choose(ChoiceOptions, Command):
     """
 
     reads = "benchmark_pair"
-    settings_only = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
+    without = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
 
     benchmark: Benchmarks
     replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
@@ -261,7 +261,7 @@ class Choose(ChoiceOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Questions left to ask about each benchmark, and the most that they can cost."""
-        from plumbline.eval_workers.scoring.choices.pair_choices import left_to_ask
+        from plumbline.eval_workers.scoring.pair_choices import left_to_ask
 
         assert store is not None, "this command makes no warehouse"
         for benchmark in dict.fromkeys(self.benchmark):
@@ -286,7 +286,7 @@ class Choose(ChoiceOptions, Command):
         )
 
     def _ask(self, context: Context, benchmark: str) -> Chosen:
-        from plumbline.eval_workers.scoring.choices.pair_choices import choose
+        from plumbline.eval_workers.scoring.pair_choices import choose
 
         server = None if self.replay else self.server()
         return choose(context.store, benchmark, self, server, context.run_id)
@@ -294,7 +294,7 @@ class Choose(ChoiceOptions, Command):
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
         """Lines on the model's preference, on its preference for a position, and on the cost."""
         from plumbline.eval_workers.chat.ledger import read_ledger
-        from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
+        from plumbline.eval_workers.scoring.pair_choices import ledger_name, preferences
 
         for line in preferences(store, done, self.key()):
             yield f"{done.benchmark}: {line}"

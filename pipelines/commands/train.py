@@ -46,8 +46,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """
 
     makes_warehouse = True
-    without = NOT_OF_BASES
-    settings_only = ("batch_tokens", "bos")
+    without = (*NOT_OF_BASES, "batch_tokens", "bos")
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass as plain_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -14,28 +13,21 @@ from pydantic.dataclasses import dataclass
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
     ContrastOption,
-    InputFile,
-    OutputDirectory,
-    OutputFile,
     Seed,
+    Several,
+    lookup_rows,
 )
-from plumbline.pipelines.commands.corpus.corpus_fields import Several, lookup_rows
-from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.section_templates import word_sections
+from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
-from plumbline.pipelines.report.write import publish
 from plumbline.pipelines.result_output import json_value
 from plumbline.warehouse.errors import (
-    BadInput,
     MissingComponent,
     PlumblineError,
     UsageProblem,
-    disk_problems,
 )
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.paths import opened, replacing
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
@@ -76,11 +68,6 @@ class Why(ContrastOption, Command):
         Field(description="Words, as kept tokens; in quotes a phrase, or 'WORD NEAR OTHER...'."),
         On(positional=True),
     ] = ()
-    words_from: Annotated[
-        InputFile | None,
-        Field(description="File with further words, one per line."),
-        On(name="words"),
-    ] = None
     top: Annotated[
         int | None,
         Field(ge=1, le=10**9, description="Ask about this many most frequent words instead."),
@@ -99,18 +86,12 @@ class Why(ContrastOption, Command):
         Literal["text", "markdown", "json", "csv"],
         Field(description="text, markdown, json (everything) or csv (the leans)."),
     ] = "text"
-    out: Annotated[
-        OutputFile | None, Field(description="File to write to instead of printing.")
-    ] = None
-    page: Annotated[
-        OutputDirectory | None,
-        Field(description="Directory to write the answers to as a page, too."),
-    ] = None
 
     def __post_init__(self) -> None:
-        printed = self.words or self.words_from or self.format != "text" or self.out or self.page
-        if self.top and printed:
+        if self.top and (self.words or self.format != "text"):
             raise UsageProblem("--top", "prints no answers", "give it without words and formats")
+        if not self.top and not any(map(str.strip, self.words)):
+            raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The words, and the documents of each corpus."""
@@ -128,44 +109,22 @@ class Why(ContrastOption, Command):
             lines = tuple(self.answer_top(context.store, self.top))
             return Done(said=lines, wrote=wrote, next="plumbline report", **of_run)
         word_answers = self.answers(context.store)
-        lines, files = tuple(rendered(word_answers, self.format)), []
-        if self.out:
-            with disk_problems(self.out), replacing(self.out) as temporary:
-                temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            files.append(str(self.out))
         if self.format != "text":
             for line in word_answers.lines:
                 say(line, err=True)
-        if self.page:
-            files.append(str(write_page(word_answers, self.page)))
-        is_shown = self.format == "text" or self.out
         return Done(
-            said=() if self.out else lines,
-            files=files,
-            next="plumbline report, or plumbline sql 'FROM word_snippet'" if is_shown else "",
+            said=tuple(rendered(word_answers, self.format)),
+            next="plumbline report, or plumbline sql 'FROM word_snippet'"
+            if self.format == "text"
+            else "",
             **of_run,
         )
 
     def asked(self) -> list[str]:
-        """The words and phrases of the arguments and of the file, lowercase, each once.
-
-        Raises:
-            UsageProblem: there are none.
-            BadInput: the file can't be read, or is not UTF-8.
-        """
+        """The words and phrases, lowercase, each once."""
         from plumbline.jobs.evidence.index import normalised
 
-        listed, file = list(self.words), self.words_from
-        if file:
-            try:
-                with opened(file) as raw:
-                    listed += raw.read().decode("utf-8-sig").splitlines()
-            except (OSError, UnicodeDecodeError) as e:
-                raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
-        words = list(dict.fromkeys(map(normalised, filter(str.strip, listed))))
-        if not words:
-            raise UsageProblem("words", "none given", "plumbline why nurse captain")
-        return words
+        return list(dict.fromkeys(map(normalised, filter(str.strip, self.words))))
 
     def corpora(self, store: Store) -> list[str]:
         """The corpora of --corpus, or all. Raises ``UsageProblem`` if the warehouse has none."""
@@ -178,9 +137,7 @@ class Why(ContrastOption, Command):
     def answers(self, store: Store) -> WordAnswers:
         """Explain words in corpora; of a corpus without kept documents only counts are shown.
 
-        Raises:
-            UsageProblem: no corpus holds any of the words, or what ``explain`` raises.
-            BadInput: the kept documents are damaged.
+        Raises ``UsageProblem`` if no corpus holds any of the words, and the errors of ``explain``.
         """
         from plumbline.jobs.association.word_summary import describe_word
         from plumbline.jobs.evidence.explanation import explain
@@ -220,8 +177,7 @@ class Why(ContrastOption, Command):
     def answer_top(self, store: Store, top: int) -> Iterator[str]:
         """Explain the most frequent words of corpora; yields one line each.
 
-        Raises:
-            UsageProblem: no corpus has its documents; or as ``explain_top``.
+        Raises ``UsageProblem`` if no corpus has its documents, and the errors of ``explain_top``.
         """
         from plumbline.jobs.evidence.explanation import explain_top
 
@@ -270,20 +226,3 @@ def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
         for section in sections:
             yield from (*plain(section), "")
         yield from word_answers.lines
-
-
-def write_page(word_answers: WordAnswers, directory: Path) -> Path:
-    """Write the answers as a page; returns its path. Raises ``BadInput`` if it can't be written."""
-    names = ", ".join(dict.fromkeys(row["word"] for row in word_answers.rows["word_evidence"]))
-    lede = (
-        "How far words lean between the two sides of a contrast, over documents; which sources and "
-        "copies make the lean; and sentences drawn at random from the text that was counted."
-    )
-    return publish(
-        Page(
-            word_sections(word_answers.rows),
-            title=f"Why these words lean: {names}",
-            lede=lede,
-        ),
-        directory,
-    )

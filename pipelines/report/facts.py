@@ -1,4 +1,4 @@
-"""Query results for the report's sections, from ``sql/report/*.sql`` or any other query."""
+"""Query results for the report's sections, and how models relate to the texts among them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumbline.eval_workers.models.model_texts import Relation, relation
 from plumbline.pipelines.report.rows import Row, Rows, filled, literal, same
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import (
@@ -189,3 +190,48 @@ def _is_named(name: str, pattern: str) -> bool:
     (True, True)
     """
     return fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
+
+
+class TrainingTexts:
+    """The training texts of a warehouse's models, by their keys."""
+
+    def __init__(self, facts: Facts) -> None:
+        models = facts.rows("model")
+        self._trained_on = {r["model_key"]: r["trained_on"] for r in models}
+        self._names = {r["model_key"]: str(r["model"]).partition(" (")[0] for r in models}
+        self._families = {r["model_key"]: r["family"] or "" for r in models}
+        self._n_parameters = {r["model_key"]: r["n_parameters"] for r in models}
+        self._adapted = {r["model_key"] for r in models if r["adapter"]}
+
+    def relation(self, row: Row) -> Relation:
+        """How the training text of a row's model relates to the row's corpus.
+
+        For a model trained in this warehouse, the training corpus is on record. For others the
+        relation follows from the model's name. With an adapter, which saw further text, it is
+        `unknown`.
+        """
+        key, corpus = row["model_key"], row["corpus"]
+        if trained_on := self._trained_on.get(key):
+            return "same" if trained_on == corpus else "other"
+        return "unknown" if key in self._adapted else relation(self._names.get(key, ""), corpus)
+
+    def are_ours(self, rows: Sequence[Row]) -> bool:
+        """True if all of the rows' models were trained in this warehouse."""
+        return all(self._trained_on.get(row["model_key"]) for row in rows)
+
+    def family(self, row: Row) -> str:
+        """The family of a row's model; empty if none is known."""
+        return self._families.get(row["model_key"], "")
+
+    def place(self, row: Row) -> tuple[bool, str, int]:
+        """The place of a row's model by family and size; models without a family come last."""
+        return not self.family(row), self.family(row).lower(), self.n_parameters(row) or 0
+
+    def n_parameters(self, row: Row) -> int | None:
+        """The number of parameters of a row's model; ``None`` if it wasn't counted."""
+        return self._n_parameters.get(row["model_key"])
+
+    def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
+        """Family -> the rows of its models, sorted by family; last, empty, those without one."""
+        names = dict.fromkeys(map(self.family, sorted(rows, key=self.place)))
+        return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

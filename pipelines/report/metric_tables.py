@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.model import (
+    AColumn,
     Cell,
     Column,
     Columns,
     PageTable,
-    counted,
     estimate,
     first_of,
     table,
-    text,
 )
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
 from plumbline.warehouse.finding import LEAST_PAIRS
@@ -24,6 +23,8 @@ from plumbline.warehouse.text.display import display
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from plumbline.pipelines.report.facts import TrainingTexts
 
 #: Metrics in the order of their columns; other metrics come after these.
 _FIRST = (
@@ -94,15 +95,14 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
     """
 
     def cell(heading: str) -> Column:
-        return lambda row: ranks(row["metrics"].get(heading, {})) or text(None)
+        return lambda row: _ranks(row["metrics"].get(heading, {}))
 
     ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
     headings = sorted(set(map(_heading, ranked)), reverse=True)
     return [(f"ranks by {name.removesuffix(' %')}", cell(name)) for name in headings]
 
 
-def ranks(row: Row) -> Cell | None:
-    """A cell of the ranks that a model may have; ``None`` if the row has no rank."""
+def _ranks(row: Row) -> Cell | None:
     if row.get("rank") is None:
         return None
     low, high = row["rank_low"], row["rank_high"]
@@ -164,14 +164,28 @@ def of_fits(rows: Rows) -> Rows:
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
-def models_table(rows: Rows) -> PageTable:
-    """Rows of ``metric_value`` as a table: a line for each benchmark and model."""
+def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
+    """Rows of ``metric_value`` as a table: a line for each benchmark and model, by family and size.
+
+    Columns on families and sizes are left out if none is known.
+    """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
-    lines.sort(key=lambda r: [r[c] for c in keys])
-    columns: Columns = ["benchmark", "model", "n", *metric_columns(rows), *rank_columns(rows)]
+    lines.sort(key=lambda r: (r["benchmark"], r["groups"], *texts.place(r), r["model"]))
+    columns: list[AColumn] = ["benchmark", "model"]
+    if any(map(texts.family, lines)):
+        columns.append(("family", lambda row: texts.family(row) or None))
+    if any(map(texts.n_parameters, lines)):
+        columns.append(("million parameters", lambda row: _millions(texts.n_parameters(row))))
+    columns += ["n", *metric_columns(rows), *rank_columns(rows)]
     caption = f"Models on all pairs of each benchmark, {IN_BRACKETS}"
-    return table(". ".join(filter(None, [caption, few_pairs(rows)])), lines, columns)
+    caption = ". ".join(filter(None, [caption, few_pairs(rows)]))
+    return table(caption, lines, columns, searchable=len(lines) > 10)
+
+
+def _millions(n: int | None) -> Cell:
+    """A cell of a number in millions. It has no value, as it isn't in the table's query."""
+    return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 
 def few_pairs(rows: Rows) -> str:
@@ -186,12 +200,6 @@ def few_pairs(rows: Rows) -> str:
         sizes[name] = max(sizes.get(name, 0), row["n"])
     few = [f"{n} of {name}" for name, n in sorted(sizes.items()) if n < LEAST_PAIRS]
     return f"Fewer than {LEAST_PAIRS} pairs say little: {first_of(few, _NAMED)}" if few else ""
-
-
-def same_n(rows: Sequence[Row]) -> str:
-    """The number of pairs in brackets, if it is the same in all rows; else empty."""
-    numbers = {r["n"] for r in rows}
-    return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
 
 
 def _fitted(rows: Rows) -> set[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
@@ -56,27 +55,23 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """An Altair chart, with its file's stem, a description (``alt``), a caption and its rows."""
+    """A chart as a Vega-Lite specification.
+
+    It has its file's stem, a description for readers who don't see it, a caption and its rows.
+    """
 
     stem: str
     alt: str
     caption: str
-    chart: Any
+    specification: Mapping[str, Any]
     rows: Rows = field(default_factory=Rows)
-
-    @cached_property
-    def specification(self) -> dict[str, Any]:
-        """The chart's Vega-Lite specification, as wide as its container, with ``alt``."""
-        from plumbline.pipelines.report.charts.theme import specification
-
-        return {**specification(self.chart), "description": self.alt}
 
 
 @dataclass(frozen=True)
 class Section:
     """A part of the page. ``alerts`` are shown prominently, at the section's start.
 
-    ``more`` and ``code`` are folded; ``code`` is at the end, shown verbatim.
+    ``more`` says how figures are measured, folded.
     """
 
     anchor: str
@@ -85,7 +80,6 @@ class Section:
     alerts: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[str] = ()
     more: Sequence[str] = ()
 
 
@@ -99,16 +93,23 @@ class Missing:
 
 @dataclass
 class Page:
-    """Content of a page. ``home`` is the address of the report's first page, or empty."""
+    """Content of a page.
 
-    sections: list[Section] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
+    Attributes:
+        lede: text below the title.
+        home: address of the report's first page, or empty.
+        about: words above the title.
+        links: addresses and texts of the links below the sections.
+        is_front: True for the first page, whose first section is the answer.
+    """
+
+    sections: Sequence[Section] = ()
     title: str = "Plumbline report"
-    lede: str = (
-        "Which way do language models lean, how far, how sure is that, and does "
-        "the lean come from the text?"
-    )
+    lede: str = ""
     home: str = ""
+    about: Sequence[str] = ()
+    links: Sequence[tuple[str, str]] = ()
+    is_front: bool = False
 
     @property
     def figures(self) -> list[Figure]:
@@ -198,24 +199,6 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def number(value: float | None, digits: int = 2) -> Cell:
-    """A cell of a number rounded to ``digits``; ``None`` is a dash.
-
-    >>> number(-0.126).text, number(None).text
-    ('−0.13', '–')
-    """
-    return Cell(shown(value, digits), value, True)
-
-
-def probability(p: float | None) -> Cell:
-    """A cell of a p- or q-value; ``None`` is a dash.
-
-    >>> probability(0.01234).text, probability(3e-9).text
-    ('0.0123', '< 0.0001')
-    """
-    return Cell("< 0.0001" if p is not None and p < 0.0001 else shown(p, 4), p, True)
-
-
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
     """A number as text, with a true minus sign; a number that rounds to zero has no sign.
 
@@ -258,9 +241,10 @@ def estimate(
     shape = display(row["metric"], row.get("unit") or "") if is_metric else display(of)
     value, low, high = row[of], row.get(f"{of}_low"), row.get(f"{of}_high")
     if shape.is_probability and digits is None:
-        return probability(value)
+        is_tiny = value is not None and value < 0.0001
+        return Cell("< 0.0001" if is_tiny else shown(value, 4), value, True)
     digits = shape.digits if digits is None else digits
-    digits = 2 if digits is None else digits_of(value) if digits < 0 else digits
+    digits = 2 if digits is None else digits_showing(value or 0, 1) + 2 if digits < 0 else digits
     scale = shape.scale if scale is None else scale
     signed = shape.is_signed if signed is None else signed
     figures = [abs(x * scale) for x in (value, low, high) if x is not None and math.isfinite(x)]
@@ -310,17 +294,6 @@ def span(values: Sequence[float], digits: int = 1, *, scale: float = 1) -> str:
     """
     low, high = (shown(scale * v, digits, signed=True) for v in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def digits_of(value: float | None) -> int:
-    """The number of decimals (3 to 12) for three significant digits; 3 for ``None``, 0 and below.
-
-    >>> digits_of(0.5), digits_of(0.0123), digits_of(0.00045), digits_of(0.0), digits_of(None)
-    (3, 4, 6, 3, 3)
-    """
-    if value is None or value <= 0:
-        return 3
-    return min(12, max(3, 2 - math.floor(math.log10(value))))
 
 
 def digits_showing(value: float, least: int) -> int:

@@ -1,4 +1,4 @@
-"""Sections as plain text for a terminal, and as Markdown for a paper."""
+"""Sections as plain text for a terminal and as Markdown, and the answer of a page as either."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plumbline.warehouse.text.escape import terminal
 
 #: Most characters of a cell. A longer cell loses its start if it is right-aligned, else its end.
 _WIDEST = 60
-#: Parts of a page's HTML: the title, a paragraph of its answer, and markup to drop (tags, and links
-#: to the appendix with their text).
-_TITLE = re.compile("<h1>(.*?)</h1>", re.DOTALL)
-_ANSWER = re.compile('<p class="(?:answer|bounds|alert|lede)">(.*?)</p>', re.DOTALL)
-_MARKUP = re.compile(r"<a [^>]*appendix\.html.*?</a>|<[^>]+>", re.DOTALL)
+#: Parts of a page's HTML: its title, its first section, and the paragraphs of that.
+_TITLE, _FIRST, _PARAGRAPH = (
+    re.compile(tags, re.DOTALL)
+    for tags in ("<h1>(.*?)</h1>", "<section.*?</section>", "<p[^>]*>(.*?)</p>")
+)
 
 
 def plain(section: Section) -> Iterator[str]:
@@ -50,52 +50,41 @@ def _cut(text: str, right: bool) -> str:
 def markdown(section: Section) -> Iterator[str]:
     r"""A section's title, intro and tables as lines of Markdown, special characters escaped.
 
-    >>> list(markdown(Section("a", "tea*", ["Hot."])))
-    ['## tea\\*', '', 'Hot.', '']
+    >>> list(markdown(Section("a", "tea*", ["Hot."], tables=[PageTable("", ["a|b"], [])])))
+    ['## tea\\*', '', 'Hot.', '', '****', '', '| a\\|b |', '|---|', '']
     """
     yield from (f"## {_escaped(section.title)}", "")
     for sentence in section.intro:
         yield from (_escaped(sentence), "")
     for table in section.tables:
+        right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
         yield from (f"**{_escaped(table.caption)}**", "")
-        yield from (*markdown_table(table), "")
-
-
-def markdown_table(table: PageTable) -> Iterator[str]:
-    r"""A table as lines of Markdown, without its caption.
-
-    >>> list(markdown_table(PageTable("", ["a|b"], [])))
-    ['| a\\|b |', '|---|']
-    """
-    yield f"| {' | '.join(map(_escaped, table.headings))} |"
-    right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
-    yield f"|{'|'.join('---:' if r else '---' for r in right)}|"
-    for row in table.rows:
-        yield f"| {' | '.join(_escaped(cell.text) for cell in row)} |"
+        yield f"| {' | '.join(map(_escaped, table.headings))} |"
+        yield f"|{'|'.join('---:' if r else '---' for r in right)}|"
+        yield from (f"| {' | '.join(_escaped(c.text) for c in row)} |" for row in table.rows)
+        yield ""
 
 
 def _escaped(text: str) -> str:
-    shown = terminal(" ".join(text.split()))
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$&" else c for c in shown)
+    return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", terminal(" ".join(text.split())))
 
 
 def page_answer(page: str) -> list[str]:
-    """The title and the paragraphs of the answer of a page's HTML, as text.
+    """The title of a page's HTML and the paragraphs of its first section, as text.
 
-    Links to the appendix are left out.
-
-    >>> page_answer('<h1>Which?</h1><p class="answer">To <b>she</b>*.</p>')
+    >>> page_answer('<h1>Which?</h1><section><p>To <b>she</b>*.</p></section>')
     ['Which?', 'To she*.']
     """
-    parts = [*_TITLE.findall(page), *_ANSWER.findall(page)]
-    texts = (" ".join(html.unescape(_MARKUP.sub("", part)).split()) for part in parts)
-    return [text for text in texts if text]
+    first = _FIRST.search(page)
+    parts = [*_TITLE.findall(page), *_PARAGRAPH.findall(first[0] if first else "")]
+    texts = (html.unescape(re.sub("<[^>]+>", "", part)) for part in parts)
+    return [" ".join(text.split()) for text in texts if text.strip()]
 
 
 def markdown_answer(page: str) -> Iterator[str]:
     r"""``page_answer`` as paragraphs of Markdown.
 
-    >>> list(markdown_answer('<h1>Which?</h1><p class="answer">To <b>she</b>*.</p>'))
+    >>> list(markdown_answer('<h1>Which?</h1><section><p>To <b>she</b>*.</p></section>'))
     ['## Which?', 'To she\\*.']
     """
     title, *answer = map(_escaped, page_answer(page))

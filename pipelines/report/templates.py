@@ -1,30 +1,102 @@
-"""HTML from the templates in this directory; everything that comes from data is escaped."""
+"""Templates in Jinja: those of sections, which make text, tables and charts, and those of pages.
+
+A section's template consists of blocks. A blank line ends a block, and so does a mark at a line's
+start:
+
+- ``# anchor: Title`` begins a section.
+- ``! text`` is a warning. The first page shows it too.
+- ``> text`` says how figures are measured. The page folds it.
+- Any other block is a paragraph. Text between backticks is shown as code.
+
+``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
+chart to the section, ``{{ missing(title, command) }}`` names the command that computes what a
+section lacks. ``rows(name)`` gives the rows of a query in ``sql/report``, ``query(sql)`` those of
+any query, and ``metrics(name)`` those of one metric.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2.runtime import Macro
 from markupsafe import Markup, escape
 
-from plumbline.pipelines.report.model import Figure
+from plumbline.eval_workers.training.training_options import tuned_by
+from plumbline.eval_workers.writing import offline
+from plumbline.pipelines.report import (
+    estimates,
+    metric_tables,
+    model,
+    rows,
+    sentences,
+    versions,
+    word_answers,
+)
+from plumbline.pipelines.report.facts import Facts, TrainingTexts
+from plumbline.pipelines.report.model import AColumn, Cell, Figure, Missing, PageTable, Section
+from plumbline.pipelines.report.rows import Rows
+from plumbline.warehouse.run_records import recorded_versions
 from plumbline.warehouse.text.escape import as_csv, policy_hash, terminal
 
+#: A character that marks a line of a template; data can't hold it, as ``terminal`` escapes it.
+_MARK = "\x02"
+_CHARTS = "plumbline.pipelines.report.charts"
+#: What templates of sections may use besides what needs the warehouse: all public functions,
+#: classes and constants of these modules.
+_MODULES = (model, rows, metric_tables, estimates, sentences, versions, word_answers, offline)
+_GLOBALS: dict[str, Any] = {
+    name: value
+    for module in _MODULES
+    for name, value in vars(module).items()
+    if name[0] != "_" and (name.isupper() or getattr(value, "__module__", "") == module.__name__)
+} | {"recorded_versions": recorded_versions, "tuned_by": tuned_by, "exp": math.exp}
+_GLOBALS |= {"tuple": tuple, "zip": zip}
 
-def rendered(
-    template: str,
-    *,
-    styles: Sequence[str] = ("style.css",),
-    scripts: Sequence[str] = ("page.js",),
-    **values: object,
-) -> str:
-    """A page as HTML: its template filled with ``values`` and the text of styles and scripts."""
-    style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
-    return _environment().get_template(template).render(style=style, script=script, **values)
+
+def sections_from(
+    text: str, facts: Facts | None = None, **values: object
+) -> list[Section | Missing]:
+    """The sections, and the missing ones, that a template makes of a warehouse's ``facts``.
+
+    ``values`` are further variables of the template. Raises ``jinja2.TemplateError`` for a faulty
+    template.
+    """
+    parts = _Parts()
+    names: dict[str, Any] = {
+        name: getattr(parts, name) for name in ("table", "chart", "missing", "add")
+    }
+    if facts is not None:
+        names |= {"facts": facts, "rows": facts.rows, "query": facts.query}
+        names |= {"metrics": facts.metrics, "texts": TrainingTexts(facts)}
+    return parts.read(_of_sections().from_string(_marked(text)).render({**names, **values}))
+
+
+def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
+    """A section for each word, corpus and contrast, from the rows of all tables of answers."""
+    made = []
+    for lean in rows["word_evidence"]:
+        answer = {
+            name: table_rows.where(**word_answers.of_word(lean))
+            for name, table_rows in rows.items()
+        }
+        made += sections_from('{% include "_word" %}', answer=answer, folded=False)
+    return [section for section in made if isinstance(section, Section)]
+
+
+def rendered(template: str, script: str, **values: object) -> str:
+    """A page as HTML: its template filled with ``values``, a script and the style.
+
+    Everything that comes from data is escaped.
+    """
+    texts = {"style": Markup(_read("style.css")), "script": Markup(_read(script))}
+    return _of_pages().get_template(template).render({**texts, **values})
 
 
 def _read(name: str) -> str:
@@ -32,18 +104,21 @@ def _read(name: str) -> str:
     return (here / name).read_text(encoding="utf-8")
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        autoescape=True,
-        loader=FunctionLoader(_read),
+def _environment(load: Callable[[str], str], **options: Any) -> Environment:
+    return Environment(
+        loader=FunctionLoader(load),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_visible,
+        **options,
     )
-    environment.filters |= {"prose": _prose, "csv": as_csv, "sha256": policy_hash}
-    environment.filters["specification"] = _specification
+
+
+@cache
+def _of_pages() -> Environment:
+    environment = _environment(_read, autoescape=True, finalize=_visible)
+    filters = {"prose": _prose, "csv": as_csv, "sha256": policy_hash, "specification": _script}
+    environment.filters |= filters
     return environment
 
 
@@ -53,14 +128,136 @@ def _prose(sentence: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", shown))
 
 
-def _specification(figure: Figure) -> Markup:
+def _script(figure: Figure) -> Markup:
     """A chart's specification as JSON for a script element."""
     text = json.dumps(figure.specification, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: object) -> object:
-    """The value of a template's expression, with invisible characters of text as escapes."""
+    """The value of a page's expression, with invisible characters of text as escapes."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value
+
+
+@cache
+def _of_sections() -> Environment:
+    """The environment of sections, without escapes: the page escapes what it shows."""
+
+    def included(name: str) -> str:
+        return _marked(_read(f"sections/{name}.jinja"))
+
+    environment = _environment(included, finalize=_shown)
+    environment.globals |= _GLOBALS
+    environment.filters |= {k: f for k, f in _GLOBALS.items() if k not in environment.filters}
+    return environment
+
+
+def _marked(text: str) -> str:
+    return re.sub(r"(?m)^(?=[#!>] )", _MARK, text)
+
+
+def _shown(value: object) -> object:
+    """A value in a section's text: numbers as readers expect them, data on one line."""
+    if isinstance(value, _Mark):
+        return value
+    if isinstance(value, Cell):
+        return value.text
+    if value is None:
+        return "–"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return terminal(re.sub(r"\s+", " ", value)) if isinstance(value, str) else value
+
+
+class _Mark(str):
+    """The place of a table or chart in a template's text."""
+
+
+class _Parts:
+    """The tables, charts and missing sections that a template adds, in order."""
+
+    def __init__(self) -> None:
+        self._added: list[PageTable | Figure | Missing] = []
+
+    def table(self, caption: str, found: Rows, columns: Sequence[AColumn], **options: bool) -> str:
+        """Add a table of the rows ``found``, as ``model.table`` makes it; none without rows."""
+        columns = [_column(column) for column in columns]
+        return self.add(model.table(_line(caption), found, columns, **options)) if found else ""
+
+    def chart(
+        self,
+        function: str,
+        found: Rows,
+        *arguments: object,
+        name: Sequence[str],
+        caption: str,
+        alt: str = "",
+    ) -> str:
+        """Add the chart that a function makes of the rows ``found``; none without rows.
+
+        Args:
+            function: module and name in ``pipelines/report/charts``, or in any package.
+            arguments: further arguments of the function.
+            name: parts of the name of the chart's file.
+            alt: description for readers who don't see the chart; by default the caption.
+        """
+        from plumbline.pipelines.report.charts.chart_forms import specification
+
+        if not found:
+            return ""
+        place, _, name_of = function.rpartition(".")
+        module = import_module(place if "." in place else f"{_CHARTS}.{place}")
+        drawn = specification(getattr(module, name_of)(found, *arguments))
+        caption = _line(caption)
+        alt = _line(alt) or caption
+        drawn["description"] = alt
+        return self.add(Figure(model.stem(*name), alt, caption, drawn, found))
+
+    def missing(self, title: str, command: str) -> str:
+        """Say that a section has no data, and the command that computes them."""
+        return self.add(Missing(title, command))
+
+    def add(self, part: PageTable | Figure | Missing) -> str:
+        """Add a part that was made elsewhere."""
+        self._added.append(part)
+        return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
+
+    def read(self, text: str) -> list[Section | Missing]:
+        """The sections of a rendered template."""
+        made: list[Section | Missing] = []
+        content: dict[str, list[Any]] = {}
+        for block in re.split(rf"\n\s*\n|\n\s*(?={_MARK})", text):
+            mark, words = _parted(block)
+            if mark == "#":
+                anchor, _, title = words.partition(": ")
+                content = {name: [] for name in ("intro", "alerts", "more", "figures", "tables")}
+                made.append(Section(anchor, title, **content))
+            elif mark == "@":
+                part = self._added[int(words)]
+                if isinstance(part, Missing):
+                    made.append(part)
+                else:
+                    content["figures" if isinstance(part, Figure) else "tables"].append(part)
+            elif words:
+                content[{"!": "alerts", ">": "more"}.get(mark, "intro")].append(words)
+        return made
+
+
+def _parted(block: str) -> tuple[str, str]:
+    """The mark of a block, or an empty one, and its text on one line."""
+    text = _line(block)
+    return (text[1], text[3:]) if text.startswith(_MARK) else ("", text)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _column(column: AColumn) -> AColumn:
+    """A column of a table; a macro's text loses the blanks around it."""
+    if isinstance(column, str) or not isinstance(column[1], Macro):
+        return column
+    macro = column[1]
+    return column[0], lambda row: _line(macro(row))

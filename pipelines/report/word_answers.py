@@ -1,14 +1,16 @@
-"""What is shown of a word: how many lean, why one leans, and where it was found."""
+"""What is shown of words and n-grams: how many lean, why one leans, and where it was found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.sentences import word_leans
-from plumbline.pipelines.report.model import Cell, Columns
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.model import Cell, Column, Columns
+from plumbline.pipelines.report.rows import Row, Rows, same
+from plumbline.pipelines.report.sentences import word_leans
 from plumbline.warehouse.wordlists import side_names
 
 #: Table -> query for its rows on all words, in the order in which a section shows them.
@@ -32,6 +34,10 @@ TOP_WORDS = 15
 OVER_COUNTS = "co-occurrences"
 #: Most collocates listed for a side.
 _COLLOCATES = 10
+#: N-grams shown for each side.
+_NGRAMS = 12
+#: Length of an ``excerpt``, in characters.
+_LENGTH = 120
 #: The rows of one word, by table.
 Answer = Mapping[str, Rows]
 
@@ -128,3 +134,60 @@ def words_columns(facts: Facts, row: Row) -> Columns:
         (f"near {second}", "n_pair_m"),
         "q",
     ]
+
+
+def z_by_chance(n_ngrams: int) -> float:
+    """The |z| that the largest of ``n_ngrams`` z exceeds by chance one time in twenty.
+
+    >>> round(z_by_chance(1), 2), round(z_by_chance(10000), 1)
+    (1.96, 4.6)
+    """
+    return NormalDist().inv_cdf(1 - 0.025 / n_ngrams)
+
+
+def distinct(rows: Rows) -> Rows:
+    """The ``_NGRAMS`` n-grams furthest to either side, without parts of others as frequent.
+
+    >>> rows = Rows({"ngram": g, "z": z, "n_texts_perturbed": n, "n_texts_other": 0}
+    ...             for g, z, n in (("care of", 3, 5), ("her", 2, 9), ("care", 1, 5)))
+    >>> [row["ngram"] for row in distinct(rows)]
+    ['care of', 'her']
+    """
+    upper = _phrases([r for r in rows if r["z"] > 0])
+    lower = _phrases([r for r in reversed(rows) if r["z"] < 0])
+    return Rows([*upper, *reversed(lower)], rows.sql)
+
+
+def _phrases(rows: Sequence[Row]) -> list[Row]:
+    phrases: list[Row] = []
+    for row in rows:
+        counts = same(row, ("n_texts_perturbed", "n_texts_other"))
+        alike = [f" {p['ngram']} " for p in phrases if same(p, [*counts]) == counts]
+        if not any(f" {row['ngram']} " in one or one in f" {row['ngram']} " for one in alike):
+            phrases.append(row)
+    return phrases[:_NGRAMS]
+
+
+def excerpts(texts: Rows) -> Column:
+    """A column with the parts of ``texts`` around the n-gram of a row, one on each line."""
+
+    def cell(row: Row) -> str | None:
+        parts = (excerpt(t["text"], t["ngram"]) for t in texts if t["ngram"] == row["ngram"])
+        return "\n".join(parts) or None
+
+    return cell
+
+
+def excerpt(text: str, ngram: str) -> str:
+    """The part of a text around an n-gram, else its start, on one line.
+
+    >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
+    'a a a a She, CARES for b b b'
+    >>> excerpt("short", "not there")
+    'short'
+    """
+    text = " ".join(text.split())
+    place = re.search(r"\W+".join(map(re.escape, ngram.split())), text, re.IGNORECASE)
+    start = max(0, place.start() - _LENGTH // 2) if place else 0
+    before, after = "… " * (start > 0), " …" * (start + _LENGTH < len(text))
+    return f"{before}{text[start : start + _LENGTH].strip()}{after}"

@@ -17,7 +17,7 @@ from plumbline.pipelines.report.explorer.pair_search import n_pairs_by_word, pai
 from plumbline.pipelines.report.explorer.search import block_files, search_page
 from plumbline.pipelines.report.explorer.word_search import words
 from plumbline.pipelines.report.facts import Facts, narrowed
-from plumbline.pipelines.report.front.first_page import front
+from plumbline.pipelines.report.front import front
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput, MissingComponent
@@ -57,14 +57,12 @@ def write_report(
         appendix = replace(make_page(facts), home="index.html")
         found_pairs = pairs(facts)
         found_words = words(facts, n_pairs_by_word(found_pairs) if found_pairs else {})
-        found = {"words": found_words, "pairs": found_pairs}
-        searches = {kind: f"{kind}.html" if search else "" for kind, search in found.items()}
-        first = replace(front(facts, appendix), searches=searches)
-        files = {
-            "index.html": rendered("front.html", front=first),
-            "appendix.html": render(appendix),
-        }
-        for search in filter(None, found.values()):
+        searches = [search for search in (found_words, found_pairs) if search]
+        first = front(facts, appendix)
+        links = [(f"{search.kind}.html", f"Search: {search.title}") for search in searches]
+        first.links = [("appendix.html", "Appendix: all of it"), *links, *first.links]
+        files = {"index.html": render(first), "appendix.html": render(appendix)}
+        for search in searches:
             files[f"{search.kind}.html"] = search_page(search)
             files |= {f"{search.kind}/{name}": text for name, text in block_files(search)}
         return _publish(files, [*first.figures, *appendix.figures], out)
@@ -121,14 +119,14 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
     return out / "index.html"
 
 
-def make_page(facts: Facts, name: str = "") -> Page:
-    """The content of the appendix: sections, and the sections that were left out without data.
-
-    With ``name``, only sections that may have a chart or table of that name.
-    """
-    parts = sections.sections(facts, name)
-    missing = [part for part in parts if isinstance(part, Missing)]
-    return Page(sections=_numbered(parts), missing=missing)
+def make_page(facts: Facts) -> Page:
+    """The content of the appendix. Its last section lists those that were left out without data."""
+    parts = sections.sections(facts)
+    made = _numbered(parts)
+    if missing := [f"{p.title}: `{p.command}`" for p in parts if isinstance(p, Missing)]:
+        why = "This warehouse has no data for these parts. Each command makes them."
+        made.append(Section("missing", "Not in this report", [why, *missing]))
+    return Page(made)
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
@@ -147,7 +145,7 @@ def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
 
 def render(page: Page) -> str:
     """The page as HTML. Everything that comes from data is escaped."""
-    return rendered("page.html", page=page)
+    return rendered("page.html", "page.js", page=page)
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:

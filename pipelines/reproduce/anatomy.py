@@ -14,11 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions
-from plumbline.eval_workers.scoring.statistics import cluster_covariances, components
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats, Ints
+from plumbline.eval_workers.scoring.statistics import components, scored_pairs
 from plumbline.eval_workers.scoring.statistics.components import LogRatioTable, Share
-from plumbline.pipelines.report.charts.chart_forms import data
-from plumbline.pipelines.report.charts.theme import INK, Chart, on_paper
+from plumbline.eval_workers.scoring.statistics.scored_pairs import Floats, Ints
+from plumbline.pipelines.report.charts.chart_forms import (
+    INK,
+    Chart,
+    data,
+    on_paper,
+    specification,
+)
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.store import Store
@@ -32,7 +37,7 @@ PROPERTIES = {
     "delta": ("max_pmi_nats", "sum_delta_nats"),
     "length": ("n_words",),
 }
-AVERAGE, SUM = components.AVERAGE, components.SHARED[-1]
+SUM = components.SHARED[-1]
 _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 
@@ -92,7 +97,7 @@ def _table(pairs: pa.Table, y: Floats, families: Sequence[str]) -> LogRatioTable
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
     names = pa.chunked_array([chunk for column in used for chunk in column.chunks], pa.string())
     numbers = pc.fill_null(
-        pc.index_in(names, pc.unique(names.drop_null())), cluster_covariances.NO_CLUSTER
+        pc.index_in(names, pc.unique(names.drop_null())), scored_pairs.NO_CLUSTER
     )
     properties = {
         name: np.column_stack([pairs[column] for column in columns])
@@ -118,7 +123,7 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
             yield BenchmarkAnatomy(
                 benchmark,
                 len(table.y),
-                cluster_covariances.n_clusters(table.clusters),
+                scored_pairs.n_clusters(table.clusters),
                 tuple(models),
                 len(np.unique(table.families)),
                 float((table.y**2).mean()),
@@ -136,22 +141,11 @@ def without(table: LogRatioTable) -> Iterator[Without]:
     def fitted(x: Floats) -> Floats:
         return components.without_fit(y, x, clusters)
 
-    def clustered(rest: Floats) -> Floats:
-        return components.without_near(rest, components.of_cluster(rest, clusters), clusters)
-
-    centred = fitted(none)
-    every = fitted(np.hstack([none, *varying.values()]))
-    kinds = " and ".join(dict.fromkeys(table.kinds))
-    words = clustered(every)
-    others = components.of_other_families(words, table.families)
     rests = {
         "nothing": y,
-        components.CONSTANT: centred,
+        components.CONSTANT: fitted(none),
         **{f"and {name}": fitted(x) for name, x in varying.items()},
-        f"and {kinds}": clustered(centred),
-        "and all": every,
-        f"and all, {kinds}": words,
-        "and all, other families": components.without_near(words, others, clusters),
+        "and all": fitted(np.hstack([none, *varying.values()])),
     }
     most = MeasureOptions().epsilon
     even = {name: 100.0 * (np.abs(rest) <= most) for name, rest in rests.items()}
@@ -165,9 +159,9 @@ def _gain(gains: Floats, table: LogRatioTable) -> tuple[float, ...]:
     mean = gains.mean(keepdims=True)[0]
 
     def error(values: Floats, ids: Ints) -> tuple[Floats, float]:
-        influences = cluster_covariances.influences(values[:, None])
-        products = cluster_covariances.clustered_variance(influences, ids)
-        return cluster_covariances.variances(products), components.freedom(ids)
+        influences = scored_pairs.influences(values[:, None])
+        products = scored_pairs.clustered_variance(influences, ids)
+        return scored_pairs.variances(products), components.freedom(ids)
 
     words = error(gains.mean(axis=1), table.clusters)
     families = error(gains.mean(axis=0), table.families[:, None])
@@ -179,7 +173,7 @@ def shown_rows(anatomies: Sequence[BenchmarkAnatomy]) -> Iterator[Mapping[str, o
     """Printed rows: each part's share over all models, then US after subtracting parts."""
     for anatomy in anatomies:
         for s in anatomy.shares:
-            if (s.order, s.shared) == (AVERAGE, SUM):
+            if s.shared == SUM:
                 figures = _with_ends("share", astuple(s)[-5:])
                 yield {"benchmark": anatomy.benchmark, "part": s.part, **figures}
     for anatomy in anatomies:
@@ -204,7 +198,7 @@ def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
         f"{len(anatomy.models)} models of {anatomy.n_families} families; "
         f"mean square log ratio {anatomy.mean_square:.2f} nats²"
     )
-    total = [s for s in anatomy.shares if (s.order, s.shared) == (AVERAGE, SUM)]
+    total = [s for s in anatomy.shares if s.shared == SUM]
     total.sort(key=lambda s: -s.share)
     clear = [s for s in total if verdict(s.share, s.share_low, s.share_high) == "above"]
     general = [s for s in clear if verdict(s.share, s.families_low, s.families_high) == "above"]
@@ -236,7 +230,9 @@ def write(anatomies: Sequence[BenchmarkAnatomy], out: Path) -> list[Path]:
     for name, rows in {"shares.csv": shares, "us.csv": us}.items():
         text = as_csv(list(map(_without_nan, rows)))
         (out / name).write_text(text, encoding="utf-8", newline="")
-    (out / "anatomy.png").write_bytes(on_paper(chart(anatomies), "png", 2.2 * len(anatomies)))
+    (out / "anatomy.png").write_bytes(
+        on_paper(specification(chart(anatomies)), "png", 2.2 * len(anatomies))
+    )
     return [out / name for name in ("shares.csv", "us.csv", "anatomy.png")]
 
 
@@ -252,7 +248,6 @@ def _shares(anatomy: BenchmarkAnatomy) -> Chart:
         {"part": s.part, "shared by": s.shared, "share": 100 * max(s.share, 0)}
         | {"low": 100 * s.share_low, "high": 100 * s.share_high}
         for s in anatomy.shares
-        if s.order == AVERAGE
     ]
     kinds = alt.Scale(domain=[*components.SHARED[:-1]], range=["#0072b2", "#56b4e9", "#e69f00"])
     base = alt.Chart(data(rows), width=170, height=alt.Step(16))

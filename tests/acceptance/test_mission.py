@@ -41,16 +41,8 @@ TEXTS = [
 ]
 SETTINGS = """
 corpus = "texts/*.jsonl.zst"
-master = "local-cluster[2,1,1024]"
-spark_conf = "small.conf"
+master = "local[2]"
 out = "out"
-"""
-#: Two executors in what this machine has.
-SMALL = """
-spark.executor.memory 1g
-spark.executor.cores 1
-spark.ui.enabled false
-spark.sql.shuffle.partitions 2
 """
 BUILD = """
 [benchmark.build]
@@ -75,7 +67,6 @@ def mission(place: Place) -> Place:
     shards.mkdir()
     for number in range(2):
         write_jsonl_zst(shards / f"{number}.jsonl.zst", TEXTS[number::2])
-    (place.work / "small.conf").write_text(SMALL)
     save("gpt2", place.work / "tiny")
     with serving(half_likely) as server:
         text = BUILD.format(url=server.url, words=json.dumps(WORDS))

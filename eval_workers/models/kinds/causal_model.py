@@ -1,8 +1,8 @@
 """A causal model: it scores texts from left to right and continues prompts.
 
-``text_reader.TextReader`` makes token ids of a text, an ``Engine`` computes with them, and
-``CausalModel`` makes scores and samples of what it returns. ``scoring_contract`` defines a score,
-``sampling_contract`` a sample. A prompt is encoded like a scored text.
+``text_reader.TextReader`` makes token ids of a text, ``local.weights.Weights`` computes with them,
+and ``CausalModel`` makes scores and samples of what it returns. ``scoring_contract`` defines a
+score, ``sampling_contract`` a sample. A prompt is encoded like a scored text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from transformers import GenerationConfig
 
@@ -24,40 +24,6 @@ from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 from plumbline.warehouse.errors import BadInput
 
 
-class Engine(Protocol):
-    """What computes with token ids. All properties but ``longest_in_tree`` load the weights."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters; tied ones count once."""
-
-    @property
-    def n_embedded(self) -> int:
-        """Number of token ids with an input and an output embedding."""
-
-    @property
-    def longest_in_tree(self) -> int:
-        """Longest text in tokens whose beginning is computed once for all texts that share it."""
-
-    def logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
-
-        Sequences are distinct, sorted, not empty, within the context and without BOS.
-        """
-
-    def new_tokens(
-        self,
-        prompts: Sequence[Tokens],
-        seeds: Sequence[int],
-        options: SamplingOptions,
-        ends: Collection[int],
-    ) -> Sequence[Tokens | str]:
-        """Return each prompt's new tokens, with the one of ``ends`` that ends them; or its problem.
-
-        The prompts come without BOS. The context has room for ``options.max_new_tokens``.
-        """
-
-
 class CausalModel(TextReader):
     """A causal language model; by default ``transformers`` loads its weights.
 
@@ -68,7 +34,11 @@ class CausalModel(TextReader):
 
     @cached_property
     def weights(self) -> Any:
-        """The ``Engine``, which loads the weights when first needed."""
+        """What computes with token ids; it loads the weights when first needed.
+
+        Other backends have an object with the same ``n_parameters``, ``n_embedded``,
+        ``longest_in_tree``, ``logprobs`` and, if they continue texts, ``new_tokens``.
+        """
         return Weights(self.files, self.options, self.identity.bos_token_id)
 
     @property

@@ -23,21 +23,15 @@ from plumbline.eval_workers.models.local.chat_template import (
     rendered,
     without_bos,
 )
-from plumbline.eval_workers.models.local.text_form import reworded
+from plumbline.eval_workers.models.local.text_form import reads_as_written
 from plumbline.eval_workers.models.local.weight_files import quantisation
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, Identity, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Options of only some backends or kinds of models, each with a phrase that names these.
-_NOT_EVERYWHERE = {
-    "adapter": "of causal models with --backend transformers",
-    "quantisation": "of causal models with --backend transformers",
-    "tensor_parallel": "of --backend vllm",
-    "chat": "of causal models",
-    "pll": "of masked models with --backend transformers",
-}
+#: Options of only some backends or kinds of models.
+_NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel", "chat", "pll")
 
 
 class TextReader:
@@ -56,7 +50,8 @@ class TextReader:
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
         """``files``: the result of ``read_files``, which is called if they are ``None``."""
         self.options = options
-        self._refuse_unsupported()
+        problem = f"{options.backend} has no such option for {self.kind} models: docs/models.md"
+        refuse_options(options, set(_NOT_EVERYWHERE) - self.supports, problem)
         self.files = files or read_files(model, options)
         self.source, self.config = self.files.source, self.files.config
         if self.files.kind != self.kind:
@@ -110,15 +105,6 @@ class TextReader:
     def _context(self) -> tuple[str, int]:
         """The policy that chose the context token, and the token's id."""
         return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
-
-    def _refuse_unsupported(self) -> None:
-        defaults = ModelOptions()
-        for option, place in _NOT_EVERYWHERE.items():
-            value = getattr(self.options, option)
-            if value != getattr(defaults, option) and option not in self.supports:
-                what = f"--{option.replace('_', '-')} {value}"
-                problem = f"{self.options.backend} has no such option for {self.kind} models"
-                raise UsageProblem(what, problem, f"leave it out: it is {place}")
 
     @property
     def n_context(self) -> int | None:
@@ -252,8 +238,10 @@ class TextReader:
             return f"{len(ids)} tokens, more than the model's context of {self.n_context}"
         if not self.knows_all_words:
             return tuple(ids)
-        problem = reworded(answer, self.text_of(ids), is_framed=bool(frames))
-        return f"the tokenizer {problem}" if problem else tuple(ids)
+        read = self.text_of(ids)
+        if not reads_as_written(answer, read, is_framed=bool(frames)):
+            return f"the tokenizer reads other words: {read!r}"
+        return tuple(ids)
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Number of tokens that go through the model for distinct sequences, BOS included."""

@@ -93,10 +93,9 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     except (RuntimeError, ValueError, KeyError) as e:
         problem = f"does not fit the model: {loading.first_line(e)}"
         raise BadInput(what, problem, fix) from e
-    for keys, verb in ((loaded.missing_keys, "lacks"), (loaded.unexpected_keys, "also has")):
-        if keys:
-            problem = f"does not fit the model: it {verb} {len(keys)} weights, {min(keys)} first"
-            raise BadInput(what, problem, fix)
+    if others := [*loaded.missing_keys, *loaded.unexpected_keys]:
+        problem = f"does not fit the model: {len(others)} weights differ, {min(others)} first"
+        raise BadInput(what, problem, fix)
     return adapted.get_base_model()
 
 
@@ -123,26 +122,21 @@ def _on_hub(adapter: str) -> tuple[str, Path]:
 def _checked(adapter: str, path: Path) -> dict[str, Any]:
     """The adapter's configuration.
 
-    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, or is for
-    another task than predicting the next token.
+    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, is for another
+    task than predicting the next token, or names layers of another package.
     """
+    from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
+
     what = f"adapter {adapter}"
     try:
         config = json_object(path)
-        kind, task = str(config["peft_type"]), config.get("task_type")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+    except (OSError, ValueError) as e:
         raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {loading.first_line(e)}") from e
-    from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
-
     tuners = {kind.value: tuner for kind, tuner in PEFT_TYPE_TO_TUNER_MAPPING.items()}
-    tuner = tuners.get(kind)
-    if tuner is None or not hasattr(tuner, "merge_and_unload"):
-        problem = f"is of type {kind}, which does not change the model's weights as LoRA does"
-        raise BadInput(what, problem, "give a LoRA adapter")
-    if config.get("megatron_config"):
-        problem = "asks for layers of another package, which it names itself"
-        raise BadInput(what, problem, "give an adapter without `megatron_config`")
-    if task not in (None, "CAUSAL_LM"):
-        problem = f"was made for the task {task}, it has no log p(sentence)"
-        raise BadInput(what, problem, "give an adapter for CAUSAL_LM")
+    is_lora_like = hasattr(tuners.get(str(config.get("peft_type"))), "merge_and_unload")
+    is_causal = config.get("task_type") in (None, "CAUSAL_LM")
+    if not is_lora_like or not is_causal or config.get("megatron_config"):
+        named = {k: config.get(k) for k in ("peft_type", "task_type", "megatron_config")}
+        problem = f"doesn't change a causal model's weights as LoRA does: {named}"
+        raise BadInput(what, problem, "give a LoRA adapter for CAUSAL_LM")
     return dict(config)

@@ -10,11 +10,15 @@ from typing import Any
 
 import huggingface_hub
 import transformers
-from transformers.utils import is_protobuf_available, is_sentencepiece_available
+from transformers.utils import (
+    find_adapter_config_file,
+    is_protobuf_available,
+    is_sentencepiece_available,
+)
 from transformers.utils.hub import cached_file, extract_commit_hash
 
-from plumbline.eval_workers.models import model_lists
-from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source, gguf_error
+from plumbline.eval_workers.models.local.source import Source
+from plumbline.eval_workers.models.model_lists import load as load_list
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import (
     BadInput,
@@ -25,8 +29,6 @@ from plumbline.warehouse.errors import (
 )
 from plumbline.warehouse.paths import json_object
 
-_SAFE = ("model.safetensors", "model.safetensors.index.json")
-_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 #: Configuration keys that count layers or experts, and the largest count that is accepted.
 _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST = 4096
@@ -36,7 +38,6 @@ _SIZES = re.compile(
     r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
 )
 _LARGEST = 1 << 27
-_COMMIT = re.compile("[0-9a-f]{40}")
 #: BOS by convention, by model type, for tokenizers that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
@@ -51,21 +52,14 @@ def silence() -> None:
 def at_commit(source: Source) -> Source:
     """The source at the commit of its hub revision: a branch can move, even during a run.
 
-    Raises ``BadInput`` for pickles of unlisted models, for GGUF, and for an adapter: transformers
-    would load the adapter's base instead.
+    Raises ``BadInput`` for an adapter: transformers would load the adapter's base too.
     """
     if source.is_local:
         return source
-    if _has_file(source, ADAPTER_CONFIG):
+    if load(source, find_adapter_config_file) is not None:
         fix = f"give --model BASE --adapter {source.name}"
         raise BadInput(f"model {source.name}", "is an adapter", fix)
-    try:
-        pinned_source = pinned(source, "config.json", f"model {source.name}")
-    except BadInput:
-        _refuse_gguf(source)
-        raise
-    _refuse_pickles(pinned_source)
-    return pinned_source
+    return pinned(source, "config.json", f"model {source.name}")
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
@@ -75,35 +69,6 @@ def pinned(source: Source, filename: str, what: str) -> Source:
     if commit is None:
         raise BadInput(what, f"{path} has no known commit")
     return replace(source, revision=commit)
-
-
-def _refuse_pickles(source: Source) -> None:
-    """Refuse a hub repository that has only pickles or GGUF, unless a shipped list names it.
-
-    Even then pickles are read with ``weights_only``: only tensors.
-    """
-    if any(_has_file(source, name) for name in _SAFE) or source.name in _listed():
-        return
-    if not any(_has_file(source, name) for name in _PICKLES):
-        return _refuse_gguf(source)  # if there are no weights at all, loading them reports it
-    fix = "choose a revision with safetensors, or download it and give the directory"
-    raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
-
-
-def _refuse_gguf(source: Source) -> None:
-    """Refuse a hub repository whose only weights are GGUF files."""
-    try:
-        hub, revision = huggingface_hub.HfApi(), source.revision or "main"
-        names = set(hub.list_repo_files(source.location, revision=revision))
-    except Exception:  # the next step reports that the hub can't be reached
-        return
-    if any(name.endswith(".gguf") for name in names) and names.isdisjoint((*_SAFE, *_PICKLES)):
-        raise gguf_error(source.name)
-
-
-def _listed() -> set[str]:
-    """Models of the shipped lists; some exist only as pickles."""
-    return {model.id for name in model_lists.LISTS.names() for model in model_lists.load(name)}
 
 
 def check_configuration(source: Source) -> None:
@@ -127,31 +92,12 @@ def check_configuration(source: Source) -> None:
                 raise BadInput(f"model {source.name}", problem, "check where it comes from")
 
 
-def _has_file(source: Source, filename: str) -> bool:
-    """True if the source has the file; false if neither hub nor cache can tell.
-
-    Nothing is downloaded. For a commit, an answer of the cache is final. For a branch, the cache is
-    used only if the hub can't be reached.
-    """
-    if source.is_local:
-        return (Path(source.location) / filename).is_file()
-    revision = source.revision or "main"
-    cached = huggingface_hub.try_to_load_from_cache(source.location, filename, revision=revision)
-    if cached is not None and _COMMIT.fullmatch(revision):
-        return isinstance(cached, str)
-    try:
-        exists = huggingface_hub.HfApi().file_exists(source.location, filename, revision=revision)
-    except Exception:  # loading the configuration comes next and reports the error
-        return isinstance(cached, str)
-    return bool(exists)
-
-
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
     """Load a part with ``loader``. Errors have one line: ``Interrupted`` for an unreachable hub."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
-    if loader is not cached_file:
+    if loader not in (cached_file, find_adapter_config_file):
         options["trust_remote_code"] = False  # a model's own code never runs
     try:
         return loader(source.location, **options)
@@ -166,15 +112,12 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
             raise MissingComponent(f"model {source.location}", problem, fix) from e
-        if "ignore_mismatched_sizes" in str(e):
-            problem = "its weights are of other sizes than its config.json says"
-            raise BadInput(f"model {source.location}", problem, "download or save it again") from e
         if source.is_local:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
         fix = "check name and network; a gated model needs HF_TOKEN; or a directory: docs/models.md"
         if "not a valid model identifier" in str(e):
-            fix = did_you_mean(source.name, _listed() - {source.name}, fix)
+            fix = did_you_mean(source.name, [m.id for m in load_list("unstereoeval")], fix)
         raise failure(e, f"model {source.name}", problem, fix) from e
 
 

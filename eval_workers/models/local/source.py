@@ -29,8 +29,6 @@ _DEFINING = (
 )
 #: Files that are copied here from a model's directory at an address (``s3://...``).
 _FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja")
-#: Name of the directory of a model's checkpoints, inside the model's directory.
-CHECKPOINTS = "checkpoints"
 #: The model type of n-gram models in config.json.
 NGRAM = "plumbline_ngram"
 #: A hub id: NAME or OWNER/NAME, of 96 characters at most.
@@ -42,7 +40,7 @@ class Source:
     """A model's source: ``location`` is passed to transformers, ``name`` is written to tables.
 
     ``revision`` is the content hash of a local model, or a revision on the hub. ``step``: the
-    training step of a checkpoint.
+    training step that a revision is named after.
     """
 
     name: str
@@ -52,12 +50,12 @@ class Source:
     step: int | None = None
 
 
-#: The step in the name of a checkpoint's revision or directory: step1000, checkpoint-500.
+#: The step in the name of a revision: step1000, checkpoint-500.
 _STEP = re.compile(r"(?:step|checkpoint)[-_]?(\d{1,18})(?!\d)")
 
 
 def step_of(name: str) -> int | None:
-    """The training step in the name of a revision or directory; ``None`` without one.
+    """The training step in the name of a revision; ``None`` without one.
 
     >>> step_of("step1000"), step_of("stage1-step1000-tokens5B"), step_of("main")
     (1000, 1000, None)
@@ -115,23 +113,7 @@ def find_source(model: str, revision: str | None) -> Source:
         problem = "a local directory has no revisions, its content is its revision"
         raise UsageProblem(f"model {model}", problem, "leave out --revision")
     content = content_hash(path)
-    name, step = _name_and_step(path.resolve())
-    return Source(name, str(path), content, True, step)
-
-
-def _name_and_step(path: Path) -> tuple[str, int | None]:
-    """A directory's name and ``None``; for a checkpoint, the model's name and the step.
-
-    >>> _name_and_step(Path("/m/novels/checkpoints/step20"))
-    ('novels', 20)
-    >>> _name_and_step(Path("/m/novels"))
-    ('novels', None)
-    """
-    step = step_of(path.name) if _STEP.match(path.name) else None
-    if step is None:
-        return path.name, None
-    above = path.parent.parent if path.parent.name == CHECKPOINTS else path.parent
-    return above.name or path.name, step
+    return Source(path.resolve().name, str(path), content, True)
 
 
 def check_directory(model: str) -> None:
@@ -140,17 +122,9 @@ def check_directory(model: str) -> None:
         _check_saved_model(path)
 
 
-def gguf_error(model: str) -> BadInput:
-    """The error for a model whose weights are GGUF."""
-    fix = "give the model it was made from; --quantisation nf4 takes as little memory"
-    return BadInput(f"model {model}", "is GGUF, which isn't read here", fix)
-
-
 def _check_saved_model(path: Path) -> None:
     fix = "give a hub id or a directory saved with save_pretrained"
     weights = [file for pattern in _WEIGHTS for file in path.glob(pattern)]
-    if path.suffix == ".gguf" or (not weights and any(path.glob("*.gguf"))):
-        raise gguf_error(str(path))
     if not path.is_dir():
         problem = "is a file, not a directory" if path.exists() else "does not exist"
         raise BadInput(f"model {path}", problem, fix)

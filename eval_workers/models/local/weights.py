@@ -74,7 +74,7 @@ _LogProbs = list[list[float]]
 class Weights:
     """The weights of a model, loaded when first needed, and its forward passes.
 
-    ``bos`` comes before each text. See ``causal_model.Engine`` for the methods.
+    ``bos`` comes before each text.
     """
 
     def __init__(self, files: Files, options: ModelOptions, bos: int) -> None:
@@ -130,7 +130,10 @@ class Weights:
         return self.model.device.type == "cpu" and is_plain and self._is_stateless
 
     def logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
-        """Score each sequence: log p(token | BOS, earlier tokens) of its tokens, in nats."""
+        """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
+
+        Sequences are distinct, sorted, not empty, within the context and without BOS.
+        """
         in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
         others = [s for s in sequences if len(s) > self.longest_in_tree]
         found = self.in_passes(sorted(others, key=len), self._equal_pass)
@@ -204,7 +207,10 @@ class Weights:
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens | str]:
-        """New tokens after each prompt, up to and including one of ``ends``; or its problem."""
+        """New tokens after each prompt, up to and including one of ``ends``; or its problem.
+
+        The prompts come without BOS. The context has room for ``options.max_new_tokens``.
+        """
         draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
         longest_padded = self.longest_in_tree if self._is_stateless else 0
         # Each lane gets an equal share of the draws: a few more rows hardly slow a step.

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     NO_CLUSTER,
     Bools,
     Floats,
@@ -33,9 +33,6 @@ CONSTANT, PAIR = "constant", "pair"
 RCOND = 1e-9
 #: Models that share a part: all, those of a family, or just one; and the sum of these parts.
 SHARED = ("all models", "a family", "one model", "sum")
-#: What correlated properties explain depends on the order of adding them: the mean over all orders
-#: (Lindeman, Merenda and Gold 1980; Shapley), each property first (alone), each property last.
-AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,6 @@ class Share:
     """
 
     part: str
-    order: str
     shared: str
     share: float
     share_low: float
@@ -112,14 +108,16 @@ class _Design:
     """The design of a table: ``x`` has a column of ones, then the columns of the properties.
 
     ``is_in`` [set, column]: columns of each set of properties. ``weights``: the weight of each set
-    by part and order. A part explains the weighted sum of what the sets explain.
+    by part. A part explains the weighted sum of what the sets explain: what correlated properties
+    explain depends on the order of adding them, so it is the mean over all orders (Lindeman,
+    Merenda and Gold 1980; Shapley).
     """
 
     y: Floats
     x: Floats
     members: dict[str, csr_array]
     is_in: Bools
-    weights: dict[tuple[str, str], Floats]
+    weights: dict[str, Floats]
 
     @staticmethod
     def of(table: LogRatioTable) -> _Design:
@@ -131,10 +129,9 @@ class _Design:
         sizes = range(len(names) + 1)
         sets = [frozenset(s) for k in sizes for s in combinations(range(len(names)), k)]
         is_in = np.array([np.isin(place, [-1, *s]) for s in sets])
-        weights = {(CONSTANT, AVERAGE): np.array([0.0 if s else 1.0 for s in sets])}
-        for order in ORDERS:
-            for k, name in enumerate(names):
-                weights[name, order] = _weights(sets, k, len(names), order)
+        weights = {CONSTANT: np.array([0.0 if s else 1.0 for s in sets])}
+        for k, name in enumerate(names):
+            weights[name] = _weights(sets, k, len(names))
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def moments(self, pairs: Ints | slice) -> _Moments:
@@ -150,8 +147,8 @@ class _Design:
             [[z.T @ other for other in members] for z in members],
         )
 
-    def products(self, sums: _Moments) -> dict[tuple[str, str], Floats]:
-        """The mean product of two models in each part, by part and order, from sums over pairs."""
+    def products(self, sums: _Moments) -> dict[str, Floats]:
+        """The mean product of two models in each part, from sums over pairs."""
         squares = np.array([*(u.T @ u for u in sums.x_sums), sums.xx])
         sizes = np.array([*(both[a].diagonal().sum() for a, both in enumerate(sums.both)), sums.n])
         levels = _levels(sums, squares, sizes)
@@ -162,7 +159,7 @@ class _Design:
         steps = np.tensordot(np.array(list(self.weights.values())), inverses, 1)
         chance = np.einsum("pij,lij->pl", steps, squares)
         explained = sums.xy.T @ steps @ sums.xy - np.tensordot(chance, levels, 1)
-        names = [*self.weights, *((name, AVERAGE) for name in (*self.members, PAIR))]
+        names = [*self.weights, *self.members, PAIR]
         parts = [*explained, *(levels * sizes[:, None, None])]
         return {name: part / sums.n for name, part in zip(names, parts, strict=True)}
 
@@ -190,20 +187,19 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     return members
 
 
-def products(table: LogRatioTable) -> dict[tuple[str, str], Floats]:
-    """The mean product of two models in each part, float64[model, model], by part and order.
+def products(table: LogRatioTable) -> dict[str, Floats]:
+    """The mean product of two models in each part, float64[model, model].
 
-    Parts are ``constant``, the properties, the kinds of clusters and ``pair``. With the order
-    ``average`` they add up to y'y/n; properties also have the other ``ORDERS``. Estimates are
-    unbiased if effects of clusters and pairs are independent of each other and of the properties.
-    Sums of products of residuals, over clusters and over pairs, are set equal to their expectations
-    (MINQUE0: Rao 1971). The noise in products of means and slopes is subtracted. Properties that
-    don't vary are left out.
+    Parts are ``constant``, the properties, the kinds of clusters and ``pair``; they add up to
+    y'y/n. Estimates are unbiased if effects of clusters and pairs are independent of each other and
+    of the properties. Sums of products of residuals, over clusters and over pairs, are set equal to
+    their expectations (MINQUE0: Rao 1971). The noise in products of means and slopes is subtracted.
+    Properties that don't vary are left out.
 
     >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
     >>> words = np.array([[0], [0], [1], [1]])
     >>> parts = products(LogRatioTable(y, {}, words, ["word"], np.array([0])))
-    >>> {part: round(float(of[0, 0]), 9) for (part, _), of in parts.items()}
+    >>> {part: round(float(of[0, 0]), 9) for part, of in parts.items()}
     {'constant': 8.0, 'word': -0.5, 'pair': 5.0}
     """
     design = _Design.of(table)
@@ -231,14 +227,11 @@ def _levels(moments: _Moments, squares: Floats, sizes: Floats) -> Floats:
     return np.asarray(np.tensordot(np.linalg.pinv(expected), observed, 1))
 
 
-def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floats:
-    """Weights of the sets' figures; the weighted sum is what property k of n adds in ``order``."""
-    sizes = {FIRST: [0], LAST: [n - 1]}.get(order, list(range(n)))
+def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
+    """Weights of the sets' figures; the weighted sum is the mean of what property k of n adds."""
     n_others = [len(others - {k}) for others in sets]
-    signs = [
-        (1 if k in others else -1) * (m in sizes) for others, m in zip(sets, n_others, strict=True)
-    ]
-    return np.array(signs) / [len(sizes) * comb(n - 1, m) for m in n_others]
+    signs = [1 if k in others else -1 for others in sets]
+    return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
 
 
 def by_family(matrix: Floats, families: Ints) -> Floats:
@@ -267,7 +260,7 @@ def by_family(matrix: Floats, families: Ints) -> Floats:
 
 
 def shares(table: LogRatioTable) -> list[Share]:
-    """Shares of the mean square by part, order and sharing models, with intervals.
+    """Shares of the mean square by part and sharing models, with intervals.
 
     Errors come from the jackknife over clusters of pairs, conservative with two dimensions of
     clusters; for other families they also come from the jackknife over families. Intervals are
@@ -278,11 +271,10 @@ def shares(table: LogRatioTable) -> list[Share]:
     parts = design.products(whole)
     every = np.ones(len(table.families), bool)
 
-    def figures(by_part: Mapping[tuple[str, str], Floats], kept: Bools = every) -> Floats:
+    def figures(by_part: Mapping[str, Floats], kept: Bools = every) -> Floats:
         families = table.families[kept]
         squares = np.array([by_family(p[np.ix_(kept, kept)], families) for p in by_part.values()])
-        is_average = [order == AVERAGE for _, order in by_part]
-        return np.asarray(squares / squares[is_average, -1].sum())
+        return np.asarray(squares / squares[:, -1].sum())
 
     share = figures(parts)
     of_words = np.zeros_like(share)
@@ -296,8 +288,8 @@ def shares(table: LogRatioTable) -> list[Share]:
     word_ends = interval(share, words)
     family_ends = interval(share, words, (of_families, freedom(table.families[:, None])))
     return [
-        Share(part, order, shared, *(float(f[i, j]) for f in (share, *word_ends, *family_ends)))
-        for i, (part, order) in enumerate(parts)
+        Share(part, shared, *(float(f[i, j]) for f in (share, *word_ends, *family_ends)))
+        for i, part in enumerate(parts)
         for j, shared in enumerate(SHARED)
     ]
 
@@ -361,40 +353,3 @@ def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
         slopes = inverse @ (xy - x_near.T @ y_near)
         rest[pairs] = y[pairs] - design[pairs] @ slopes
     return rest
-
-
-def without_near(rest: Floats, near: Floats, clusters: Ints) -> Floats:
-    """``rest`` [pair, model] less each model's slope, through 0, times ``near`` [pair, model].
-
-    For each pair the slope is fitted to the pairs that share no cluster with it.
-    """
-    products, squares, left = rest * near, near**2, rest.copy()
-    for pairs, close in cells(clusters):
-        below = squares.sum(axis=0) - squares[close].sum(axis=0)
-        slope = (products.sum(axis=0) - products[close].sum(axis=0)) / np.where(below > 0, below, 1)
-        left[pairs] -= slope * near[pairs]
-    return left
-
-
-def of_cluster(rest: Floats, clusters: Ints) -> Floats:
-    """The mean residual of the other pairs in a pair's clusters; 0 if there are none.
-
-    >>> of_cluster(np.array([[1.0], [3.0], [5.0]]), np.array([[0], [0], [1]])).T.tolist()
-    [[3.0, 1.0, 0.0]]
-    """
-    means = np.zeros_like(rest)
-    for pairs, near in cells(clusters):
-        means[pairs] = (rest[near].sum(axis=0) - rest[pairs]) / max(len(near) - 1, 1)
-    return means
-
-
-def of_other_families(rest: Floats, families: Ints) -> Floats:
-    """A pair's residual averaged over other families' means; 0 if there is one family.
-
-    >>> of_other_families(np.array([[1.0, 3.0, 5.0]]), np.array([0, 0, 1])).tolist()
-    [[5.0, 5.0, 2.0]]
-    """
-    names = np.unique(families)
-    means = np.array([rest[:, families == name].mean(axis=1) for name in names])
-    others = [means[names != name].mean(axis=0) for name in families]
-    return np.column_stack(others) if len(names) > 1 else np.zeros_like(rest)

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     NO_CLUSTER,
     ROUNDING,
+    Cells,
     Floats,
     Ints,
+    ScoredPairs,
+    cells,
     clustered_variance,
     degrees_of_freedom,
     difference_variances,
@@ -21,7 +24,6 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs, cells
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of
 

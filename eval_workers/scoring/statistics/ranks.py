@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     ROUNDING,
     Floats,
     Ints,
+    ScoredPairs,
     clustered_variance,
     degrees_of_freedom,
     difference_variances,
     influences,
     n_clusters,
 )
-from plumbline.eval_workers.scoring.statistics.scored import ScoredPairs
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 #: Largest chance that any model's set of ranks is wrong.

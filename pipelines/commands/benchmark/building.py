@@ -39,7 +39,7 @@ class BenchmarkBuild(BuildSpec, Command):
     """
 
     makes_warehouse = True
-    settings_only = (
+    without = (
         *("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens"),
         *("send_schema", "temperature"),
     )

@@ -11,13 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import InputFile
-from plumbline.pipelines.commands.corpus.corpus_fields import (
-    TO_COUNT,
-    CorpusName,
-    Shards,
-    shard_row,
-)
+from plumbline.pipelines.command.fields import CorpusName, InputFile, Shards
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.text.progress import progress
@@ -42,6 +36,24 @@ _LISTED = (
 _MOST = 100
 #: A count says that files are small if there are so many shards, smaller on average than this.
 _MANY, _SMALL_BYTES = 1_000, 1_000_000
+
+
+#: State, in a plan, of a shard that has no partial counts.
+_TO_COUNT = "to count"
+
+
+def _shard_row(path: Path, partials: Path | None) -> Row:
+    """The row of a shard in the plan of a count; ``partials``: directory of partial counts."""
+    from plumbline.jobs.counting.partials import is_counted
+    from plumbline.warehouse.input.remote_files import describe
+
+    file = describe(path)
+    size = file.n_bytes if file else 0
+    try:
+        state = "counted already" if partials and is_counted(partials, path) else _TO_COUNT
+    except BadInput as e:
+        return planned(str(path), "can't be read", size, "bytes", str(e))
+    return planned(str(path), state, size, "bytes")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -89,9 +101,9 @@ class Count(CorpusName, CorpusOptions, Command):
         if store is not None:
             refuse_other_settings(store, self.corpus, self)
             where = partials_directory(store, self.listed, part(CorpusOptions, self), create=False)
-        shards = [shard_row(path, where) for path in self.existing_shards()]
+        shards = [_shard_row(path, where) for path in self.existing_shards()]
         yield from shards
-        left = [row for row in shards if row["what"] == TO_COUNT]
+        left = [row for row in shards if row["what"] == _TO_COUNT]
         yield planned(self.corpus, "shards to count", len(left), f"of {len(shards)}")
         yield planned(self.corpus, "bytes to count", sum(row["amount"] for row in left), "bytes")
         if on_spark(self.master):

@@ -11,8 +11,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import InputPath, OutputDirectory, OutputFile, Seed
-from plumbline.pipelines.commands.corpus.corpus_fields import CorpusName
+from plumbline.pipelines.command.fields import (
+    CorpusName,
+    InputPath,
+    OutputDirectory,
+    OutputFile,
+    Seed,
+)
 from plumbline.warehouse.options import STRICT
 
 

@@ -2,34 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions, steps_of
+from plumbline.eval_workers.disclosure.set_measures import (
+    Disclosed,
+    ProbeOptions,
+    measure_sets,
+    steps_of,
+)
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling_contract import NONE
-from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
+from plumbline.eval_workers.scoring.model_step import ModelStep
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.pipelines.commands.disclosure.measured_sets import (
-    FIGURES,
-    TABLES,
-    Sets,
-    counts,
-    figure_params,
-    figures,
-    import_missing,
-    measured,
-    to_do,
-)
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
+
+#: Tables that measuring sets writes.
+TABLES = ("pronoun_probability", "continuation", "sampling", "attribute_pair", "model")
+Sets: TypeAlias = Annotated[
+    tuple[str, ...],
+    Field(min_length=1, description="Sets of prompts; topics and released ones are imported."),
+    On(positional=True),
+]
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """The distinct names in a text with commas; ``None`` for ``None``.
+
+    >>> names("a, b,a"), names(""), names(None)
+    (('a', 'b'), (), None)
+    """
+    if text is None:
+        return None
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+
+
+def to_do(
+    store: Store | None, model: str, how: ModelOptions, steps: Sequence[ModelStep[Any]]
+) -> Iterator[Row]:
+    """Rows of a plan: units that each step lacks under a model, which is opened without weights."""
+    from plumbline.eval_workers.models import open_backend
+
+    if store is None or not steps:
+        return
+    backend, adapter = open_backend(model, how), f" with {how.adapter}" if how.adapter else ""
+    for step in steps:
+        step.check(store, how)
+        step.check_resource(backend)
+        n = len(step.state(store, backend).missing)
+        yield planned(model, f"{step.unit} missing", n, "", f"{step.label}{adapter}")
+
+
+def import_missing(
+    context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
+) -> None:
+    """Import the sets that the warehouse lacks; those in ``whole`` keep gendered prompts."""
+    missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
+
+    def import_sets() -> None:
+        for name in missing:
+            options: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
+            prompt_sets.import_probe(context.store, name, None, context.run_id, **options)
+
+    if missing:
+        context.stage(f"prompts {', '.join(missing)}", import_sets)
+
+
+def measured(
+    context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
+) -> list[Disclosed]:
+    """Measure the missing probabilities and continuations of all sets, loading the model once."""
+
+    def measure() -> list[Disclosed]:
+        return measure_sets(
+            *(context.store, list(dict.fromkeys(sets)), model, how, context.run_id),
+            word_list=probing.word_list,
+            max_new_tokens=probing.max_new_tokens,
+        )
+
+    name = f"measure {', '.join(sets)} by {model}" + (f" with {how.adapter}" * bool(how.adapter))
+    return context.retried(name, measure)
+
+
+#: GAS, GLD and ADD of the measured sets, as in the report; ``figures`` shows fewer columns.
+FIGURES = f"""SELECT f.*, m.adapter
+FROM (
+{sql("report/disclosure").rstrip().rstrip(";")}
+) AS f
+JOIN model AS m ON m.model_key = f.model_key
+WHERE list_contains($sets, f.probe_set) AND list_contains($keys, f.model_key)
+    AND f.word_list = $word_list
+    AND (f.sampling_key IS NULL OR f.sampling_key = $sampling_key)
+ORDER BY list_position($sets, f.probe_set), list_position($keys, f.model_key), f.topic NULLS FIRST
+"""
+_MEASURED = ("gas", "gas_f_of_gendered", "gld", "add_nats")
+_SHOWN = (
+    *("probe_set", "model", "adapter", "topic", "n_prompts"),
+    *(f"{name}{end}" for name in _MEASURED for end in ("", "_low", "_high")),
+)
+
+
+def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
+    """The parameters of ``FIGURES``."""
+    first = done[0]
+    return {
+        "sets": list(dict.fromkeys(one.probed.probe_set for one in done)),
+        "keys": list(dict.fromkeys(one.probed.model_key for one in done)),
+        "word_list": first.probed.word_list,
+        "sampling_key": first.sampled.sampling_key,
+        "smoothing": probing.smoothing,
+    }
+
+
+def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
+    """Figures of whole sets and their topics, with 95% intervals, and the side of GLD."""
+    return [
+        {n: row[n] for n in _SHOWN} | {"gld_side": _side(row["leaning"])}
+        for row in rows_of(store.root, FIGURES, params)
+    ]
+
+
+def _side(leaning: float | None) -> str | None:
+    """Whose words are likelier, on average over prompts; ``None`` without such words."""
+    return ("female" if leaning > 0 else "male") if leaning else None
+
+
+def counts(one: Disclosed) -> Iterator[str]:
+    """Lines on a set under a model: numbers of prompts measured, and of those left out."""
+    probed, continued = one.probed, one.sampled
+    yield (
+        f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "
+        f"prompts, {probed.n_new:,} probed and {continued.n_new:,} continued now"
+    )
+    if probed.n_rejected or continued.n_rejected:
+        yield (
+            f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
+            "continued (table `reject`)"
+        )
+    if probed.left_out:
+        words = ", ".join(probed.left_out)
+        yield f"  can't be spelled, left out of {probed.word_list}: {words}"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -42,8 +165,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = OF_SCORES
-    settings_only = ("batch_tokens", "bos", "concurrency", "tensor_parallel")
+    without = ("batch_tokens", "bos", "concurrency", "tensor_parallel", *OF_SCORES)
 
     sets: Sets
     model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()
@@ -96,7 +218,8 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         done, failures = list[Disclosed](), Failures(len(subjects))
         for model, how in subjects:
             with failures.collected(model):
-                done += self.audit(context, model, how)
+                import_missing(context, self.sets, self.data)
+                done += measured(context, self, self.sets, model, how)
         if not done and (error := failures.error()):
             raise error
         params = figure_params(self, done)
@@ -109,8 +232,3 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             params=params,
             failed=failures.error(),
         )
-
-    def audit(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
-        """Import missing sets and measure all under one model."""
-        import_missing(context, self.sets, self.data)
-        return measured(context, self, self.sets, model, how)

@@ -28,7 +28,7 @@ from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputFile, Seed
-from plumbline.pipelines.commands.disclosure.measured_sets import TABLES, to_do
+from plumbline.pipelines.commands.disclosure.probing import TABLES, to_do
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.query.connection import rows_of
@@ -48,8 +48,10 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     """
 
     reads = "probe_prompt"
-    without = ("smoothing", *OF_SCORES)
-    settings_only = ("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url")
+    without = (
+        *("smoothing", *OF_SCORES),
+        *("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url"),
+    )
 
     probe_set: Annotated[
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)

@@ -24,7 +24,7 @@ from plumbline.eval_workers.training.training_options import (
 )
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
-from plumbline.pipelines.commands.disclosure.measured_sets import (
+from plumbline.pipelines.commands.disclosure.probing import (
     TABLES,
     Sets,
     counts,
@@ -56,10 +56,10 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = ("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES)
-    settings_only = (
+    without = (
+        *("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES),
         *("batch_tokens", "bos", "distance_smoothing", "alpha", "dropout", "targets"),
-        *("max_tokens", "seed"),
+        "max_tokens",
     )
 
     sets: Sets

@@ -1,24 +1,55 @@
-"""The forms that most charts have: estimates with their intervals, lines, and a fit.
+"""What all charts share: their forms, colours and theme, and their files for paper.
 
-A chart is an Altair object made from rows. ``theme.specification`` makes the JSON that the page
-draws and that ``report figure`` turns into a file.
+A chart is an Altair object made from rows. ``specification`` makes the JSON that the page draws and
+that ``report figure`` turns into a file.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import altair as alt
 import numpy as np
 
-from plumbline.pipelines.report.charts.theme import FEMALE, GREEN, HEIGHT, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.text.escape import terminal
 
+#: An Altair chart of any form: their common class lacks the methods that all of them have.
+Chart: TypeAlias = Any
+#: Black on white, light on dark.
+INK = "currentColor"
+FEMALE, MALE, NEUTRAL, GREEN = "#D55E00", "#0072B2", "#808080", "#009E73"
+#: Font size in pixels, and the height of charts whose vertical axis is a number.
+FONT_PX, HEIGHT = 12, 300
+_TEXT = {
+    "labelColor": INK,
+    "titleColor": INK,
+    "labelFontSize": FONT_PX,
+    "titleFontSize": FONT_PX,
+    "aria": False,
+}
+_THEME: dict[str, Any] = {
+    "background": "transparent",
+    "font": "system-ui, 'DejaVu Sans', sans-serif",
+    "mark": {"aria": False},
+    "view": {"stroke": None},
+    "axis": {
+        **_TEXT,
+        "titleFontWeight": "normal",
+        **{"labelLimit": 220, "labelFlush": False},
+        **{"domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13},
+    },
+    "axisY": {"minExtent": 30},
+    "legend": {**_TEXT, "orient": "bottom", "title": None, "columns": 2, "labelLimit": 280},
+    "header": {**_TEXT, "title": None},
+    "text": {"color": INK, "fontSize": FONT_PX},
+}
 #: Legend of estimates whose side is not clear.
 UNTOLD = "not clear"
 # Okabe and Ito's palette, distinct for colour-blind readers, without its yellow: faint on white.
@@ -180,3 +211,36 @@ def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
     columns = (at, y, y - half, y + half)
     for values in zip(*columns, strict=True):
         yield dict(zip(("x_nats", "y_nats", "low", "high"), values, strict=True))
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """A chart's Vega-Lite specification in the theme, as wide as its container.
+
+    Charts of several panels keep their own width.
+    """
+    spec: dict[str, Any] = {**chart.to_dict(validate=False), "config": _THEME}
+    if "hconcat" not in spec and "facet" not in spec:
+        spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    return spec
+
+
+def on_paper(chart: Mapping[str, Any], form: str, width_in: float) -> bytes:
+    """A chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
+
+    Type has 8 points. Charts of several panels keep the proportion of type to panels, and are
+    scaled to the width. Raises ``ModuleNotFoundError`` without vl-convert.
+    """
+    import vl_convert
+
+    width_pt = 72 * width_in
+    spec = {**chart, "background": "white"}
+    if "width" in spec:
+        spec["width"] = round(width_pt * FONT_PX / 8)
+    svg = vl_convert.vegalite_to_svg(json.dumps(spec).replace(INK, "#222222"))
+    size = re.search(r'width="([0-9.]+)" height="([0-9.]+)"', svg)
+    assert size is not None, "the root element of an SVG has a size"
+    height_pt = width_pt * float(size[2]) / float(size[1])
+    svg = svg.replace(size[0], f'width="{width_pt:.6g}" height="{height_pt:.6g}"', 1)
+    if form == "png":
+        return vl_convert.svg_to_png(svg, ppi=600)
+    return svg.encode() if form == "svg" else vl_convert.svg_to_pdf(svg)

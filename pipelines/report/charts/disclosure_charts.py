@@ -7,6 +7,12 @@ from collections.abc import Sequence
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
+    FEMALE,
+    HEIGHT,
+    INK,
+    MALE,
+    NEUTRAL,
+    Chart,
     data,
     estimates,
     kinds,
@@ -15,7 +21,6 @@ from plumbline.pipelines.report.charts.chart_forms import (
     point,
     side_by_side,
 )
-from plumbline.pipelines.report.charts.theme import FEMALE, HEIGHT, INK, MALE, NEUTRAL, Chart
 from plumbline.pipelines.report.rows import Row, Rows
 
 _LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}

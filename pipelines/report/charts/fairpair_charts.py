@@ -8,6 +8,11 @@ import altair as alt
 import numpy as np
 
 from plumbline.pipelines.report.charts.chart_forms import (
+    FEMALE,
+    HEIGHT,
+    MALE,
+    NEUTRAL,
+    Chart,
     data,
     estimates,
     kinds,
@@ -15,8 +20,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     palette,
     point,
 )
-from plumbline.pipelines.report.charts.theme import FEMALE, HEIGHT, MALE, NEUTRAL, Chart
-from plumbline.pipelines.report.findings.estimates import differs
+from plumbline.pipelines.report.estimates import differs
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA
 

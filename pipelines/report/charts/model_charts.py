@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
+    FEMALE,
+    GREEN,
+    INK,
+    MALE,
+    NEUTRAL,
     UNTOLD,
+    Chart,
     data,
     estimates,
     kinds,
@@ -17,8 +23,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     point,
     side_by_side,
 )
-from plumbline.pipelines.report.charts.theme import FEMALE, GREEN, INK, MALE, NEUTRAL, Chart
-from plumbline.pipelines.report.findings.estimates import finding, side
+from plumbline.pipelines.report.estimates import finding, side
 from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
 #: Most models, and most lines of slopes, in a chart of the first page.

@@ -9,7 +9,12 @@ from typing import Any
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
+    FEMALE,
+    INK,
+    MALE,
+    NEUTRAL,
     UNTOLD,
+    Chart,
     data,
     estimates,
     fitted,
@@ -17,8 +22,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     lines,
     point,
 )
-from plumbline.pipelines.report.charts.theme import FEMALE, INK, MALE, NEUTRAL, Chart
-from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.estimates import finding
 from plumbline.pipelines.report.rows import Row, Rows
 
 #: Most points that are named.

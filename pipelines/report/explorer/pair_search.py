@@ -1,24 +1,23 @@
-"""The search of sentence pairs: what each model prefers, and which words decide it."""
+"""The search of sentence pairs: which sentence each model prefers."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import groupby
 
-from plumbline.pipelines.report.explorer.search import Block, Search, Thing, link
+from plumbline.pipelines.report.explorer.search import Search, Thing, link
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.sentences import text_name
 from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, filled, set_name, sides
+from plumbline.pipelines.report.sentences import text_name
 
-#: Most pairs, log ratios, and lists of log ratios by word (one per pair and model) on the page.
-_PAIRS, _RATIOS, _BY_WORD = 50_000, 3_000_000, 100_000
-#: Split a sentence into words: as view `word_logprob` does, and as the search does.
-_split, _searched = re.compile(r"[^\t\n\f\r ]+").findall, re.compile(r"[^\W_]+").findall
+#: Most pairs and log ratios on the page.
+_PAIRS, _RATIOS = 50_000, 3_000_000
+#: Split a sentence into words as the search does.
+_searched = re.compile(r"[^\W_]+").findall
 
 _MODELS = """
 SELECT DISTINCT benchmark, model_key, label FROM pair_score JOIN model_label USING (model_key)
@@ -62,18 +61,6 @@ _MAX_PMI = """
 SELECT benchmark, pair_id, corpus, contrast, max_pmi_nats, max_pmi_word FROM pair_association
 WHERE max_pmi_nats IS NOT NULL ORDER BY corpus, contrast
 """
-_LOGPROBS = """
-SELECT
-    benchmark, pair_id, model_key,
-    map_from_entries(list((position, logprob_nats)) FILTER (side = 'a')) AS a,
-    map_from_entries(list((position, logprob_nats)) FILTER (side = 'b')) AS b
-FROM word_logprob
-WHERE list_contains($keys, model_key)
-GROUP BY ALL
-HAVING a IS NOT NULL AND b IS NOT NULL
-ORDER BY model_key, benchmark, pair_id
-LIMIT $most
-"""
 
 
 def pairs(facts: Facts) -> Search | None:
@@ -102,12 +89,8 @@ def pairs(facts: Facts) -> Search | None:
         f"first. The benchmarks are {', '.join(benchmarks)}.{more}",
     )
     labels = {name: [r["label"] for r in models.where(benchmark=name)] for name in benchmarks}
-    logprobs = defaultdict[str, list[Row]](list)
-    for row in facts.query(filled(_LOGPROBS, {"keys": keys, "most": _BY_WORD})):
-        logprobs[_key(row)].append(row)
     for row in rows:
-        models_of_pair = labels[row["benchmark"]]
-        found.things[_key(row)] = _pair(found, row, models_of_pair, logprobs[_key(row)])
+        found.things[_key(row)] = _pair(found, row, labels[row["benchmark"]])
     for row in facts.query(_MAX_PMI):
         if pair := found.things.get(_key(row)):
             word, nats = row["max_pmi_word"], shown(row["max_pmi_nats"], signed=True)
@@ -131,10 +114,9 @@ def _key(row: Row) -> str:
     return f"{row['benchmark']}/{row['pair_id']}"
 
 
-def _pair(found: Search, row: Row, models: Sequence[str], logprobs: Sequence[Row]) -> Thing:
-    """A pair from its row of ``_SCORED`` and its rows of ``_LOGPROBS``."""
-    a, b = _split(row["sentence_a"]), _split(row["sentence_b"])
-    differing, names = parts(a, b, align(a, b)), sides(row)
+def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
+    """A pair from its row of ``_SCORED``."""
+    differing, names = parts(row["sentence_a"].split(), row["sentence_b"].split()), sides(row)
     sentences = [
         [name, [part if isinstance(part, str) else [part[side]] for part in differing]]
         for side, name in enumerate(names)
@@ -146,61 +128,18 @@ def _pair(found: Search, row: Row, models: Sequence[str], logprobs: Sequence[Row
         blocks.append(link(f"Made for the word {row['word']}", "words", row["word"].lower()))
     headings = ["Model", "Log ratio, nats, and the sentence preferred"]
     blocks.append(found.table("What each model prefers", headings, row["preferences"], models))
-    if logprobs:
-        blocks.append(_by_word(found, a, b, logprobs))
     note = f"{row['n_first']} {names[0]} · {row['n_second']} {names[1]} of {len(models)}"
     return Thing(differing, f"{set_name(row)} · {note}", blocks)
 
 
-def _by_word(found: Search, a: Sequence[str], b: Sequence[str], logprobs: Sequence[Row]) -> Block:
-    """A table of what each word adds to each model's log ratio: the sum over all is the ratio."""
-    aligned = align(a, b)
-    rows = [[*parts(a, b, [matched])] for matched in aligned] + [["all words"]]
-    for row in logprobs:
-        of_a, of_b = dict(row["a"]), dict(row["b"])
-        values = [
-            sum(of_a.get(n, 0.0) for n in range(i, j)) - sum(of_b.get(n, 0.0) for n in range(k, m))
-            for i, j, k, m in aligned
-        ]
-        for cells, value in zip(rows, [*values, sum(values)], strict=True):
-            cells.append(shown(value, signed=True))
-    models = [row["model"] for row in logprobs]
-    return found.table("What each word adds to the log ratio, in nats", ["Word", *models], rows)
-
-
-def align(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Match the words of two sentences: by position if they are equally long, else equal words.
-
-    A match has the start and end of its words in a, then those in b.
-
-    >>> align(["she", "left"], ["he", "left"])
-    [(0, 1, 0, 1), (1, 2, 1, 2)]
-    >>> align(["the", "old", "cook", "left"], ["the", "cook", "left"])
-    [(0, 1, 0, 1), (1, 2, 1, 1), (2, 3, 1, 2), (3, 4, 2, 3)]
-    """
-    if len(a) == len(b):
-        return [(i, i + 1, i, i + 1) for i in range(len(a))]
-    aligned = list[tuple[int, int, int, int]]()
-    for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if kind == "equal":
-            aligned += [(i + n, i + n + 1, k + n, k + n + 1) for n in range(j - i)]
-        else:
-            aligned.append((i, j, k, m))
-    return aligned
-
-
-def parts(
-    a: Sequence[str], b: Sequence[str], aligned: Sequence[tuple[int, int, int, int]]
-) -> list[str | list[str]]:
+def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
     """The words that two sentences share, and lists of the words of a and of b where they differ.
 
-    >>> a, b = "She lost her own key".split(), "He lost his key".split()
-    >>> parts(a, b, align(a, b))
+    >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']
     """
     found = list[str | list[str]]()
-    for is_shared, run in groupby(aligned, lambda m: a[m[0] : m[1]] == b[m[2] : m[3]]):
-        (i, _, k, _), *_, (_, j, _, m) = [*run] * 2
-        text_a, text_b = " ".join(a[i:j]), " ".join(b[k:m])
-        found.append(text_a if is_shared else [text_a, text_b])
+    for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        text = " ".join(a[i:j])
+        found.append(text if kind == "equal" else [text, " ".join(b[k:m])])
     return found

@@ -75,9 +75,7 @@ def search_page(search: Search) -> str:
         "tables": _visible([*search.tables]),
         "things": _visible([(key, thing.text, thing.note) for key, thing in search.things.items()]),
     }
-    styles, scripts = ("style.css", "explorer/page.css"), ("explorer/page.js",)
-    values = {"search": search, "index": _json(index)}
-    return rendered("explorer/page.html", styles=styles, scripts=scripts, **values)
+    return rendered("search.html", "search.js", search=search, index=_json(index))
 
 
 def block_files(search: Search) -> Iterator[tuple[str, str]]:

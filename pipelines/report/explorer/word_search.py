@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from plumbline.pipelines.report.explorer.search import Block, Search, Thing, link
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.sentences import text_name, word_leans
 from plumbline.pipelines.report.model import counted, estimate
 from plumbline.pipelines.report.rows import Row, set_name, sides
+from plumbline.pipelines.report.sentences import text_name, word_leans
 
 #: The 20,000 most frequent words of each text, those of sentence pairs, those that lean most, and
 #: those that `plumbline why` was asked about.

@@ -1,16 +1,14 @@
 """Sections of the report: the templates of this folder, and templates of other packages.
 
-``report/section_templates.py`` says what a template may hold. Other packages add templates by entry
+``report/templates.py`` says what a template may hold. Other packages add templates by entry
 points of ``plumbline.report_sections``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
 
-import re
-
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
-from plumbline.pipelines.report.section_templates import sections_from
+from plumbline.pipelines.report.templates import sections_from
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.progress import progress
 
@@ -23,23 +21,13 @@ _ORDER = (
 )
 
 
-def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
-    """The sections of all templates, in order.
-
-    With ``name``, only templates are filled that may have a chart or table of that name: its
-    section's anchor, or the literal start of a chart's name, must be a start of it.
-    """
-    added = [name for name in SECTIONS.names() if name not in _ORDER]
-    texts = [text for part in (*_ORDER, *added) if _may_have(text := SECTIONS.text(part), name)]
+def sections(facts: Facts) -> list[Section | Missing]:
+    """The sections of all templates, in order."""
+    names = (*_ORDER, *(name for name in SECTIONS.names() if name not in _ORDER))
     parts: list[Section | Missing] = []
     with progress("report", "sections") as update:
-        for n_done, text in enumerate(texts):
-            update(n_done, len(texts))
-            parts += sections_from(text, facts)
-        update(len(texts), len(texts))
+        for n_done, name in enumerate(names):
+            update(n_done, len(names))
+            parts += sections_from(SECTIONS.text(name), facts)
+        update(len(names), len(names))
     return parts
-
-
-def _may_have(text: str, name: str) -> bool:
-    starts = re.findall(r'(?m)^# ([\w-]+)|name=\("([\w-]+)"', text)
-    return not name or any(name.startswith(anchor or chart) for anchor, chart in starts)

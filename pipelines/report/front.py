@@ -1,16 +1,25 @@
-"""The subject of the first page: one benchmark and, if it has fits, one text with its plot."""
+"""The first page of a report: one answer with its chart and table, and what is behind it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.fits import SUBSETS
-from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
+from plumbline.pipelines.report.estimates import SUBSETS
+from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import FIT
+from plumbline.pipelines.report.model import Page, Section, count, first_of
 from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
+from plumbline.pipelines.report.templates import sections_from
 
+#: Most benchmarks, models and corpora that are named above the title, and most warnings.
+_NAMED = 3
+#: Sections of the appendix that the page has said all about, or that answer no question.
+_OWN = (
+    *("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs"),
+    "missing",
+)
 #: Columns that the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
 
@@ -42,6 +51,52 @@ class Headline:
     def slope(self) -> Row:
         """The slope of the fit that is drawn."""
         return next(r for r in self.slopes if r["model_key"] == self.fit["model_key"])
+
+
+def front(facts: Facts, appendix: Page) -> Page:
+    """The first page of a warehouse. Warnings and links to other sections come from ``appendix``.
+
+    The first section is the answer. The others are on the models, the text, and other benchmarks.
+    """
+    others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
+    questions = [section for section in others if "?" in section.title]
+    values = {"head": headline(facts), "others": questions, "pd": headline_pd(facts)}
+    made = sections_from('{% include "_front" %}', facts, **values)
+    answer, *parts = (part for part in made if isinstance(part, Section))
+    alerts = [alert for section in appendix.sections for alert in section.alerts]
+    if len(alerts) > _NAMED:
+        alerts[_NAMED:] = [f"{len(alerts) - _NAMED} more warnings are in the appendix."]
+    return Page(
+        [replace(answer, alerts=alerts), *parts],
+        title=answer.title,
+        about=list(_about(facts)),
+        links=[(f"appendix.html#{section.anchor}", section.title) for section in others],
+        is_front=True,
+    )
+
+
+def _about(facts: Facts) -> Iterator[str]:
+    """Date of the last run, benchmarks, models, and corpora with their numbers of tokens."""
+    yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
+    for noun, plural, query in (
+        ("benchmark", "benchmarks", "score"),
+        ("model", "models", "score"),
+        ("corpus", "corpora", "ledger"),
+    ):
+        named, in_all = (
+            {row[noun]: row for row in scope.rows(query)} for scope in (facts, facts.whole)
+        )
+        names = list(named)
+        if noun == "corpus":
+            made_up = {r["corpus"] for r in facts.metrics("slope", subset="words, planted delta")}
+            names = [
+                f"{'made-up text' if name in made_up else name} "
+                f"({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
+                for name, r in named.items()
+            ]
+        number = f"{len(names)} of {len(in_all)}" if len(names) < len(in_all) else f"{len(names)}"
+        what = noun if number == "1" else f"{number} {plural}"
+        yield f"{what}: {first_of(names, _NAMED)}" if names else ""
 
 
 def headline_pd(facts: Facts) -> Rows:

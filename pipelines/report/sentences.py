@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from plumbline.pipelines.report.findings.estimates import finding, over_families, side
-from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
+from plumbline.pipelines.report.estimates import finding, over_families, side
+from plumbline.pipelines.report.facts import TrainingTexts
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown, span
 from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
@@ -143,21 +143,12 @@ def preferences(rows: Rows) -> str:
     if not named:
         return f"{n} models show {UNTOLD} on {name}"
     k, group = named[0]
-    who = _all(n) if k == n else f"{k} of {n}"
+    who = f"all {n}" if k == n else f"{k} of {n}"
     sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentence of {name}"
     sentence += "".join(f", {k} the {group} one" for k, group in named[1:])
     if n_unclear := n_by_side[""]:
         sentence += f"; {n_unclear} show{'s' * (n_unclear == 1)} {UNTOLD}"
     return sentence
-
-
-def _all(n: int) -> str:
-    """The words for all of ``n`` models.
-
-    >>> _all(2), _all(3)
-    ('both', 'all 3')
-    """
-    return "both" if n == 2 else f"all {n}"
 
 
 def average(texts: TrainingTexts, rows: Rows, digits: int, unit: str) -> str:
@@ -218,7 +209,7 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
         return f"whether any of {n} {kind} {verb} {text} can't be told"
     rest: dict[Verdict, str] = {"below": "run against it", "cannot be told": "can't be told"}
     rest_of = ", ".join(f"{ways[way]} {what}" for way, what in rest.items() if ways[way])
-    who = _all(n) if k == n else f"{k or 'none'} of {n}"
+    who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
     return f"{who} {kind} {verb} {text}{f' ({rest_of})' if rest_of else ''}"
 
 
@@ -248,7 +239,7 @@ def capital(sentence: str) -> str:
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_no_name = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "over")
+    is_no_name = sentence.partition(" ")[0] in ("all", "none", "whether", "over")
     return sentence[0].upper() + sentence[1:] if is_no_name else sentence
 
 

@@ -16,7 +16,7 @@ from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.eval_workers.scoring.served_samples import AskedModel

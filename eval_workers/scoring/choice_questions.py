@@ -72,5 +72,5 @@ def load(path: Path | None = None) -> tuple[str, ...]:
     >>> len(load())
     2
     """
-    file = path or resources.files("plumbline.eval_workers.scoring.choices") / "prompts.toml"
+    file = path or resources.files("plumbline.eval_workers.scoring") / "choice_prompts.toml"
     return toml_file.load(_File, file, f"prompts {path or ''}".rstrip()).choose

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from plumbline.pipelines.report.estimates import finding
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.model import interval, shown
 from plumbline.pipelines.report.rows import Row, set_name
+from plumbline.pipelines.report.sentences import moved
 from plumbline.warehouse.errors import ModelChanged
 
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"

@@ -1,0 +1,113 @@
+"""The arguments and options of a command, read from the fields of its class."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from pydantic.fields import FieldInfo
+
+from plumbline.pipelines.command.base import Command, On
+from plumbline.warehouse.paths import address
+
+#: An upper bound beyond this is left out of the help.
+_MANY = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A field of a command as an argument or option; ``default`` is ``...`` if it is required."""
+
+    name: str
+    kind: Any
+    default: Any
+    about: str
+    on: On
+
+    @property
+    def option(self) -> str:
+        """The option's name on the command line."""
+        return f"--{self.on.name or self.name.replace('_', '-')}"
+
+    @property
+    def is_list(self) -> bool:
+        """True if several values are typed one by one, not as one text with commas."""
+        repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
+        return get_origin(self.kind) is tuple and repeats
+
+    @property
+    def is_path(self) -> bool:
+        """True if the value is a path, be it optional or not."""
+        return Path in (self.kind, *get_args(self.kind))
+
+    def value(self, given: Any) -> Any:
+        """Convert a value of the command line, a variable, a file or Python to the field's type."""
+        if get_origin(self.kind) is not tuple:
+            return self._converted(given)
+        if isinstance(given, str | Path):
+            given = [str(given)] if self.is_list else map(str.strip, str(given).split(","))
+        elif not isinstance(given, list | tuple):
+            return given
+        return tuple(self._converted(part) for part in given if part != "")
+
+    def _converted(self, given: Any) -> Any:
+        """Convert text to a path or a path to text, as the field's type needs."""
+        if isinstance(given, str | Path) and self.is_path:
+            return address(given) or Path(given)
+        return str(given) if isinstance(given, Path) and not self.is_path else given
+
+
+def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
+    """Arguments before options of a command, then required before optional ones.
+
+    In each of these groups the class's own come first, and the warehouse comes last.
+    """
+    return tuple(p for p in all_fields(kind) if p.name not in kind.without)
+
+
+#: Cache of ``all_fields``: reading a command's type hints takes milliseconds.
+_FIELDS: dict[type, tuple[Parameter, ...]] = {}
+
+
+def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
+    """``parameters``, and the inherited fields in ``without``, which only files may set."""
+    if kind in _FIELDS:
+        return _FIELDS[kind]
+    own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
+
+    def rank(p: Parameter) -> tuple[object, ...]:
+        return (not p.on.positional, p.default is not ..., p.name in last, p.name not in own)
+
+    return _FIELDS.setdefault(kind, tuple(sorted(_declared(kind), key=rank)))
+
+
+def _declared(kind: type[Command]) -> Iterator[Parameter]:
+    hints, plain = get_type_hints(kind, include_extras=True), get_type_hints(kind)
+    for name in (f.name for f in fields(kind)):
+        _, *marks = get_args(hints[name])
+        described = [m.description for m in marks if isinstance(m, FieldInfo) and m.description]
+        on = next((m for m in reversed(marks) if isinstance(m, On)), On())
+        about = " ".join(filter(None, (described[-1], bounds(marks))))
+        yield Parameter(name, plain[name], getattr(kind, name, ...), about, on)
+
+
+def bounds(marks: Sequence[object]) -> str:
+    """Text of a number's bounds; an upper bound beyond ``_MANY`` is left out.
+
+    >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])
+    ('(1 to 9)', '(more than 0)', '(at least 1)')
+    """
+    known: dict[str, Any] = {}
+    for mark in marks:
+        for bound in mark.metadata if isinstance(mark, FieldInfo) else ():
+            known |= {n: getattr(bound, n) for n in ("ge", "gt", "le", "lt") if hasattr(bound, n)}
+    if known.get("le", 0) > _MANY:
+        del known["le"]
+    if {"ge", "le"} <= known.keys():
+        return f"({known['ge']:,} to {known['le']:,})"
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    ends = [f"{words[name]} {value:,}" for name, value in known.items()]
+    return f"({', '.join(ends)})" if ends else ""

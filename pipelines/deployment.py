@@ -1,0 +1,58 @@
+"""What other machines need: the files for spark-submit, and the directory of a Prefect run.
+
+``python -m plumbline.pipelines.deployment DIRECTORY`` writes:
+
+plumbline.zip   the project, for --py-files
+submit.py       the application
+cluster.conf    settings to adapt, for --properties-file
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+
+from plumbline.jobs.spark.archive import NAME, write_archive
+from plumbline.warehouse.errors import BadInput, UsageProblem
+
+#: Environment variable that names the directory; a service needs it, since it has no PWD.
+VARIABLE = "PLUMBLINE_DIRECTORY"
+
+
+def write_dist(directory: Path) -> list[Path]:
+    """Write or replace the three files; returns their paths.
+
+    >>> import tempfile
+    >>> [path.name for path in write_dist(Path(tempfile.mkdtemp()))]
+    ['plumbline.zip', 'submit.py', 'cluster.conf']
+    """
+    written = [write_archive(directory / NAME)]
+    for package, name in (("pipelines", "submit.py"), ("spark_conf", "cluster.conf")):
+        content = resources.files(f"plumbline.{package}").joinpath(name).read_bytes()
+        written.append(directory / name)
+        written[-1].write_bytes(content)
+    return written
+
+
+def worker_directory() -> dict[str, str]:
+    """Enter the directory in ``PLUMBLINE_DIRECTORY``, or else in PWD, where the worker started.
+
+    This is the pull step of `prefect.yaml`. A variable there would give every worker the directory
+    of the deploying machine, since Prefect replaces variables at deployment. Raises
+    ``UsageProblem`` if neither variable is set, ``BadInput`` if it can't be entered.
+    """
+    directory = os.environ.get(VARIABLE) or os.environ.get("PWD")
+    if not directory:
+        raise UsageProblem("the worker's directory", "is not known", f"set {VARIABLE}")
+    try:
+        os.chdir(directory)
+    except OSError as e:
+        raise BadInput(f"directory {directory}", e.strerror or "can't be entered") from e
+    return {"directory": os.getcwd()}
+
+
+if __name__ == "__main__":
+    for path in write_dist(Path(sys.argv[1])):
+        print(path)

@@ -1,1 +1,0 @@
-"""Findings from rows, models by text and family, and one wording per kind of finding."""

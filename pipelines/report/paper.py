@@ -1,0 +1,163 @@
+"""Charts, tables and the paragraph on methods, each by its name as a file for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+from jinja2 import Environment, StrictUndefined
+
+from plumbline.pipelines.report.charts.chart_forms import on_paper
+from plumbline.pipelines.report.facts import Facts, TrainingTexts
+from plumbline.pipelines.report.front import front
+from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
+from plumbline.pipelines.report.model import Figure, Page, PageTable, numbered, plain_rows, stem
+from plumbline.pipelines.report.write import data_of, make_page
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.escape import as_csv, terminal
+
+FORMATS = ("pdf", "svg", "png")
+_Item = TypeVar("_Item")
+#: Most characters of a table's name. People type it, so a longer one is cut between words.
+_LONGEST = 60
+#: Characters that are LaTeX commands (``[`` and ``*`` at a row's start) or are printed differently.
+_LATEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    **{c: f"{{{c}}}" for c in "[]*`"},
+    **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
+    **{"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"},
+    **{"−": "$-$", "–": "\\textendash{}", "…": "\\ldots{}", "≤": "$\\leq$", "≥": "$\\geq$"},
+}
+#: Settings of models. Models with equal settings share a sentence.
+_SETTINGS = (
+    *("backend", "backend_version", "dtype", "quantisation", "measure", "text_form"),
+    "bos_policy",
+)
+
+
+def figures(facts: Facts) -> dict[str, Figure]:
+    """Every chart of the report by the stem of its file, the first page's first."""
+    pages = front(facts, Page()), make_page(facts)
+    return {figure.stem: figure for page in pages for figure in page.figures}
+
+
+def figure_files(
+    facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3
+) -> dict[str, bytes]:
+    """A chart of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
+
+    Keys are the endings of the files; the data's are those of ``write.data_of``. Text has 8 points
+    (charts of several panels are scaled as a whole), and fonts are embedded in PDF. Raises
+    ``UsageProblem`` for a format or a name that doesn't exist.
+    """
+    if form not in FORMATS:
+        raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
+    figure = named(figures(facts), "figure", name)
+    return {f".{form}": on_paper(figure.specification, form, width_in), **data_of(figure)}
+
+
+def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
+    """The item with a name. Raises ``UsageProblem`` with similar names if there is none.
+
+    >>> named({"us": 1, "pd": 2}, "figure", "pd")
+    2
+    """
+    if name in items:
+        return items[name]
+    similar = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
+    fix = (
+        f"did you mean {', '.join(similar)}?" if similar else f"`plumbline report {kind}` lists all"
+    )
+    raise UsageProblem(f"{kind} {name}", f"this warehouse has no such {kind}", fix)
+
+
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file, and its directory if that is missing. Raises ``BadInput`` if that fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as e:
+        problem = f"cannot be written: {e.strerror or e}"
+        raise BadInput(str(path), problem, "give another --out") from e
+    return path
+
+
+def tables(facts: Facts) -> dict[str, PageTable]:
+    """The table ``models``, then every table of the report in the page's order, by name.
+
+    ``models`` has US, PD and AuFC of each model on each benchmark over all pairs, if there are any.
+    The other names are made of a section's anchor and a table's caption.
+    """
+    by_name, seen = dict[str, PageTable](), Counter[str]()
+    if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
+        by_name["models"] = models_table(rows, TrainingTexts(facts))
+    for section in make_page(facts).sections:
+        for page_table in section.tables:
+            subject = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", page_table.caption)
+            name = stem(section.anchor, subject)
+            if len(name) > _LONGEST:
+                name = name[: _LONGEST + 1].rpartition("-")[0]
+            by_name[numbered(seen, name)] = page_table
+    return by_name
+
+
+def table_text(page_table: PageTable, form: str, name: str = "") -> str:
+    """A table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
+
+    LaTeX needs the package booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
+    unrounded values, and extra columns for the ends of intervals.
+    """
+    if form == "csv":
+        return as_csv(list(plain_rows(page_table)))
+    import pandas as pd
+
+    cells = [[cell.text for cell in row] for row in page_table.rows]
+    frame = pd.DataFrame(cells, columns=range(len(page_table.headings)), dtype=object)
+    if form == "markdown":
+        return str(frame.to_markdown(index=False, headers=list(page_table.headings))) + "\n"
+    caption = page_table.caption
+    if "brackets" not in caption and any(c.low is not None for row in page_table.rows for c in row):
+        caption += f", {IN_BRACKETS}"
+    numbers = [all(row[k].is_number for row in page_table.rows) for k in range(len(frame.columns))]
+    # pandas fills braces of a heading, as `str.format` does.
+    headings = [latex(h).replace("{", "{{").replace("}", "}}") for h in page_table.headings]
+    text = frame.map(latex).to_latex(
+        index=False,
+        header=headings,
+        escape=False,
+        caption=latex(caption),
+        label=f"tab:{name}" if name else None,
+        column_format="".join("r" if is_number else "l" for is_number in numbers),
+    )
+    return "% \\usepackage{booktabs}\n" + str(text)
+
+
+def latex(words: str) -> str:
+    r"""Text escaped for LaTeX, on one line; invisible characters are shown as escapes.
+
+    >>> print(latex("50% of a_b & <c>"))
+    50\% of a\_b \& \textless{}c\textgreater{}
+    """
+    one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins two into one
+
+
+def methods(facts: Facts) -> str:
+    """Sentences, one per line, on corpora, benchmarks, models, rules, seeds, rejects and versions.
+
+    Empty for an empty warehouse. The rows come from ``sql/report/methods_*.sql``.
+    """
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    words = (resources.files(__package__) / "methods.txt").read_text("utf-8")
+    return environment.from_string(words).render(
+        rows=lambda name: facts.rows(f"methods_{name}"),
+        rejected=facts.query(
+            "SELECT stage, subject, count(*) AS n FROM reject GROUP BY ALL ORDER BY ALL"
+        ),
+        settings=_SETTINGS,
+    )

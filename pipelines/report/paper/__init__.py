@@ -1,1 +1,0 @@
-"""Exports of the report for papers: figures, tables, the paragraph on methods."""
