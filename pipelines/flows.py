@@ -254,7 +254,7 @@ def _chart(store: Store) -> list[str]:
 def _show_changes(store: Store) -> None:
     """Attach a table of what changed between the last two versions of each named model."""
     from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.versions import version_changes
+    from plumbline.pipelines.report.sentences import version_changes
 
     names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [

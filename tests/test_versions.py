@@ -10,7 +10,7 @@ from scipy import stats
 
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.versions import version_changes
+from plumbline.pipelines.report.sentences import version_changes
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

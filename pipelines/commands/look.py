@@ -167,7 +167,7 @@ class Look(DataOption, Command):
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
     """Lines on where a model stands by US: on the same pairs, else beside the printed figures."""
-    from plumbline.pipelines.reproduce.printed_figures import figures
+    from plumbline.pipelines.reproduce.claims import figures
 
     printed = [row for row in figures("unstereoeval") if (row["table"], row["metric"]) == _US]
     for row in rows_of(store, _PLACE, {"key": key, "samples": [*samples.values()]}):

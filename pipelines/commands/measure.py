@@ -14,8 +14,12 @@ from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import Facts, named
 from plumbline.pipelines.report.metric_tables import few_pairs, measured
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sentences import unscored
-from plumbline.pipelines.report.versions import check_changes, version_changed, version_changes
+from plumbline.pipelines.report.sentences import (
+    check_changes,
+    unscored,
+    version_changed,
+    version_changes,
+)
 from plumbline.warehouse.errors import ModelChanged, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql

@@ -87,7 +87,7 @@ def _changes(store: Store, run_id: str = "") -> list[str]:
     if not any(store.read("model")["name"].to_pylist()):
         return []
     from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.versions import version_changed, version_changes
+    from plumbline.pipelines.report.sentences import version_changed, version_changes
 
     changes = version_changes(Facts(store))
     return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]

@@ -36,7 +36,6 @@ from plumbline.pipelines.report import (
     model,
     rows,
     sentences,
-    versions,
     word_answers,
 )
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
@@ -50,7 +49,7 @@ _MARK = "\x02"
 _CHARTS = "plumbline.pipelines.report.charts"
 #: What templates of sections may use besides what needs the warehouse: all public functions,
 #: classes and constants of these modules.
-_MODULES = (model, rows, metric_tables, estimates, sentences, versions, word_answers, offline)
+_MODULES = (model, rows, metric_tables, estimates, sentences, word_answers, offline)
 _GLOBALS: dict[str, Any] = {
     name: value
     for module in _MODULES
