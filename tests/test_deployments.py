@@ -129,7 +129,7 @@ def test_a_warehouse_is_compacted(place: Place, runs: dict[str, dict[str, Any]])
     before = Store.open(root).read("benchmark_pair").num_rows
     run = place.end(place.begin("compact", warehouse="few/warehouse", keep_days=0))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
-    (row,) = json.loads(place.artifacts(run)["compact"]["data"])
+    (row,) = json.loads(place.artifacts(run)["warehouse-compact"]["data"])
     assert row["n_files_removed"] > 0
     store = Store.open(root)
     assert check(store) == [] and store.read("benchmark_pair").num_rows == before

@@ -95,7 +95,8 @@ def test_commands_take_their_settings_and_models_their_options(tmp_path: Path) -
     """A list of two models on one text: every part has rows of both, and the page its sections."""
     write_world(WorldOptions(60_000, 0, "straight"), tmp_path / "corpora")
     (tmp_path / "audit.toml").write_text(
-        'corpus = "corpora/*.jsonl.zst"\nprobe_set = "common-sents"\ntrain_tokens = 40_000\n'
+        '[pipeline]\ncorpus = "corpora/*.jsonl.zst"\nprobe_set = "common-sents"\n'
+        "train_tokens = 40_000\n"
         "[corpus.count]\nwindow = 5\n"
         "[fairpair.run]\nn = 2\nmax_new_tokens = 4\nn_permutations = 19\nn_resamples = 20\n"
         '[[model]]\nid = "train:small"\n'

@@ -102,10 +102,12 @@ def _dotted(kind: type[Command]) -> str:
 def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[str, Any]:
     """A command's options in a settings file: its table without those of its subcommands.
 
-    A command at the top has the keys that are no table there; `[[model]]` is its list of models.
+    A command at the top has the keys that are no table there, and a table of its own beside one
+    of such a name, such as `[corpus.count]`. `[[model]]` is its list of models.
     """
     if kind.at_top:
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
+        table |= content.get("pipeline", {})
         if isinstance(table.get("model"), list) and dict in map(type, table["model"]):
             table["models"] = f"{file}{AMONG_OTHERS}"
             del table["model"]
@@ -121,7 +123,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 def _check(content: Mapping[str, Any], file: str) -> None:
     """Raise ``UsageProblem`` for a key at the top or in a group that no command takes."""
-    groups = {name.split()[0] for name in targets()} - {"pipeline"}
+    groups = {name.split()[0] for name in targets()}
     _refuse_unknown(
         content, [*sorted(groups), *(p.name for p in all_fields(class_of("pipeline")))], f"{file}: "
     )

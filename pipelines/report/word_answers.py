@@ -30,8 +30,6 @@ CONCORDANCE: Columns = [
 ]
 #: Words listed for each side.
 TOP_WORDS = 15
-#: What the interval of a word is over that wasn't asked about.
-OVER_COUNTS = "co-occurrences"
 #: Most collocates listed for a side.
 _COLLOCATES = 10
 #: N-grams shown for each side.
@@ -108,7 +106,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
         )
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != OVER_COUNTS:
+    if over != "co-occurrences":  # else nobody asked about a word
         return (
             f"Of the {row['n_words']:,} words of {text or corpus} that lean most by counts or "
             f"were asked about {lean}: their 95% intervals over {over} leave out 0. After "
