@@ -16,10 +16,17 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
-from plumbline.pipelines.reproduce.word_lists import (
+from plumbline.pipelines.reproduce.tau_interval import (
+    ClusterCounts,
     TauAgreement,
+    cluster_counts,
+    tau_errors,
+    tau_interval,
+)
+from plumbline.pipelines.reproduce.word_lists import (
     agreement,
     alike,
     compare_list,
@@ -101,23 +108,69 @@ def odds(texts: list[str]) -> list[dict[str, float]]:
     ]
 
 
-def test_tau_is_that_of_the_texts_counted_by_hand(store: Store, tmp_path: Path) -> None:
-    texts = texts_of(40, seed=3)
-    counted(store, tmp_path, texts, 3)
-    (row,) = compare_list(store, "c", "fours").agreements
+@pytest.mark.parametrize("n_sources", [3, 12])
+def test_the_interval_of_tau_is_that_of_documents_counted_again(
+    store: Store, tmp_path: Path, n_sources: int
+) -> None:
+    """By brute force: the documents, or the sources if ten or more, of a few resamples."""
+    texts, n_resamples = texts_of(40, seed=n_sources), 6
+    counted(store, tmp_path, texts, n_sources)
+    vocabulary = store.read("word_count", corpus="c")["word"].combine_chunks().sort()
+    targets = [word for side in CONTRASTS for word in side]
+    counts = cluster_counts(evidence_of(store, "c"), vocabulary, targets)
+    by_name = sorted(range(n_sources), key=lambda k: f"s{k}")
+    clusters: list[list[str]] = [texts[k::n_sources] for k in by_name]
+    if n_sources < 10:
+        clusters = [[text] for text in texts]
+    assert (counts.n_clusters, counts.clusters) == (
+        len(clusters),
+        "source" if n_sources >= 10 else "document",
+    )
+    table = store.read("pair_count", corpus="c").to_pylist()
+    assert sum(counts.n) == sum(row["n_pair"] for row in table)
+    draw, n = np.random.default_rng(0), len(clusters)
+    z = []
+    for _ in range(n_resamples):
+        times = draw.multinomial(n, np.full(n, 1 / n))
+        again = [text for of, k in zip(clusters, times, strict=True) for text in of * k]
+        a, b = odds(again)
+        common = sorted(set(a) & set(b))
+        z.append(math.atanh(tau_by_hand([a[w] for w in common], [b[w] for w in common])))
+    every = np.arange(len(vocabulary))
+    (error,) = tau_errors(counts, [(0, 1), (2, 3)], [every] * 2, [(0, 1)], n_resamples)
+    assert error == pytest.approx(np.std(z, ddof=1), rel=1e-9)
+
+    compared = compare_list(store, "c", "fours")
+    (row,) = compared.agreements
     a, b = odds(texts)
     common = sorted(set(a) & set(b))
     assert row.n_words == len(common) >= 50
     # Equal quotients of counts are ties, whatever their rounding.
     exact = tau_by_hand([round(a[w], 12) for w in common], [round(b[w], 12) for w in common])
     assert row.tau_b == pytest.approx(exact, abs=1e-12)
+    (error,) = tau_errors(counts, [(0, 1), (2, 3)], [every] * 2, [(0, 1)])
+    assert (row.tau_low, row.tau_high) == pytest.approx(tau_interval(row.tau_b, error, n))
+    assert compared.intervals == f"95% intervals over {n} clusters of {counts.clusters}s"
+
+
+def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
+    counted(store, tmp_path, texts_of(9, seed=0), 1)
+    compared = compare_list(store, "c", "fours")
+    assert compared.intervals == "no intervals: fewer than 10 documents"
+    assert math.isnan(compared.agreements[0].tau_low)
+    nothing = np.zeros(0, np.int64)
+    none = ClusterCounts("document", 20, nothing, nothing, nothing, nothing)
+    assert np.isnan(tau_errors(none, [(0, 1), (2, 3)], [nothing] * 2, [(0, 1)])).all()
+    assert all(map(math.isnan, tau_interval(0.5, math.nan, 20)))
 
 
 def test_of_several_pairs_both_ends_are_shown() -> None:
     taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
-    rows = [TauAgreement("a", k, n, t) for k, (t, n) in taus.items()]
+    ends = {"c": (-0.3, -0.1)}
+    rows = [TauAgreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
     _, lowest, highest = alike(rows)  # none of them is in the paper
-    assert lowest == "  -0.20 for a and c, 80 words in common"
+    assert lowest.startswith("  -0.20 (95% interval -0.30 to -0.10)")
+    assert lowest.endswith(" for a and c, 80 words in common")
     assert highest == "  0.90 for a and b, 60 words in common"
     assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))
 

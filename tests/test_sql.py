@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,6 +211,36 @@ def test_the_init_file_makes_every_view_in_a_plain_duckdb(kept: Store, tmp_path:
     assert plain.execute("SELECT us(0.1)").fetchone() == (1,)
     made = re.findall(r"(?m)^CREATE OR REPLACE \w+ \"?([\w.]+)", init_sql(kept.root))
     assert len(made) == len(set(made))
+
+
+def test_the_shell_is_duckdb_s_own_where_it_is_installed(
+    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, copy = tmp_path / "duckdb", tmp_path / "views.sql"
+    program.write_text(f"#!/bin/sh\n[ $1 = -init ] && /bin/cp $2 {copy}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert sql.duckdb_shell(kept)
+    plain = duckdb.connect()
+    plain.execute(copy.read_text("utf-8"))
+    assert plain.execute("SELECT count(*) FROM word_delta").fetchone() == (2,)
+    with pytest.raises(duckdb.PermissionException):
+        plain.execute(f"COPY (SELECT 1) TO '{tmp_path}/x.csv'")
+    program.unlink()
+    assert not sql.duckdb_shell(kept)
+
+
+def test_ctrl_c_is_for_duckdb_s_own_shell_alone(
+    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, file = tmp_path / "duckdb", tmp_path / "interrupted"
+    lines = ["#!/bin/sh", f"trap 'echo > {file}' INT", "/bin/sleep 1"]
+    program.write_text("\n".join([*lines, "kill -INT $PPID", "kill -INT $$"]))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    handler = signal.getsignal(signal.SIGINT)
+    assert sql.duckdb_shell(kept)
+    assert file.exists() and signal.getsignal(signal.SIGINT) == handler
 
 
 def captured(width: int | None = None) -> tuple[Console, io.StringIO]:

@@ -18,6 +18,7 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import check_output
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
+from plumbline.warehouse.text.progress import progress
 
 #: Most rows that a terminal shows.
 _MOST = 30
@@ -206,12 +207,14 @@ class Lists(Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
 
-        compared = compare_list(context.store, self.corpus, self.word_list)
+        with progress("draw documents again", "resamples") as update:
+            compared = compare_list(context.store, self.corpus, self.word_list, update)
         said = [
             "Words with a delta co-occur with both words of a pair; percent is of all words, in "
             "the Pile of its 120,339 English words (Table 4, App. B)",
             *filter(None, [compared.near]),
             *alike(compared.agreements),
+            f"  {compared.intervals}",
         ]
         return Done(
             rows=compared.coverage,

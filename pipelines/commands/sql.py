@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, get_args
 
 import duckdb
@@ -20,6 +25,7 @@ from plumbline.pipelines.result_output import show, write_result
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import (
+    READ_ONLY,
     connect,
     init_sql,
     last_statement,
@@ -43,8 +49,8 @@ _Form = Literal["table", "csv", "json", "parquet"]
 class Sql(Command):
     """Ask the warehouse in SQL: one query, or a shell with all tables and views.
 
-    Queries only read the warehouse, and use no other file and no network. For
-    DuckDB's own shell, see ``--init``.
+    Queries only read the warehouse, and use no other file and no network. The
+    shell is DuckDB's own where the program ``duckdb`` is installed.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
@@ -107,6 +113,8 @@ class Sql(Command):
             say(line, err=True)
         if self.query:
             return self._answered(store)
+        if sys.stdin.isatty() and duckdb_shell(store):
+            return Done()
         if isinstance(sys.stdin, TextIOWrapper):  # input that isn't UTF-8 fails one query only
             sys.stdin.reconfigure(errors="surrogateescape")
         connection = connect(store)
@@ -146,6 +154,26 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
         if not cursor.description:
             return [], []
         return [column[0] for column in cursor.description], cursor.fetchall()
+
+
+def duckdb_shell(store: OpenWarehouse) -> bool:
+    """Run DuckDB's own shell on a warehouse; false if the program ``duckdb`` isn't installed.
+
+    While the shell runs, only the shell handles Ctrl-C: it drops the typed query or stops a query.
+    """
+    program = shutil.which("duckdb")
+    if program is None:
+        return False
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "views.sql"
+        file.write_text(f"{init_sql(store)}\n{READ_ONLY}\n", encoding="utf-8")
+        with subprocess.Popen([program, "-init", str(file)]) as running:
+            handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                running.wait()
+            finally:
+                signal.signal(signal.SIGINT, handler)
+    return True
 
 
 def shell(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -16,15 +16,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.pipelines.report.charts.chart_forms import Chart, data, on_paper, specification
 from plumbline.pipelines.reproduce.claims import claims_of
+from plumbline.pipelines.reproduce.tau_interval import (
+    FEWEST_CLUSTERS,
+    TauAgreement,
+    cluster_counts,
+    kendall,
+    tau_errors,
+    tau_interval,
+)
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 
-#: Fewest common words of two pairs whose tau is shown; with fewer, its cell is grey.
+#: Fewest common words of two pairs: with fewer, tau has no interval and a grey cell.
 _FEWEST_WORDS = 50
 #: Decimals to which deltas are rounded for tau: rounding errors would break ties.
 _TIE_DIGITS = 9
@@ -46,16 +55,6 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class TauAgreement:
-    """Kendall tau-b of two contrasts on the words that both define; NaN where undefined."""
-
-    contrast_a: str
-    contrast_b: str
-    n_words: int
-    tau_b: float
-
-
-@dataclass(frozen=True)
 class ComparedList:
     """Coverage of each pair of a word list, and agreement of every two pairs.
 
@@ -63,6 +62,7 @@ class ComparedList:
         coverage: rows of ``sql/lists/coverage.sql``, one per pair, in list order; also
             ``n_words_pile`` of UnStereoEval's Table 4 and ``percent_pile`` of its vocabulary, None
             for other pairs.
+        intervals: units of the intervals of tau, or why there are none.
         near: sentence on words that co-occur with *he*, *she* and both; None without she/he.
     """
 
@@ -70,10 +70,16 @@ class ComparedList:
     word_list: str
     coverage: tuple[dict[str, Any], ...]
     agreements: tuple[TauAgreement, ...]
+    intervals: str
     near: str | None
 
 
-def compare_list(store: Store, corpus: str, name: str) -> ComparedList:
+def compare_list(
+    store: Store,
+    corpus: str,
+    name: str,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ComparedList:
     """Coverage of each pair of a word list in a corpus, and tau-b of every two pairs.
 
     These are Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5
@@ -83,6 +89,7 @@ def compare_list(store: Store, corpus: str, name: str) -> ComparedList:
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
+        progress: called with (resamples done, all), for the intervals of tau.
 
     Raises:
         UsageProblem: the corpus or list is unknown, the corpus was imported without counts, words
@@ -117,8 +124,41 @@ def compare_list(store: Store, corpus: str, name: str) -> ComparedList:
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
         near = f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
-    agreements = agreement(contrasts, deltas)
-    return ComparedList(corpus, word_list.name, tuple(coverage), tuple(agreements), near)
+    agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
+    return ComparedList(corpus, word_list.name, tuple(coverage), agreements, over, near)
+
+
+def _with_intervals(
+    store: Store,
+    row: Mapping[str, Any],
+    agreements: Sequence[TauAgreement],
+    deltas: Mapping[str, Deltas],
+    progress: Callable[[int, int], None],
+) -> tuple[tuple[TauAgreement, ...], str]:
+    """Agreements with intervals, and the units that the intervals are over, or why none exist."""
+    try:
+        evidence = evidence_of(store, row["corpus"])
+    except (UsageProblem, MissingComponent) as e:
+        return tuple(agreements), f"no intervals: {e}"
+    sides = [contrast.split("/") for contrast in deltas]
+    targets = list(dict.fromkeys(word for side in sides for word in side))
+    counts = cluster_counts(evidence, _vocabulary(store, row["corpus"]), targets)
+    if counts.n_clusters < FEWEST_CLUSTERS:
+        return tuple(agreements), f"no intervals: fewer than {FEWEST_CLUSTERS} documents"
+    place = {contrast: k for k, contrast in enumerate(deltas)}
+    enough = [k for k, a in enumerate(agreements) if a.n_words >= _FEWEST_WORDS]
+    errors = tau_errors(
+        counts,
+        [(targets.index(female), targets.index(male)) for female, male in sides],
+        [words for words, _ in deltas.values()],
+        [(place[agreements[k].contrast_a], place[agreements[k].contrast_b]) for k in enough],
+        progress=progress,
+    )
+    ended = list(agreements)
+    for k, error in zip(enough, errors, strict=True):
+        low, high = tau_interval(ended[k].tau_b, error, counts.n_clusters)
+        ended[k] = replace(ended[k], tau_low=low, tau_high=high)
+    return tuple(ended), f"95% intervals over {counts.n_clusters:,} clusters of {counts.clusters}s"
 
 
 def _vocabulary(store: Store, corpus: str) -> pa.Array:
@@ -137,17 +177,6 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
         at = at[np.argsort(words[at])]
         deltas[contrast] = (words[at], delta[at])
     return deltas
-
-
-def kendall(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Kendall's tau-b; NaN with fewer than two points, or where x or y is constant.
-
-    >>> round(kendall(np.array([0.1, 0.2, 0.3]), np.array([1.0, 3.0, 2.0])), 12)
-    0.333333333333
-    """
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(x, y, variant="b").statistic) if len(x) > 1 else float("nan")
 
 
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
@@ -175,14 +204,14 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
     """Lines on tau of two pairs with 50 or more common words, and the paper's claims on the Pile.
 
-    Nothing for a list of one pair. Tau has no interval: words of a document occur together.
+    Nothing for a list of one pair.
 
-    >>> tau = [TauAgreement("she/he", "her/him", 90, 0.5)]
-    >>> print(*alike([*tau, TauAgreement("she/he", "hers/his", 9, 1.0)]), sep="\\n")
+    >>> tau = [TauAgreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
+    >>> print(*alike([*tau, TauAgreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
     Do two pairs rank words alike (Figure 5)? Lowest and highest tau (1: same order)
-      0.50 for she/he and her/him, 90 words in common
+      0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
     What App. A says of pairs in the Pile, and Kendall's tau here
-      she/he is positive with most: here with 1 of 1
+      she/he is positive with most: here with 1 of 1 (1 with the interval above 0)
     """
     if not agreements:
         return
@@ -192,23 +221,24 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
         return
     yield "Do two pairs rank words alike (Figure 5)? Lowest and highest tau (1: same order)"
     enough.sort(key=lambda a: a.tau_b)
-    for a in dict.fromkeys((enough[0], enough[-1])):
+    for a in dict.fromkeys((enough[0], enough[-1])):  # the lowest and the highest
+        interval = f" (95% interval {a.tau_low:.2f} to {a.tau_high:.2f})"
         pairs = f"{a.contrast_a} and {a.contrast_b}, {a.n_words:,} words in common"
-        yield f"  {a.tau_b:.2f} for {pairs}"
+        yield f"  {a.tau_b:.2f}{'' if np.isnan(a.tau_low) else interval} for {pairs}"
     lines = []
     for a in enough:
         if {a.contrast_a, a.contrast_b} == set(_STRONG):
-            lines.append(
-                f"  {_STRONG[0]} and {_STRONG[1]} are strongly positive: here {a.tau_b:.2f}"
-            )
+            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
+            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
+            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
     for contrast, sign, how_many in _SIGNS:
         with_contrast = [a for a in enough if contrast in (a.contrast_a, a.contrast_b)]
         n = sum(sign * a.tau_b > 0 for a in with_contrast)
-        name = "positive" if sign > 0 else "negative"
+        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
+        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
+        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
         if with_contrast:
-            lines.append(
-                f"  {contrast} is {name} with {how_many}: here with {n} of {len(with_contrast)}"
-            )
+            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
     if lines:
         yield "What App. A says of pairs in the Pile, and Kendall's tau here"
         yield from lines
@@ -217,8 +247,8 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
 def write_compared(compared: ComparedList, out: Path) -> list[Path]:
     """Write the coverage and tau as CSV and tau as a heat map (PNG); returns the paths.
 
-    The heat map is left out if no two pairs have enough words. An undefined tau is an empty
-    field.
+    The heat map is left out if no two pairs have enough words. An undefined tau, or end of its
+    interval, is an empty field.
     """
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"{compared.corpus}-{compared.word_list}".replace("/", "_")
@@ -238,7 +268,7 @@ def write_compared(compared: ComparedList, out: Path) -> list[Path]:
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Kendall tau-b of every two pairs of one of the corpus's own word lists."""
+    """Kendall tau-b of every two pairs of one of the corpus's own word lists, without intervals."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
