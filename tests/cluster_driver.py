@@ -18,13 +18,11 @@ def whereabouts(_: Iterator[int]) -> Iterator[dict[str, Any]]:
     import plumbline.jobs.counting.partials
     import plumbline.warehouse
 
-    outside = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
     yield {
         "jobs": plumbline.jobs.counting.partials.__file__,
         "warehouse": plumbline.warehouse.__file__,
         "directory": str(Path.cwd()),
         "daemon": os.getppid(),
-        "modules": sorted(outside),
     }
 
 
@@ -36,7 +34,7 @@ def main(report: Path, arguments: list[str]) -> int:
 
     context = spark_session().sparkContext
     tasks = context.parallelize(range(8), 8).mapPartitions(whereabouts).collect()
-    found = {"driver": plumbline.jobs.__file__, "java": os.environ.get("JAVA_HOME"), "tasks": tasks}
+    found = {"driver": plumbline.jobs.__file__, "tasks": tasks}
     report.write_text(json.dumps(found), encoding="utf-8")
     return run(arguments)
 

@@ -14,13 +14,11 @@ import pyarrow as pa
 
 from plumbline.jobs.counting.co_occurrences import Query
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard, ValueOf
-from plumbline.jobs.evidence.index import Bools, Index, read_index
+from plumbline.jobs.evidence.index import Index, read_index
 from plumbline.jobs.evidence.lean import leans
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.wordlists import WordPair
-
-SHE_HE = [WordPair("she", "he")]
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,9 @@ def indexed(kept: Evidence, query: Query) -> Index:
     return read_index(kept, query, lambda *_: None)[0]
 
 
-def lean(
-    index: Index,
-    word: int = 0,
-    pairs: Sequence[WordPair] = SHE_HE,
-    keep: Bools | None = None,
-    clusters: str = "document",
-) -> SimpleNamespace:
-    """The lean of a word (by index) over all documents or the ones in ``keep``, as numbers."""
-    documents = index.pairs if keep is None else index.pairs.within(keep)
-    found = leans(index.query, pairs, documents.by(clusters), documents, np.array([word]))
+def lean(index: Index) -> SimpleNamespace:
+    """The lean (she/he) of the first word asked about over all documents, as numbers."""
+    pairs = [WordPair("she", "he")]
+    documents = index.pairs
+    found = leans(index.query, pairs, documents.by("document"), documents, np.array([0]))
     return SimpleNamespace(**{name: x.item() for name, x in found._asdict().items()})

@@ -21,7 +21,7 @@ needs_wordnet = pytest.mark.skipif(
 _THREADS = 10
 
 
-def train(directory: Path, languages: tuple[str, ...] = ("en", "de", "fr")) -> Path:
+def train(directory: Path) -> Path:
     """A model that tells English (this repository's pages) from German and French (spaCy's)."""
     import fasttext
     from spacy.lang.de import examples as german
@@ -36,7 +36,7 @@ def train(directory: Path, languages: tuple[str, ...] = ("en", "de", "fr")) -> P
         "fr": " ".join([*french.sentences, *sorted(french_words)]).lower().split(),
     }
     text = directory / "languages.txt"
-    lines = [f"__label__{name} {word}" for name in languages for word in sorted(set(words[name]))]
+    lines = [f"__label__{name} {word}" for name in words for word in sorted(set(words[name]))]
     text.write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = {"dim": 20, "minn": 2, "maxn": 4, "epoch": 50, "lr": 0.1, "bucket": 20_000}
     model = fasttext.train_supervised(str(text), thread=_THREADS, verbose=0, **settings)

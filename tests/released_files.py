@@ -28,25 +28,25 @@ _SENTENCES = {
 }
 
 
-def import_pairs(store: Store, directory: Path, rows: Sequence[Sequence[str]] = PAIRS) -> None:
+def import_pairs(store: Store, directory: Path) -> None:
     """The benchmark use-5 with these pairs, whose identifiers are 00000, 00001, ..."""
     table = [
         {"": str(i), "word": word, "template": template, "is_natural": natural}
-        for i, (template, word, natural) in enumerate(rows)
+        for i, (template, word, natural) in enumerate(PAIRS)
     ]
     path = directory / "pairs.csv"
     path.write_text(as_csv(table), encoding="utf-8", newline="")
     import_benchmark(store, "use-5", path, "pairs")
 
 
-def score_rows(model: str = "org__m", rows: Sequence[Sequence[str]] = PAIRS) -> list[Fields]:
+def score_rows(model: str = "org__m") -> list[Fields]:
     """A score of each pair: -(i + 1).5 for the female and -(i + 1).25 for the male sentence.
 
     Pairs with the same sentences have the same score, that of the first of them.
     """
     first: dict[str, int] = {}
     table = []
-    for i, (template, word, natural) in enumerate(rows):
+    for i, (template, word, natural) in enumerate(PAIRS):
         place = first.setdefault(template, i) + 1
         female, male = _SENTENCES[template]
         scores = {"M_num_tokens": "4", "M_logprob": f"-{place}.25", "M_template": male}

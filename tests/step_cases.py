@@ -38,8 +38,6 @@ from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_fr
 from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
 from plumbline.eval_workers.writing.written_sentences import Written, WrittenSentence
 from plumbline.warehouse.errors import PlumblineError
-from plumbline.warehouse.steps import runner
-from plumbline.warehouse.steps import step as chunks
 from plumbline.warehouse.storage.store import Store
 from tests import (
     test_choose,
@@ -369,21 +367,6 @@ def sharing(case: Computed, log: str, n_workers: int, n_lives: int) -> None:
         return results
 
     kind.compute = watched  # type: ignore[method-assign]
-
-
-def full_at(case: Computed, function: str, number: int) -> None:
-    """From a call on, the disk takes no file of more than 500 bytes."""
-    module = runner if function == "publish" else chunks
-    real, n_calls = getattr(module, function), 0
-
-    def full(*arguments: Any) -> Any:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls == number:
-            full_beyond(case, 500)
-        return real(*arguments)
-
-    setattr(module, function, full)
 
 
 def full_beyond(case: Computed | Asked, n_bytes: int) -> None:

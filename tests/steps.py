@@ -1,7 +1,10 @@
-"""Run one step on a model, as the commands do; a shard that takes a while."""
+"""Run one step on a model, as the commands do; other processes; a shard that takes a while."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,18 +12,14 @@ from types import ModuleType
 
 import pytest
 
-from plumbline.eval_workers.disclosure.word_probabilities import (
-    WORD_LIST,
-    ProbedSet,
-    ProbeStep,
-    load_words,
-)
+from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import NONE, Instruction, SamplingOptions
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
 
 
 def sample_set(
@@ -34,16 +33,31 @@ def probe_set(
     name: str,
     model: str,
     options: ModelOptions,
-    word_list: str = WORD_LIST,
+    word_list: str,
     instruction: Instruction = NONE,
 ) -> ProbedSet:
     step = ProbeStep(name, load_words(store, word_list), instruction)
     return run_on_model(store, model, options, [step], "run")[0]
 
 
-def shown(
-    monkeypatch: pytest.MonkeyPatch, module: ModuleType, then: Callable[[], None] = lambda: None
-) -> list[tuple[str, int, int]]:
+@contextmanager
+def another(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has said "in"; killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "in\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[tuple[str, int, int]]:
     """What the progress bars of a module show from now on: note or step, done, all."""
     seen: list[tuple[str, int, int]] = []
 
@@ -51,7 +65,6 @@ def shown(
     def progress(what: str, unit: str) -> Iterator[Callable[..., None]]:
         def update(n_done: int, n_all: int, /, note: str = "") -> None:
             seen.append((note or what, n_done, n_all))
-            then()
 
         yield update
 

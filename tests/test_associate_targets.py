@@ -117,16 +117,6 @@ def test_equals_a_fresh_count(
     assert {(r["word"], r["target"]): r["n_pair"] for r in found} == expected.pairs
 
 
-def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
-    """Every word is a target already, also without the documents; rare ones have no rows."""
-    count_corpus(store, "c", shards, CorpusOptions(targets="all", min_count=3, evidence=False))
-    before = store.read("pair_count", corpus="c")
-    done = associate(store, "c", word_list(tmp_path / "a.toml", BOTH[1], targets=("unheard",)))
-    assert "queen/king" in done.contrasts and "unheard" in done.rare
-    assert store.read("pair_count", corpus="c").equals(before)
-    assert not [c for c in run_checks(store, "c") if c.n_violations]
-
-
 def test_pruned_words(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
     """They keep their places between the others: what is left has the rows of a fresh count."""
     added = word_list(tmp_path / "added.toml", *BOTH[1:])

@@ -21,7 +21,7 @@ import numpy as np
 import pyspark
 import pytest
 
-from plumbline.jobs.spark.archive import NAME, write_archive
+from plumbline.jobs.spark.archive import NAME
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.spark_session import CODE_ARCHIVE, read_conf
 from plumbline.pipelines.command.main import main as plumbline
@@ -149,32 +149,6 @@ def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
     assert {name.removeprefix("plumbline/") for name in code} == source_files()
-
-
-def test_the_archive_alone_counts_with_the_kernel_compiled_before(tmp_path: Path) -> None:
-    """Under another path: code from this machine's cache, and every data file."""
-    from plumbline.jobs.kernel.counter import warm_up
-
-    warm_up()
-    code = (
-        "from plumbline.jobs.kernel.tokens import chunks\n"
-        "from plumbline.jobs.kernel.counter import warm_up\n"
-        "from plumbline.warehouse import wordlists\n"
-        "from plumbline.warehouse.query.connection import sql_names\n"
-        "warm_up()\n"
-        "assert chunks.__file__.startswith(PLACE), chunks.__file__\n"
-        "stats = chunks.scan.dispatcher.stats\n"
-        "assert stats.cache_hits and not stats.cache_misses, stats\n"
-        "assert wordlists.load('gendered').targets and sql_names('views')\n"
-        "from plumbline.warehouse.plugins import distribution; distribution()\n"
-    )
-    archive = write_archive(tmp_path / "elsewhere.zip")
-    run = [sys.executable, "-c", code.replace("PLACE", repr(str(archive)))]
-    places = {"PYTHONPATH": str(archive)}
-    done = subprocess.run(
-        run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **places}
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def settings_file(path: Path, master: str, events: Path) -> Path:

@@ -173,29 +173,6 @@ def test_workers_share_the_chunks_and_a_dead_one_s_are_taken_over(
     assert case.rows(store) == whole.rows and nothing_is_left(store)
 
 
-@pytest.mark.parametrize(("where", "call"), [("write_results", 3), ("publish", 1)])
-def test_a_full_disk_is_one_line_and_loses_nothing(
-    name: str,
-    case: Computed,
-    store: Store,
-    model: str,
-    whole: Whole,
-    computed: list[Sequence[Any]],
-    tmp_path: Path,
-    where: str,
-    call: int,
-) -> None:
-    filled(store, case)
-    before, report = case.rows(store), tmp_path / "error"
-    assert ended(started(name, store, model, cases.full_at, where, call, report=report)) == 3
-    (line,) = report.read_text().splitlines()
-    assert f"{store.root}: File too large" in line and "run the same command again" in line
-    assert case.rows(store) == before and not list(store.root.rglob("*.tmp"))
-    case.run(store, model)
-    assert computed == (whole.chunks[2:] if where == "write_results" else [])
-    assert case.rows(store) == whole.rows and nothing_is_left(store)
-
-
 def test_a_helper_gets_the_same_step(case: Computed) -> None:
     assert pickle.loads(pickle.dumps(case.step)) == case.step
 

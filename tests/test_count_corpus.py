@@ -16,7 +16,7 @@ from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, count_texts
@@ -85,14 +85,6 @@ def _delta_row() -> dict[str, object]:
     return {"corpus": "c", "contrast": "she/he", "word": "tea", "delta_nats": 1.0, **counts}
 
 
-def test_shards_of_equal_content_count_twice(store: Store, tmp_path: Path) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
-        (tmp_path / name).write_text('{"text": "she drinks tea"}\n')
-    count_corpus(store, "c", [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], OPTIONS)
-    assert tables(store).words == {"she": 2, "drinks": 2, "tea": 2}
-    assert store.read("corpus", corpus="c")["n_documents"].to_pylist() == [2]
-
-
 def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     good, cut, odd = tmp_path / "good.jsonl", tmp_path / "cut.jsonl.zst", tmp_path / "odd.jsonl"
     good.write_bytes(b'{"text": "she ran"}\nnot json\n\n{"text": 3}\n{"text": "he ran"}\n')
@@ -119,17 +111,6 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     # Repaired, the same command makes the corpus whole.
     write_jsonl_zst(cut, TEXTS)
     assert count_corpus(store, "c", [good, cut, odd], OPTIONS).row["n_shards_failed"] == 0
-
-
-def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None:
-    paths = shards_of(tmp_path, 1)
-    count_corpus(store, "c", paths, OPTIONS)
-    with pytest.raises(UsageProblem, match="replace"):
-        count_corpus(store, "c", paths, CorpusOptions(rule="windows"))
-    with pytest.raises(UsageProblem, match="targets gendered"):
-        count_corpus(store, "c", paths, CorpusOptions(targets="she-he"))
-    count_corpus(store, "c", paths, CorpusOptions(targets="she-he", window=5, replace=True))
-    assert set(store.read("pair_count")["target"].to_pylist()) == {"she", "he"}
 
 
 def _without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -174,19 +155,6 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "5"
     assert not done.stderr
-
-
-def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
-    shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
-    shard.write_text('{"text": "she drinks tea"}\n')
-    where.mkdir()
-    first = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
-    files = sorted(where.iterdir())
-    late = partial._Writer(where, first.fingerprint)
-    late.write("words", pa.table({"word": pa.array([], pa.string())}))
-    late.publish(first)
-    assert sorted(where.iterdir()) == files
-    assert all(p in files for p in partial.partial_files(where, first.fingerprint, "words"))
 
 
 def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:

@@ -149,9 +149,9 @@ def test_a_torch_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_data(tmp_path: Path) -> None:
-    (tmp_path / "winogender").mkdir()
+    (tmp_path / "crows-pairs").mkdir()
     status, seen, _ = probed("Data", tmp_path, data=tmp_path)
-    assert status == "ok" and seen.endswith("without unstereo-eval, corefbias, debias-llms")
+    assert status == "ok" and seen.endswith("without unstereo-eval, debias-llms")
     assert probed("Data", tmp_path, data=tmp_path / "nowhere")[0] == "absent"
     assert probed("Data", tmp_path)[0] == "absent"
 

@@ -42,7 +42,6 @@ VARIANTS: list[dict[str, Any]] = [
     {"targets": "all", "min_count": 4, "rule": "windows", "language": "es"},
     {"targets": "she-he", "min_count": 10**6},
 ]
-SHE_HE = CorpusOptions(targets="she-he")
 TABLES = ("word_count", "pair_count", "corpus", "corpus_shard", "reject", "word_list")
 #: Of these the quicker test counts some, in which each step of Spark's is taken.
 SOME = (1, 4)
@@ -143,9 +142,7 @@ def test_spark_gives_the_rows_of_one_machine(
     assert sentences[0] == sentences[1] != []
 
 
-@pytest.fixture
-def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """One helper for each count, however small the shards are; those that were started."""
+def test_a_lost_helper_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
 
     class Noted(local_engine._Helper):
@@ -158,54 +155,22 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             self.busy.set()
             return super().count(shard)
 
+    def killing(job: ShardJob, shard: str) -> ShardLedger:
+        assert started[0].busy.wait(60)
+        started[0]._process.kill()
+        return ShardLedger(shard, "", "counted", None, 0)
+
     monkeypatch.setattr(local_engine, "_n_helpers", lambda _: 1)
     monkeypatch.setattr(local_engine, "_Helper", Noted)
-    return started
-
-
-def job_of(tmp_path: Path) -> ShardJob:
-    (tmp_path / "partials").mkdir()
-    return ShardJob(str(tmp_path / "partials"), SHE_HE.listed, SHE_HE)
-
-
-def test_a_helper_takes_its_part(
-    shards: Path, tmp_path: Path, helpers: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """This process waits at its first shard until the helper has counted the others."""
-    names, counted = [str(shards / f"{n}.jsonl.zst") for n in range(3)], threading.Event()
-    count, progress = ShardJob.count, []
-
-    def slow(job: ShardJob, shard: str) -> ShardLedger:
-        assert counted.wait(60)
-        return count(job, shard)
-
-    def note(n_done: int, n_all: int) -> None:
-        progress.append((n_done, n_all))
-        if n_done == 2:
-            counted.set()
-
-    monkeypatch.setattr(ShardJob, "count", slow)
-    ledgers = local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), note)
-    assert sorted(x.shard for x in ledgers) == names and len(helpers) == 1
-    assert progress == [(k, 3) for k in range(4)]
-    assert helpers[0]._process.returncode is not None
-
-
-def test_a_lost_helper_is_one_line(
-    tmp_path: Path, helpers: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    monkeypatch.setattr(ShardJob, "count", killing)
     names = [str(tmp_path / f"{n}.jsonl") for n in range(2)]
     for name in names:
         write_slow_shard(Path(name))
-
-    def killing(job: ShardJob, shard: str) -> ShardLedger:
-        assert helpers[0].busy.wait(60)
-        helpers[0]._process.kill()
-        return ShardLedger(shard, "", "counted", None, 0)
-
-    monkeypatch.setattr(ShardJob, "count", killing)
+    (tmp_path / "partials").mkdir()
+    options = CorpusOptions(targets="she-he")
+    job = ShardJob(str(tmp_path / "partials"), options.listed, options)
     with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
-        local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), print)
+        local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job, print)
     assert lost.value.exit_code == 5
 
 

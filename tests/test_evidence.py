@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,12 @@ from hypothesis import strategies as st
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.kept_documents import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
-from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel import counter, document_stream
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.json_parser import MAX_SOURCE
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
-from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.storage.store import Store
 
 TARGETS = ("she", "he", "her", "queen")
@@ -96,13 +94,12 @@ def counted(path: Path, options: CorpusOptions, directory: Path) -> list[Kept]:
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are counted in pieces of a few hundred bytes, and written in tables of a few words."""
     monkeypatch.setattr(counter, "BATCH_BYTES", 300)
     monkeypatch.setattr(document_stream, "_TABLE", 11)
     # A limit of its own, so that no other test's counter is used again.
     monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
-    yield
 
 
 SOURCES = st.sampled_from(["Pile-CC", "caf\u00e9", "", 'a "b"\\/c\n', "\u4e2d", "x" * MAX_SOURCE])
@@ -178,24 +175,6 @@ def test_little_memory(
     assert len(token_files(tmp_path / "w", mark)) > 2
 
 
-def test_more_documents_than_are_noted_at_once(tmp_path: Path) -> None:
-    """With and without evidence; every source is a new one, so not all have room."""
-    n, path = 40_000, tmp_path / "a.jsonl"
-    path.write_text("".join(f'{{"text":"tea","s":"s{k}"}}\n' for k in range(n)))
-    for evidence in (False, True):
-        options = CorpusOptions(evidence=evidence, source_field="s" if evidence else "")
-        where = tmp_path / str(evidence)
-        where.mkdir()
-        assert ShardJob(str(where), Targets(TARGETS), options).count(str(path)).n_documents == n
-    (mark,) = {file.name.split(".")[0] for file in where.iterdir()}
-    found = kept_of(Evidence({}, Targets(TARGETS), options, where, ()), Shard("a", mark))
-    assert [row for row, _, _ in found] == list(range(1, n + 1))
-    sources = [source for _, source, _ in found]
-    n_known = sources.index("other")
-    assert n_known > 10_000 and sources[:n_known] == [f"s{k}" for k in range(n_known)]
-    assert set(sources[n_known:]) == {"other"}
-
-
 @pytest.mark.slow
 def test_parquet(tmp_path: Path) -> None:
     """Sources in a struct, in a dictionary-encoded column, in numbers, and none."""
@@ -219,27 +198,3 @@ def test_parquet(tmp_path: Path) -> None:
             if text is not None
         ]
         assert counted(path, options, tmp_path / name) == expected, name
-
-
-def counted_corpus(store: Store, tmp_path: Path, **options: Any) -> Path:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "she drinks tea"}\n')
-    count_corpus(store, "c", (path,), CorpusOptions(**options))
-    return path
-
-
-def test_evidence_that_is_elsewhere_or_damaged(store: Store, tmp_path: Path) -> None:
-    counted_corpus(store, tmp_path)
-    (tokens,) = store.root.glob("_work/count/*/*.tokens.parquet")
-    good = tokens.read_bytes()
-    for damage in (good[:-9], good[:100], b""):
-        tokens.write_bytes(damage)
-        with pytest.raises(BadInput, match=r"tokens\.parquet: is damaged") as caught:
-            kept(store, "c")
-        assert "\n" not in str(caught.value)
-    tokens.unlink()
-    with pytest.raises(BadInput, match=r"can't be read.*to count its shard again"):
-        kept(store, "c")
-    shutil.rmtree(tokens.parent)
-    with pytest.raises(MissingComponent, match=r"a\.jsonl: is not on this machine.*count again"):
-        evidence_of(store, "c")

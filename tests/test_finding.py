@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.fairpair.figures.significance import interval_over_prompts, t_test
 from plumbline.eval_workers.models import model_lists, model_texts
 from plumbline.jobs.evidence.occurrences import ratio
-from plumbline.pipelines.report.estimates import finding
 from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, verdict
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
@@ -102,16 +101,6 @@ def test_sql_counts_by_the_same_rule(
     assert found == [ways[verdict((low + high) / 2, low, high)] for low, high in ends]
     nothing = "SELECT direction_of(NULL::DOUBLE, NULL::DOUBLE)"
     assert macros.execute(nothing).fetchall() == [(None,)]
-
-
-def test_a_row_brings_its_clusters_and_its_corrected_p() -> None:
-    row = {"model": "m", "metric": "pd", "value": 9.0, "value_low": 2.0, "value_high": 16.0}
-    assert finding(row).verdict == "above" and not finding(row).over
-    few = finding({**row, "n_clusters": 4, "clusters": "word"})
-    assert (few.verdict, few.lack) == ("cannot be told", "cannot be told: 4 words")
-    many = finding({**row, "n_clusters": 40, "clusters": "word", "q": 0.04})
-    assert (many.verdict, many.over, many.lack) == ("above", "40 words", "")
-    assert finding({**row, "n_clusters": 40, "q": 0.06}).verdict == "cannot be told"
 
 
 #: An end of an interval that is compared with 0 where the rule should be asked.

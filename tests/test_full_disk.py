@@ -22,8 +22,6 @@ from tests.test_constrain import filled
 from tests.tiny_models import save
 
 _UNSHARE = ("unshare", "--mount", "--map-root-user")
-#: The place, `$0`, read-only.
-READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 #: The place on a disk of its own without room: what was there, and a file that fills the rest. Then
 #: room is made and the command started again. Prints the status of the first.
 _FULL = """

@@ -90,6 +90,10 @@ WANTED: dict[str, Any] = {"word": "clock", "pronoun": "she", "max_words": 8}
         ("She wound the cl\ufffdck.", "reject", "holds characters that can't be printed"),
         ("She wound the {clock}.", "reject", "holds a brace"),
         ("...", "reject", "does not start like a sentence"),
+        ("> She wound the clock.", "reject", "does not start like a sentence"),
+        ("#1 She wound the clock.", "reject", "does not start like a sentence"),
+        ("① She wound the clock.", "reject", "does not start like a sentence"),
+        ("She wound the \\*clock.", "reject", "holds a backslash"),
     ],
 )
 def test_the_fate_of_a_sentence(sentence: str, fate: str, reason: str) -> None:

@@ -15,12 +15,10 @@ import pytest
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import run_records
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.run_records import written
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import check as checking
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.check import check
-from plumbline.warehouse.storage.compaction import compact, leftovers, plan
+from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.log import File, Unit
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import score
@@ -52,11 +50,6 @@ def content(store: Store) -> dict[str, list[object]]:
 
 def named(store: Store) -> list[tuple[str, str]]:
     return [(str(p.path.relative_to(store.root)), f"{p.problem} | {p.fix}") for p in check(store)]
-
-
-def test_a_whole_warehouse_has_no_problems(kept: Store) -> None:
-    assert check(kept) == []
-    assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 0
 
 
 def test_every_problem_is_named_with_what_mends_it(
@@ -131,53 +124,8 @@ def test_a_column_that_a_file_lacks_is_named(kept: Store) -> None:
     assert problems(replace(new, columns="those of an earlier Plumbline")) == []
 
 
-def test_a_run_that_begins_while_files_are_read_is_known(
-    kept: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its files may be seen before its row of `run` has been looked for."""
-    read = checking._row_problems
-
-    def beside(*given: object) -> object:
-        monkeypatch.setattr(checking, "_row_problems", read)
-        with run_records.recorded(kept, "beside", {}) as run_id:
-            kept.publish("word_count", words("late", cup=1), unit="u", run_id=run_id)
-        return read(*given)
-
-    monkeypatch.setattr(checking, "_row_problems", beside)
-    assert check(kept) == []
-    assert kept.units("word_count", corpus="late") == {"u"}
-
-
 def runs_of(store: Store) -> list[str]:
     return sorted(row["run_id"] for row in store.read("run").to_pylist())
-
-
-def test_compacting_keeps_every_row_unit_and_run(kept: Store) -> None:
-    before, first = content(kept), runs_of(kept)[0]
-    units = kept.units("word_count", corpus="c s")
-    wrote = {run_id: written(kept, run_id) for run_id in runs_of(kept)}
-    assert wrote[first] == {"word_count": 2}
-    assert {m.table: (m.partition, len(m.files)) for m in plan(kept)[0]} == {
-        "run": ((), 3),
-        "word_count": (("c s",), 3),
-    }
-    with run_records.recorded(kept, "warehouse compact", {}) as run_id:
-        compact(kept, run_id)
-    after = content(kept)
-    assert before | {"run": None} == after | {"run": None}
-    assert set(before["run"]) < set(after["run"]) and len(after["run"]) == 4
-    assert len(kept.snapshot().files("word_count")) == 1
-    assert kept.units("word_count", corpus="c s") == units == {"a/", "b/", "c/"}
-    assert {r: written(kept, r) for r in wrote} == wrote
-    assert check(kept) == []
-    kept.publish("word_count", words("c s", new=5, aa=1), unit="b/", run_id=first)
-    rows = kept.read("word_count").to_pylist()
-    assert sorted((r["word"], r["n_word"]) for r in rows) == [("aa", 1)] * 2 + [
-        ("cc", 3),
-        ("new", 5),
-    ]
-    assert kept.units("word_count", corpus="c s") == units
-    assert written(kept, first) == {"word_count": 3}
 
 
 def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
-from plumbline.jobs.association.associations import associate
-from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.counting.corpus_lookup import corpus_language
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.ingest.count_corpus import count_corpus
@@ -273,24 +271,3 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
         import_benchmark(store, "sv-pairs", file, "r")
     with pytest.raises(BadInput, match="64 rows rejected"):  # the pronouns of groups are English
         import_benchmark(store, "fr-pairs", None, "r", ImportOptions(groups=("she", "they")))
-
-
-def test_constrain_cuts_pairs_as_the_corpus_was_cut(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.zst"
-    texts = ["Elle est pianiste, l'élève."] * 9 + ["Il est pilote, elle pilote."] * 9
-    write_jsonl_zst(path, [*texts, "Il est pianiste."] * 10)
-    count_corpus(store, "c", (path,), CorpusOptions(language="fr"))
-    associate(store, "c")
-    import_benchmark(store, "fr-pairs", None, "r")
-    assert constrain(store, "c", "fr-pairs") == {"elle/il": 64}
-    found = {r["pair_id"]: r for r in store.read("pair_association").to_pylist()}
-    delta = {
-        r["word"]: r["delta_nats"]
-        for r in store.read("word_delta", corpus="c").to_pylist()
-        if r["contrast"] == "elle/il"
-    }
-    assert delta["pianiste"] > 0
-    # *est*, *je*, *sais* and *qu'* are stop words or don't occur.
-    for pair in ("1-pianiste", "2-pianiste"):
-        assert found[pair]["max_pmi_word"] == "pianiste"
-        assert found[pair]["max_pmi_nats"] == delta["pianiste"]

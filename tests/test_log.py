@@ -7,10 +7,8 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
@@ -34,11 +32,10 @@ from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.log import File, Unit
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 from tests.metric_rows import delta
+from tests.steps import another
 
 N_UNITS, N_ROWS = 12, 40
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 #: Reads until its input ends; then what it found, and how often.
 _READER = """
 import json, select, sys
@@ -69,14 +66,13 @@ def rows(unit: object, n_word: int = 1, n_rows: int = N_ROWS) -> list[dict[str, 
     return [{"corpus": "c", "word": word, "n_word": n_word} for word in words]
 
 
+def put(store: Store, units: Iterable[object], n_word: int = 1, n_rows: int = N_ROWS) -> None:
+    for unit in units:
+        store.publish("word_count", rows(unit, n_word, n_rows), unit=str(unit), run_id="r")
+
+
 def words(store: Store) -> dict[str, int]:
     return {row["word"]: row["n_word"] for row in store.read("word_count").to_pylist()}
-
-
-def started(code: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, *arguments]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=ENVIRONMENT, **pipes)
 
 
 # Others at the same time
@@ -84,21 +80,22 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 def test_readers_see_every_row_once_while_others_replace_and_compact(store: Store) -> None:
-    for unit in range(N_UNITS):
-        store.publish("word_count", rows(unit), unit=str(unit), run_id="r")
-    readers = [started(_READER, str(store.root), how) for how in ("store", "view", "fresh")]
-    for reader in readers:
-        assert reader.stdout is not None and reader.stdout.readline() == "in\n"
-    for _ in range(8):
-        assert [m.table for m in compact(store, "r")[0]] == ["word_count"]
-        staged = store.stage("word_count", {"corpus": "c"}, "r")
-        for unit in range(N_UNITS):
-            staged.write_part(str(unit), [pa.RecordBatch.from_pylist(rows(unit))])
-        store.commit(staged)
-    n = N_UNITS * N_ROWS
-    for reader in readers:
-        out, _ = reader.communicate("\n", timeout=60)
-        assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
+    put(store, range(N_UNITS))
+    with ExitStack() as stack:
+        readers = [
+            stack.enter_context(another(_READER, str(store.root), how))
+            for how in ("store", "view", "fresh")
+        ]
+        for _ in range(8):
+            assert [m.table for m in compact(store, "r")[0]] == ["word_count"]
+            staged = store.stage("word_count", {"corpus": "c"}, "r")
+            for unit in range(N_UNITS):
+                staged.write_part(str(unit), [pa.RecordBatch.from_pylist(rows(unit))])
+            store.commit(staged)
+        n = N_UNITS * N_ROWS
+        for reader in readers:
+            out, _ = reader.communicate("\n", timeout=60)
+            assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
 
 
 # Every interleaving of two, at the operations of a commit
@@ -149,14 +146,13 @@ def test_whoever_comes_between_the_operations_of_a_commit_loses_nothing(
 
     def begun(name: str) -> Store:
         store = Store.open(tmp_path / name)
-        for unit in "abc":
-            store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+        put(store, "abc", n_rows=2)
         compact(store, "r")
-        store.publish("word_count", rows("b", n_rows=2), unit="b", run_id="r")
+        put(store, "b", n_rows=2)
         return store
 
     def outer(store: Store) -> None:
-        store.publish("word_count", rows("a", 5, 2), unit="a", run_id="r")
+        put(store, "a", 5, 2)
 
     expected = {"a-0": 5, "a-1": 5, "b-0": 1, "b-1": 1, "c-0": 7, "c-1": 7}
     first, n_acted = begun("count"), 0
@@ -169,7 +165,7 @@ def test_whoever_comes_between_the_operations_of_a_commit_loses_nothing(
             n_acted += 1
             with monkeypatch.context() as patched:
                 patched.setattr(place, "os", os)
-                store.publish("word_count", rows("c", 7, 2), unit="c", run_id="r")
+                put(store, "c", 7, 2)
                 compact(store, "r", 0)
                 found = words(store)
                 assert found in (expected, expected | {"a-0": 1, "a-1": 1})
@@ -202,7 +198,7 @@ def faulted(patch: pytest.MonkeyPatch, at: int, fault: str, act: Callable[[], ob
 
 def _publish(store: Store) -> None:
     with store.transaction("r"):
-        store.publish("word_count", rows("a", 5, 2), unit="a", run_id="r")
+        put(store, "a", 5, 2)
         store.replace("word_list", [], {"corpus": "c"}, "r")
         store.publish("word_delta", [DELTA], unit="d", run_id="r")
 
@@ -235,8 +231,7 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
 
     def begun(name: str) -> Store:
         store = Store.open(tmp_path / name)
-        for unit in "ab":
-            store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+        put(store, "ab", n_rows=2)
         return store
 
     def state(store: Store) -> tuple[dict[str, int], int]:
@@ -309,8 +304,7 @@ def test_after_a_power_cut_at_any_operation_the_state_is_the_old_or_the_new_one(
 ) -> None:
     """A killed process loses nothing that it wrote; a machine does, unless it was forced."""
     store = Store.open(tmp_path / "w")
-    for unit in "ab":
-        store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+    put(store, "ab", n_rows=2)
     found: list[object] = []
 
     def state(root: Path) -> tuple[dict[str, int], int]:
@@ -343,12 +337,12 @@ def test_after_a_power_cut_at_any_operation_the_state_is_the_old_or_the_new_one(
 
 def test_tables_of_one_block_appear_together_or_not_at_all(store: Store) -> None:
     with pytest.raises(ZeroDivisionError), store.transaction("r"):
-        store.publish("word_count", rows("a"), unit="a", run_id="r")
+        put(store, "a")
         raise ZeroDivisionError
     assert words(store) == {}
     before = store.snapshot().version
     with store.transaction("r"):
-        store.publish("word_count", rows("a"), unit="a", run_id="r")
+        put(store, "a")
         store.publish("word_delta", [DELTA], unit="d", run_id="r")
         assert words(store) == {} and store.read("word_delta").num_rows == 0
     assert store.snapshot().version == before + 1
@@ -358,13 +352,12 @@ def test_tables_of_one_block_appear_together_or_not_at_all(store: Store) -> None
 def test_a_merge_leaves_what_was_replaced_while_it_read(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for unit in "abc":
-        store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    put(store, "abc")
     read, other = store.rows_of, Store.open(store.root)
 
     def replaced(*arguments: Any) -> Any:
         found = read(*arguments)
-        other.publish("word_count", rows("a", 7), unit="a", run_id="r")
+        put(other, "a", 7)
         return found
 
     monkeypatch.setattr(store, "rows_of", replaced)
@@ -375,21 +368,27 @@ def test_a_merge_leaves_what_was_replaced_while_it_read(
 
 
 def test_restore_empties_tables_that_came_later(store: Store) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    put(store, "a")
     version = store.snapshot().version
-    store.publish("word_count", rows("b"), unit="b", run_id="r")
+    put(store, "b")
     store.publish("word_delta", [DELTA], unit="d", run_id="r")
     store.restore(version, "r")
     assert words(store) == {row["word"]: 1 for row in rows("a")}
     assert not store.read("word_delta").num_rows
 
 
-def test_a_version_whose_files_compact_is_about_to_remove_is_not_restored(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
-    version = store.snapshot().version
+@pytest.fixture
+def version(store: Store) -> int:
+    """The number of a version whose rows were dropped since."""
+    put(store, "a")
+    number = store.snapshot().version
     store.drop("word_count", {"corpus": "c"}, "r")
+    return number
+
+
+def test_a_version_whose_files_compact_is_about_to_remove_is_not_restored(
+    store: Store, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = compaction.leftovers
 
     def restored(*arguments: Any) -> Any:
@@ -404,11 +403,8 @@ def test_a_version_whose_files_compact_is_about_to_remove_is_not_restored(
 
 
 def test_a_version_that_compact_drops_meanwhile_is_not_restored(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
-    version = store.snapshot().version
-    store.drop("word_count", {"corpus": "c"}, "r")
     look, other = place.Disk.local, Store.open(store.root)
 
     def compacted(*arguments: Any, **named: Any) -> Path:
@@ -472,14 +468,14 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
     ],
 )
 def test_a_log_of_somebody_else_is_refused_in_one_line(store: Store, content: bytes) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    put(store, "a")
     (store.root / log.commit_name(2)).write_bytes(content)
     with pytest.raises(BadInput, match="is damaged"):
         connect(store.root)
 
 
 def test_lost_files_and_pipes_are_named(store: Store) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    put(store, "a")
     (file,) = store.snapshot().files("word_count")
     (store.root / file.path).unlink()
     os.mkfifo(store.root / file.path)
@@ -491,27 +487,11 @@ def test_lost_files_and_pipes_are_named(store: Store) -> None:
 
 
 def test_a_lost_log_is_not_taken_for_an_empty_warehouse(store: Store) -> None:
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    put(store, "a")
     for path in (store.root / log.COMMITS).iterdir():
         path.unlink()
     with pytest.raises(BadInput, match="its commit log is gone"):
         Store.open(store.root)
-
-
-def test_others_read_a_table_as_delta_lake_says(store: Store) -> None:
-    """Whole, and only rows that are not replaced; also of a name that an address must quote."""
-    for unit in "ab":
-        store.publish("word_count", rows(unit), unit=unit, run_id="r")
-    compact(store, "r", 0)
-    store.publish("word_count", rows("a", 5), unit="a", run_id="r")
-    odd = [{"corpus": "an/other %41", "word": "tea", "n_word": 1}]
-    store.publish("word_count", odd, unit="x", run_id="r")
-    table = deltalake.DeltaTable(store.root / "word_count")
-    read = table.to_pyarrow_table().sort_by([("corpus", "ascending"), ("word", "ascending")])
-    ours = store.read("word_count").sort_by([("corpus", "ascending"), ("word", "ascending")])
-    assert read.to_pylist() == ours.to_pylist() and read.num_rows == 2 * N_ROWS + 1
-    assert table.version() == 4
-    assert table.to_pandas()["n_word"].sum() == 6 * N_ROWS + 1
 
 
 def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
@@ -519,9 +499,8 @@ def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(delta_log, "follow", lambda *_: None)
-        for unit in "ab":
-            store.publish("word_count", rows(unit), unit=unit, run_id="r")
-    store.publish("word_count", rows("c"), unit="c", run_id="r")
+        put(store, "ab")
+    put(store, "c")
     table = deltalake.DeltaTable(store.root / "word_count")
     assert table.version() == 2 and table.to_pyarrow_table().num_rows == 3 * N_ROWS
 
@@ -550,12 +529,13 @@ _INTRUDERS: dict[str, Callable[[deltalake.DeltaTable], object]] = {
 @pytest.mark.parametrize("name", _INTRUDERS)
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted: bool) -> None:
-    for unit in "abc":
-        store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
-    store.publish("word_count", rows("c", 5, 2), unit="c", run_id="r")
+    put(store, "abc", n_rows=2)
+    put(store, "c", 5, 2)
+    odd = [{"corpus": "an/other %41", "word": "tea", "n_word": 1}]  # an address must quote it
+    store.publish("word_count", odd, unit="x", run_id="r")
     if is_compacted:
         compact(store, "r", 0)
-        store.publish("word_count", rows("c", 6, 2), unit="c", run_id="r")
+        put(store, "c", 6, 2)
     before = {name for name, _ in store.place.walk()}
     table = deltalake.DeltaTable(store.root / "word_count")
     with pytest.raises(DeltaError, match="Unsupported table features required"):
@@ -566,26 +546,6 @@ def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted:
     }
     read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
     assert {row["word"]: row["n_word"] for row in read} == words(store)
-
-
-def test_a_reader_that_stays_open_follows_a_delta_log_that_compact_writes_anew(
-    store: Store,
-) -> None:
-    for unit in "abc":
-        store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
-    kept = deltalake.DeltaTable(store.root / "word_count")
-    for number in range(3):
-        compact(store, "r", 0)
-        entries = sorted(path.name for path in store.root.glob("word_count/_delta_log/*"))
-        version = f"{kept.version() + 1:020}"
-        assert entries == [f"{version}.checkpoint.parquet", f"{version}.json"]
-        kept.update_incremental()
-        assert len(in_delta(kept)) == 6
-        store.publish("word_count", rows("a", number, 2), unit="a", run_id="r")
-        for table in (kept, deltalake.DeltaTable(store.root / "word_count")):
-            table.update_incremental()
-            assert {row["word"]: row["n_word"] for row in in_delta(table)} == words(store)
-        assert not check(store)
 
 
 # Lists of files, and sentences of docs/warehouse.md
@@ -638,13 +598,13 @@ def test_no_data_file_ever_changes(store: Store) -> None:
         return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in paths}
 
     steps = [
-        lambda: store.publish("word_count", rows("b", n_rows=5), unit="b", run_id="r"),
+        lambda: put(store, "b", n_rows=5),
         lambda: compact(store, "r"),
-        lambda: store.publish("word_count", rows("a", 2, 5), unit="a", run_id="r"),
+        lambda: put(store, "a", 2, 5),
         lambda: store.restore(1, "r"),
         lambda: store.drop("word_count", {"corpus": "c"}),
     ]
-    store.publish("word_count", rows("a", n_rows=5), unit="a", run_id="r")
+    put(store, "a", n_rows=5)
     before = there()
     for step in steps:
         step()
@@ -654,13 +614,8 @@ def test_no_data_file_ever_changes(store: Store) -> None:
 
 
 def test_only_small_files_are_merged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for unit in "abc":
-        many = [
-            {**row, "word": f"{unit}{k}"} for k in range(99) for row in rows(unit, n_rows=5)[:1]
-        ]
-        store.publish(
-            "word_count", many if unit == "a" else rows(unit, n_rows=5), unit=unit, run_id="r"
-        )
+    put(store, "a", n_rows=99)
+    put(store, "bc", n_rows=5)
     sizes = sorted(file.n_bytes for file in store.snapshot().files("word_count"))
     monkeypatch.setattr(compaction, "SMALL_BYTES", sizes[-1])
     ((merge,), _) = compact(store, "r")
@@ -675,7 +630,7 @@ def test_a_commit_of_any_length_is_not_read(store: Store, monkeypatch: pytest.Mo
 
 
 def test_links_are_followed_only_to_what_a_commit_names(store: Store, tmp_path: Path) -> None:
-    store.publish("word_count", rows("a", n_rows=5), unit="a", run_id="r")
+    put(store, "a", n_rows=5)
     (file,) = store.snapshot().files("word_count")
     path, elsewhere = store.root / file.path, tmp_path / "elsewhere"
     shutil.move(path, elsewhere)

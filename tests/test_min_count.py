@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,53 +101,3 @@ def test_all_pairs_lose_rare_words_on_either_side(
     pairs = {(r["word"], r["target"]): r["n_pair"] for r in rows(store, "pair_count", "c")}
     assert pairs == {p: n for p, n in counts.pairs.items() if stay.issuperset(p)}
     assert 0 < len(pairs) < len(counts.pairs) and holds(store, "c")
-
-
-def damage(
-    table: str, corpus: str, change: Callable[[list[Row]], list[Row]], store: Store
-) -> set[str]:
-    """Names of the checks that fail once rows were changed; everything is put back."""
-    before = store.read(table, corpus=corpus).to_pylist()
-    changed = change([dict(r) for r in before])
-    assert changed != before
-    store.replace(table, changed, {"corpus": corpus}, "r")
-    try:
-        return {c.name for c in run_checks(store, corpus) if c.n_violations}
-    finally:
-        store.replace(table, before, {"corpus": corpus}, "r")
-
-
-def add(column: str, n: int) -> Callable[[list[Row]], list[Row]]:
-    return lambda found: [{**found[0], column: found[0][column] + n}, *found[1:]]
-
-
-def but(word: str) -> Callable[[list[Row]], list[Row]]:
-    return lambda found: [r for r in found if r["word"] != word]
-
-
-def and_also(**values: Any) -> Callable[[list[Row]], list[Row]]:
-    return lambda found: [*found, {**found[0], **values}]
-
-
-@pytest.mark.parametrize(
-    ("table", "change", "expected"),
-    [
-        ("word_count", add("n_word", 1), {"word_total"}),
-        ("word_count", but("word1"), {"word_total", "pair_word"}),
-        ("word_count", but("queen"), {"word_total", "pair_word"}),
-        ("word_count", and_also(word="word399999", n_word=1), {"word_total", "word_rare"}),
-        ("pair_count", and_also(word="word399999", target="queen", n_pair=2), {"pair_word"}),
-        ("pair_count", and_also(word="word1", n_pair=10**9), {"pair_key", "pair_total"}),
-        ("corpus", add("n_words", 1000), {"word_pruned"}),
-        ("corpus", add("n_words", -200), {"word_pruned"}),
-        ("corpus", add("n_words_kept", 1), {"word_total"}),
-        ("corpus", add("n_tokens_pruned", 1), {"word_total"}),
-        ("corpus", add("min_count", 1 - N), {"word_pruned"}),
-        ("corpus", add("min_count", 10), {"word_rare"}),
-        ("corpus_shard", add("n_kept_tokens", -1), {"corpus_total", "word_total"}),
-    ],
-)
-def test_damage_to_a_pruned_corpus_is_seen(
-    both: Store, table: str, change: Callable[[list[Row]], list[Row]], expected: set[str]
-) -> None:
-    assert damage(table, "some", change, both) == expected

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines.command import app
-from plumbline.pipelines.command.failures import may_pass
 from plumbline.pipelines.command.main import main
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
@@ -30,26 +29,6 @@ http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
 def served(tmp_path: Path) -> Iterator[Hub]:
     with hub({MODEL: save("gpt2", tmp_path / "model")}) as server:
         yield server
-
-
-@pytest.mark.parametrize("client", ["httpx", "httpx2"])
-@pytest.mark.parametrize("away", AWAY)
-def test_what_a_client_says_of_a_server_that_is_away_may_pass(
-    client: str, away: str, tmp_path: Path
-) -> None:
-    http = pytest.importorskip(client)
-    with hub({}) as server:
-        server.go(away)
-        with pytest.raises(http.HTTPError) as caught:
-            http.get(server.url, trust_env=False).raise_for_status()
-        assert may_pass(caught.value)
-        server.come_back()
-        with pytest.raises(http.HTTPError) as caught:
-            http.get(server.url, trust_env=False).raise_for_status()
-        assert not may_pass(caught.value)
-        with pytest.raises(http.UnsupportedProtocol) as caught:
-            http.get("hub.invalid", trust_env=False)
-        assert not may_pass(caught.value)
 
 
 @pytest.mark.slow

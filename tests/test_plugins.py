@@ -26,7 +26,7 @@ FILES = Registry("list", "plumbline.warehouse.wordlists", ".toml", "plumbline.li
 SPICES = Registry("list", FILES.package, ".toml", FILES.group, made=("herbs", "spices"))
 MODULES = {
     "green": "LEAVES = 3\ndef pour(): return 'cup'\n",
-    "object": "class Tea:\n    LEAVES = 4\n    pour = staticmethod(lambda: 'pot')\ntea = Tea()\n",
+    "object": "",
     "broken": "import no_such_module\n",
     "lacking": "LEAVES = 3\n",
     "absent": (
@@ -37,7 +37,6 @@ MODULES = {
 ENTRIES = """
 [plumbline.teas]
 green = cups.green
-black = cups.object:tea
 broken = cups.broken
 lacking = cups.lacking
 gone = cups.object:coffee
@@ -46,7 +45,6 @@ escape = cups.green
 
 [plumbline.lists]
 herbs = cups
-beside = cups.green
 nowhere = cups
 she-he = cups
 """
@@ -66,27 +64,11 @@ def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cups").mkdir()
     for name, text in {"__init__": "", **MODULES}.items():
         (tmp_path / "cups" / f"{name}.py").write_text(text)
-    for name in ("herbs", "beside"):
-        (tmp_path / "cups" / f"{name}.toml").write_text(f"# {name} \u00e9", encoding="utf-8")
     install(tmp_path, "cups", ENTRIES)
     monkeypatch.syspath_prepend(tmp_path)
     for name in [m for m in sys.modules if m.partition(".")[0] == "cups"]:
         monkeypatch.delitem(sys.modules, name)
     return tmp_path
-
-
-def test_listing_imports_nothing(strangers: Path) -> None:
-    assert {"green", "black", "broken", "escape"} <= set(CODE.names())
-    assert {"herbs", "she-he", "gendered"} <= set(FILES.names())
-    assert len(CODE.names()) == len(set(CODE.names()))
-    assert not [name for name in sys.modules if name.startswith("cups")]
-
-
-def test_parts_are_modules_objects_and_files(strangers: Path) -> None:
-    assert (CODE.load("green").pour(), CODE.load("black").pour()) == ("cup", "pot")
-    assert CODE.load("placeholders").__name__ == "plumbline.warehouse.text.placeholders"
-    assert FILES.text("herbs") == "# herbs \u00e9" and FILES.text("beside") == "# beside \u00e9"
-    assert "she" in FILES.text("pronouns")
 
 
 @pytest.mark.parametrize(
@@ -120,17 +102,6 @@ def test_a_fault_is_one_line_with_the_package_and_what_was_expected(
         load(name)
     assert all(part in str(caught.value) for part in named) and "\n" not in str(caught.value)
     assert "spices" in SPICES.names() and SPICES.find("spices") is None
-
-
-def test_a_name_of_two_packages_is_refused_and_the_others_work(
-    strangers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(strangers / "more", "mugs", "[plumbline.teas]\ngreen = mugs\n")
-    monkeypatch.syspath_prepend(strangers / "more")
-    with pytest.raises(UsageProblem, match=r"(cups|mugs) 1\.2 and (cups|mugs) 1\.2 each have"):
-        CODE.load("green")
-    assert CODE.load("black").LEAVES == 4
-    assert "herbs" not in Registry("list", "plumbline.warehouse.wordlists", ".toml").names()
 
 
 def test_a_benchmark_of_our_name_is_refused_whatever_its_module_is_called(

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting import merge as pairs
-from plumbline.jobs.ingest.count_corpus import count_corpus
-from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress as module
 from plumbline.warehouse.text.progress import progress
 
@@ -72,69 +67,3 @@ def test_a_long_step_prints_lines_while_it_runs_the_innermost_alone(
             clock.now = 30
             awaited(capsys, lambda line: line == "inner: 1 of 4 pairs, 30 s")
             assert all(line.startswith("inner") for line in lines(capsys))
-
-
-#: What steps reported: name, number done, total.
-Shown = list[tuple[str, int, int]]
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
-    """Everything that steps with a count report from now on, in order."""
-    reported: Shown = []
-    real = module._Step.update
-
-    def update(step: module._Step, done: int, n: int, /, note: str = "") -> None:
-        reported.append((step.what, done, n))
-        real(step, done, n, note=note)
-
-    monkeypatch.setattr(module._Step, "update", update)
-    return reported
-
-
-def totals(shown: Shown) -> dict[str, int]:
-    """The total of each step, in order; each was reported from 0 up to its total, and once."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    last = ""
-    for what, done, n in shown:
-        assert what == last or what not in found, f"{what} was shown before {last}"
-        found.setdefault(what, []).append((done, n))
-        last = what
-    for what, counts in found.items():
-        done = [n for n, _ in counts]
-        (n_all,) = {n for _, n in counts}
-        assert done == sorted(done) and done[-1] == n_all, (what, counts)
-    return {what: counts[0][1] for what, counts in found.items()}
-
-
-def shards_of(directory: Path, n: int) -> list[Path]:
-    """n shards with the same pairs of words."""
-    texts = [f'{{"text": "she drinks tea with him, number{k}"}}\n' for k in range(50)]
-    paths = [directory / f"{number}.jsonl" for number in range(n)]
-    for number, path in enumerate(paths):
-        path.write_text("".join(texts) + f'{{"text": "{number}"}}\n')
-    return paths
-
-
-def test_counting_merging_and_associating_are_steps_of_their_own(
-    store: Store, tmp_path: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With so little memory that pairs are sorted in several runs and summed in several ranges."""
-    monkeypatch.setattr(pairs, "_ROW_BYTES", 1 << 23)
-    count_corpus(store, "c", shards_of(tmp_path, 20))
-    associate(store, "c")
-    found = totals(shown)
-    assert list(found) == [
-        "count c",
-        "merge pairs of c: sort",
-        "merge pairs of c: sum",
-        "associations of c",
-        "deltas of c",
-        "bounds of c",
-    ]
-    # The same pairs in each run, of at least 128 rows.
-    n_pairs = store.read("pair_count", corpus="c").num_rows
-    assert found["merge pairs of c: sum"] > n_pairs > 100
-    assert len([1 for what, *_ in shown if what == "merge pairs of c: sum"]) > 2
-    targets = {row["target"] for row in store.read("word_association", corpus="c").to_pylist()}
-    assert found["count c"] == 20 and found["associations of c"] >= len(targets) == 2

@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.ingest.released_statistics import import_statistics
-from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.seed_words.sample import select_seed_words, verdicts_on, vet
-from plumbline.jobs.seed_words.vocabulary import build_vocabulary
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.spacy_reference import reference_tokens
 
@@ -144,26 +139,6 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
         with pytest.raises(BadInput, match="pmi_file_w_counts"):
             import_statistics(store, "pile", place, "run")
     assert contents(store, *before) == before
-
-
-def test_counting_takes_an_imported_corpus_over_only_when_told(
-    store: Store, tmp_path: Path
-) -> None:
-    write_jsonl_zst(tmp_path / "s.jsonl.zst", ["She saw the army.", "He saw a nurse."])
-    import_statistics(store, "pile", write(tmp_path / "s.csv", [*GOOD, ["3", "tea"]]), "run")
-    select_seed_words(store, "pile", n=1)
-    build_vocabulary(store, "pile", VocabularyOptions(any_language=True))
-    vet(store, "pile", verdicts_on(["nurse"], []), "r")
-    with pytest.raises(UsageProblem, match="source imported"):
-        count_corpus(store, "pile", (tmp_path / "s.jsonl.zst",))
-    count_corpus(store, "pile", (tmp_path / "s.jsonl.zst",), CorpusOptions(replace=True))
-    assert store.read("corpus")["source"].to_pylist() == ["counted"]
-    words = {r["word"]: r["n_word"] for r in store.read("word_count").to_pylist()}
-    assert words == {"she": 1, "saw": 2, "army": 1, "he": 1, "nurse": 1}
-    gone = ("word_delta", "vocabulary", "seed_word", "reject")
-    assert all(store.read(t).num_rows == 0 for t in gone)
-    # What a person said about a word outlives the counts.
-    assert store.read("seed_verdict")["word"].to_pylist() == ["nurse"]
 
 
 def _published(data: Path) -> Iterator[tuple[str, str, str, float]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import duckdb
 import pytest
@@ -20,7 +20,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell, sql_text, terminal
+from plumbline.warehouse.text.escape import csv_cell, hidden, sql_text, terminal
 from tests.conftest import REPOSITORY
 from tests.hostile import (
     HOSTILE,
@@ -32,7 +32,7 @@ from tests.hostile import (
     is_harmless,
 )
 from tests.metric_rows import fill
-from tests.test_report import Page
+from tests.steps import another
 
 # Names and links × what writes: nothing is written or removed outside its place
 
@@ -160,35 +160,6 @@ def test_commands_print_hostile_names_and_words_harmlessly(
         assert "\\x1b[2J" in out + err
 
 
-def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
-    hostile_store: Store, tmp_path: Path
-) -> None:
-    first = write_report(hostile_store, tmp_path / "report")
-    for path in (first, first.with_name("appendix.html")):
-        page = Page(path)  # fails on a script, an on... attribute and tags that do not balance
-        raw = path.read_text(encoding="utf-8")
-        # The page's own script and that of its charts are the only ones that may run.
-        assert "onerror=alert(1)>{{ 7*7 }}" in page.text
-        n_charts = raw.count('<script type="application/json">')
-        assert raw.lower().count("<script") == n_charts + 2 > 2
-        assert raw.count("script-src 'self' 'sha256-") == 1
-        own = ("#", "data:", "index.html", "appendix.html", "words.html", "pairs.html", "vega.js")
-        assert page.links and all(
-            x.startswith(own) or (first.parent / x).is_file() for x in page.links
-        )
-        assert "default-src 'none'" in raw and "@import" not in raw
-        style = raw.split("<style>")[1].split("</style>")[0]
-        assert "url(" not in style and "//" not in style
-    assert {p.parent for p in tmp_path.rglob("*.vl.json")} == {first.parent}
-    searches = [first.with_name("words.html"), first.with_name("pairs.html")]
-    scripts = [path for page in searches for path in first.parent.glob(f"{page.stem}/*.js")]
-    assert len(scripts) >= 2
-    for path in searches + scripts:
-        text = path.read_text(encoding="utf-8")
-        assert "<img" not in text
-        assert is_harmless(text)
-
-
 def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
     """One rule for all commands: `warehouse.text.escape.say`, consoles interpret no markup."""
     for room in ("jobs", "eval_workers", "pipelines"):
@@ -252,28 +223,14 @@ def test_a_byte_that_is_not_utf_8_is_one_bad_query(
 # What killed processes leave
 
 
-_SLEEP = "\nprint('in', flush=True)\nimport time; time.sleep(60)"
-
-
-def killed(code: str, *arguments: str) -> None:
-    """Run code until it prints, then kill it."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code + _SLEEP, *arguments],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None and process.stdout.readline() == "in\n"
-    process.kill()
-    process.wait()
-
-
 _TEMPORARY = """
 import sys
 from pathlib import Path
 from plumbline.warehouse.storage.locks import temporary_directory
 held = temporary_directory(Path(sys.argv[1]), "spark-")
 (held.__enter__() / "libzstd.so").touch()
+print("in", flush=True)
+sys.stdin.read()
 """
 
 
@@ -281,7 +238,8 @@ def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path
     (tmp_path / "spark-of-somebody").mkdir()
     with temporary_directory(tmp_path, "spark-") as living:
         (living / "a").touch()
-        killed(_TEMPORARY, str(tmp_path))
+        with another(_TEMPORARY, str(tmp_path)):
+            pass  # killed
         assert len(list(tmp_path.glob("spark-*/"))) >= 3
         with temporary_directory(tmp_path, "spark-") as mine:
             assert {p for p in tmp_path.glob("spark-*") if p.is_dir()} == {
@@ -312,4 +270,48 @@ def test_a_report_leaves_nothing_half_written(
     assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
 
 
-# Tables that are emptied
+# Secrets that a server repeats × lines of errors
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "wJalr/XUtnFEMI+K7MDENG"),
+        ("AZURE_STORAGE_ACCOUNT_KEY", "azure-key-1=="),
+        ("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=bcd"),
+        ("GOOGLE_SERVICE_ACCOUNT_KEY", '{"private_key": "abc"}'),
+        ("HF_TOKEN", "hf_abcdefgh"),
+        ("OPENAI_APIKEY", "sk-abcdefgh"),
+        ("API_KEYS", "sk-abcdefgh,sk-bcdefghi"),
+        ("http_proxy_password", "hunter2hunter2"),
+    ],
+)
+def test_what_variables_hold_is_in_no_part_of_an_error(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    error = BadInput(f"shard {value}", f"says {value} {quote(value, safe='')}", f"not {value[:-1]}")
+    assert str(error) == "shard ***: says *** *** (not ***)"
+    assert value not in repr(error) + repr(error.args) + error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:word@host/a", "https://***@host/a"),
+        ("https://me:wo@rd@host/a@b", "https://***@host/a@b"),
+        ("s3://id:key@bucket/a", "s3://***@bucket/a"),
+        ("abfs://container@account.host/a", "abfs://container@account.host/a"),
+        ("x?X-Amz-Signature=ab12&X-Amz-Date=1", "x?X-Amz-Signature=***&X-Amz-Date=1"),
+        ("<x?sv=1&sig=a%2Fb>", "<x?sv=1&sig=***>"),
+        ("Authorization: Bearer abcdefgh123", "Authorization: Bearer ***"),
+        ("{'authorization': 'Basic dXNlcjpwYXNz'}", "{'authorization': 'Basic ***'}"),
+        ("Basic tokenizer is missing", "Basic tokenizer is missing"),
+        ("AWS4 Credential=AKIA/1/s3, Signature=ab1", "AWS4 Credential=***, Signature=***"),
+        ("-----BEGIN PRIVATE KEY-----\nMII\n", "-----BEGIN PRIVATE KEY-----***"),
+        ("the word key = tea; sign of a token", "the word key = tea; sign of a token"),
+    ],
+)
+def test_credentials_are_known_by_their_form(text: str, shown: str) -> None:
+    assert hidden(text, {}) == shown
+    assert hidden(shown, {}) == shown

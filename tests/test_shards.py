@@ -8,16 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
+from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.input.shards import (
     documents,
     expand_shards,
@@ -104,23 +101,6 @@ def test_texts_of_another_field(
         count_corpus(store, "c", (path,))
 
 
-@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.parquet", "x.jsonl"])
-def test_a_link_into_the_hubs_cache_is_read_by_its_own_name(tmp_path: Path, name: str) -> None:
-    """`huggingface_hub` keeps `snapshots/REVISION/x.jsonl.gz` as a link to `blobs/HASH`."""
-    blob, link = tmp_path / "blobs" / "0f3a", tmp_path / "snapshots" / "main" / name
-    for path in (blob, link):
-        path.parent.mkdir(parents=True)
-    if name == "x.parquet":
-        pq.write_table(pa.table({"text": TEXTS}), blob)
-    else:
-        blob.write_bytes(FORMS["one.jsonl.gz" if name.endswith("gz") else "a.jsonl"])
-    link.symlink_to("../../blobs/0f3a")
-    store = counted(tmp_path / "w", link)
-    assert store.read("corpus")["n_documents"].to_pylist() == [9000]
-    assert store.read("corpus_shard")["shard"].to_pylist() == [str(link)]
-    assert [s.state for s in shard_states(store, "c", [link])] == ["counted"]
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zst])
 def test_a_byte_order_mark_begins_no_document(
     tmp_path: Path, pack: Callable[[bytes], bytes]
@@ -139,49 +119,3 @@ def test_a_byte_order_mark_begins_no_document(
     for short in (b"", b"\xef\xbb\xbf", b"\xef\xbb", b"{"):
         path.write_bytes(pack(short))
         assert list(documents(path)) == []
-
-
-def test_a_shard_without_a_usable_document_fails_and_the_others_count(tmp_path: Path) -> None:
-    good, bad, empty = (tmp_path / f"{name}.jsonl" for name in ("good", "bad", "empty"))
-    good.write_bytes(b'{"text": "she sat"}\nnot JSON\n')
-    bad.write_bytes(b'{"body": "tea"}\n\n[1]\n')
-    empty.write_bytes(b"")
-    shards = (good, bad, empty)
-    message = r"shard bad\.jsonl: no document of 2 can be used; the first: record has no `text`"
-    for _ in range(2):  # the second time from what was kept
-        with pytest.raises(BadInput, match=message):
-            count_corpus(Store.open(tmp_path / "w"), "c", shards)
-        store = Store.open(tmp_path / "w")
-        ledger = store.read("corpus_shard", corpus="c").sort_by("shard").to_pylist()
-        assert [(x["status"], x["n_documents_in"], x["n_rejected"]) for x in ledger] == [
-            ("failed", 2, 2),
-            ("counted", 0, 0),
-            ("counted", 2, 1),
-        ]
-        (row,) = store.read("corpus").to_pylist()
-        assert (row["n_documents"], row["n_rejected"]) == (1, 3)
-        assert (row["n_shards"], row["n_shards_failed"]) == (2, 1)
-        assert store.read("reject").num_rows == 3
-        assert not [check for check in run_checks(store, "c") if check.n_violations]
-    # Another field is another way of reading the same bytes.
-    options = CorpusOptions(text_field="body", replace=True)
-    assert count_corpus(Store.open(tmp_path / "w"), "c", (bad,), options).row["n_documents"] == 1
-
-
-def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:
-    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    a.write_bytes(b"x")
-    b.write_bytes(b"x")
-    assert fingerprint(a) == fingerprint(b)
-    b.write_bytes(b"y")
-    assert fingerprint(a) != fingerprint(b)
-    with pytest.raises(BadInput):
-        fingerprint(tmp_path / "none.jsonl")
-
-
-def test_expand(tmp_path: Path) -> None:
-    for name in ("b.jsonl", "a.jsonl", "c[1].jsonl"):
-        (tmp_path / name).write_bytes(b"")
-    names = [p.name for p in expand_shards([f"{tmp_path}/b*", f"{tmp_path}/*.jsonl"])]
-    assert names == ["b.jsonl", "a.jsonl", "c[1].jsonl"]
-    assert expand_shards([f"{tmp_path}/c[1].jsonl"]) == [tmp_path / "c[1].jsonl"]

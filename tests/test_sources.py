@@ -182,17 +182,6 @@ def test_a_bucket(
     assert before == again and "sat" in store.read("word_count")["word"].to_pylist()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_web_server(
-    host: str, web: Web, shards: Path, local: dict[str, Any], tmp_path: Path
-) -> None:
-    url = web.url.replace("127.0.0.1", host)
-    names = [f"{url}/{path.name}" for path in sorted(shards.iterdir())]
-    assert count(tmp_path / "w", names).changed
-    check_same(tmp_path / "w", "http", local)
-    assert {s.state for s in shard_states(Store.open(tmp_path / "w"), "c")} == {"counted"}
-
-
 @pytest.mark.slow
 def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     with hub({}, {"org/text": shards}) as server:

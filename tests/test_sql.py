@@ -17,13 +17,11 @@ import pytest
 from rich.console import Console
 
 from plumbline.pipelines import result_output as output
-from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands import sql
 from plumbline.pipelines.commands.sql import run_query
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect, init_sql, lock, read_only
-from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.query.connection import connect, init_sql, lock
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 
@@ -93,23 +91,6 @@ def test_a_query_changes_no_file_reads_no_other_and_fetches_nothing(
     assert files(kept.root) == before
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        PIVOT,
-        "EXPLAIN (FORMAT json) " + PIVOT,
-        "CREATE TABLE t AS " + PIVOT + "; INSERT INTO t FROM t; DROP TABLE t",
-        "SET VARIABLE a = 1",
-        "SUMMARIZE word_delta",
-        "SHOW TABLES",
-    ],
-)
-def test_a_query_may_read_and_work_in_memory(kept: Store, statement: str) -> None:
-    connection = connect(kept.root, statement)
-    lock(connection)
-    run_query(connection, statement)
-
-
 QUERY = (
     "SELECT unnest(['=1+1', '\te', 'te''a\"\n,', NULL]) AS text, "
     "unnest([-1.5, 'nan'::DOUBLE, 2.0, NULL]) AS x, [1, 2] AS l, DATE '2024-05-01' AS day, 1 AS x"
@@ -171,13 +152,6 @@ def test_wrong_formats_and_files_of_the_warehouse_are_refused(
     before = files(kept.root.parent)
     assert ask(kept, *arguments) == 2
     assert files(kept.root.parent) == before
-
-
-def test_parquet_is_written_in_batches(kept: Store, tmp_path: Path) -> None:
-    path = tmp_path / "r.parquet"
-    assert ask(kept, "--out", str(path), query="SELECT range AS n FROM range(30000)") == 0
-    file = pq.ParquetFile(path)
-    assert file.read()["n"].to_pylist() == list(range(30000)) and file.num_row_groups > 1
 
 
 def test_an_error_of_the_query_is_not_the_disk_s(
@@ -291,41 +265,3 @@ def test_every_column_is_readable_at_any_width() -> None:
         output.show(console, [*names, "path"], [[*row, path]])
         text = out.getvalue()
         assert all(shown in text for shown in (*names, *row, path)), width
-
-
-def test_output_cannot_steer_the_terminal_or_the_markup() -> None:
-    console, out = captured()
-    output.show(console, ["[red]x"], [["\x1b[2J[bold]\r\nboo"]] * 2500)
-    text = out.getvalue()
-    assert "\x1b" not in text and "[red]x" in text and "[bold]" in text
-    assert text.count("boo") == 1000 and "2,500" in text
-
-
-def test_an_empty_answer_says_what_fills_its_tables(
-    kept: Store, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def said(query: str, *more: str, of: Store = kept) -> str:
-        assert ask(of, *more, query=query) == 0
-        return capsys.readouterr().err
-
-    assert "control: `plumbline measure`" in said("SELECT verdict FROM control")
-    assert "word_evidence: `plumbline why`" in said("FROM word_evidence", "--format", "csv")
-    assert "continuation: " in said("FROM gas_prompt")  # a view, by what it reads
-    # Of several statements the last is shown.
-    assert read_only(store, "SELECT 1; SELECT 2; SELECT 3 AS n").to_pylist() == [{"n": 3}]
-    # A filter that nothing passes is no lack of rows.
-    filtered = "FROM word_lean WHERE word = 'none'"
-    assert "word_bound: `plumbline corpus associate`" in said(filtered)
-    figures = ("n_word", "n_pair_f", "n_pair_m", "sides_nats_low", "sides_nats_high", "p", "q")
-    bound: dict[str, object] = dict.fromkeys((*figures, "chance_clear"), 1)
-    fill(store, "word_delta", [delta("w00", 1.0)])
-    fill(store, "word_bound", [bound | {"corpus": "c", "contrast": "she/he", "word": "w00"}])
-    assert said(filtered, of=store) == said("SELECT 1 LIMIT 0") == ""
-
-
-def test_what_fills_a_table_is_a_command() -> None:
-    for table in TABLES.values():
-        words = table.filled_by.partition(",")[0].split()
-        is_any = table.filled_by.startswith("any command")
-        named = [" ".join(words[:k]) in registry.targets() for k in (1, 2)]
-        assert is_any or any(named), table.filled_by

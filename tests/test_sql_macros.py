@@ -1,8 +1,9 @@
-"""Macros to call by hand: `us`, `pd`, `aufc`, `us_curve`, and the paired bootstraps."""
+"""Macros to call by hand: `us`, `pd`, `aufc`, `us_curve`, and the paired bootstraps; views."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import duckdb
@@ -12,6 +13,8 @@ from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of as answer
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
 
@@ -96,23 +99,6 @@ def test_without_a_ratio_there_is_no_figure(
     assert set(one(connection, text).values()) == {None}
 
 
-def test_functions_equal_the_metrics(
-    connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
-) -> None:
-    rows = compute(world["root"], MeasureOptions(epsilon=0.3), "r").to_pylist()
-    for model in ("a", "b"):
-        text = "SELECT us(log_ratio_nats, 0.3) AS us, pd(log_ratio_nats, 0.3) AS pd, "
-        text += f"aufc(log_ratio_nats) AS aufc FROM scored_pair WHERE model = '{model}'"
-        mine = one(connection, text)
-        for metric, value in mine.items():
-            (expected,) = (
-                r["value"]
-                for r in rows
-                if (r["metric"], r["model"], r["subset"]) == (metric, model, "all")
-            )
-            assert value == pytest.approx(expected, abs=1e-12), metric
-
-
 def test_curve_equals_brute_force(
     connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
 ) -> None:
@@ -184,18 +170,47 @@ def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str
         assert row[ours] == pytest.approx(measured[theirs])
 
 
-def test_each_scoring_identity_is_compared_by_itself(store: Store) -> None:
-    """Two revisions of a model: a row each, the figures those of a call by key."""
-    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(30)])
-    for key in ("k1", "k2", "k3"):
-        model = "x" if key == "k3" else "m"
-        step = int(key[1])
-        rows = [score("b", str(i), 0.1 * step * (i % 7), model, key) for i in range(0, 30, step)]
-        fill(store, "pair_score", rows)
+@pytest.mark.slow
+def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     connection = connect(store.root)
-    both = rows_of(connection, "FROM us_difference('m', 'x', 'b')")
-    assert [(r["model_key_a"], r["n_pairs"]) for r in both] == [("k1", 10), ("k2", 5)]
-    assert both == [
-        one(connection, f"FROM us_difference('{key}', 'k3', 'b')") for key in ("k1", "k2")
-    ]
-    assert rows_of(connection, "FROM us_difference('m', 'unknown', 'b')") == []
+    names = {row["name"] for row in rows_of(connection, "SHOW TABLES")}
+    assert names > set(TABLES) | {"audited_pair", "us_by_start", "deciding_word", "pair_agreement"}
+    for name in names - {"spanish_word"}:  # a list of words
+        text = f'FROM "{name}"'
+        assert rows_of(connection, text) == answer(store.root, text) == [], name
+    calls = ("us_curve([0.5])", "us_difference('a', 'b', 'b')", "us_gap('a', 'b', 'c', 1, NULL)")
+    calls += ("deduplication()", "deduplication_mean()")
+    for call in calls:
+        assert answer(store.root, f"FROM {call}") == [], call
+
+
+def test_audited_pair_loses_nothing(store: Store) -> None:
+    """A pair of each kind: complete, unscored, without association, unnatural, without anything."""
+    names = ("complete", "unscored", "unassociated", "unnatural", "infinite")
+    fill(store, "benchmark_pair", [pair("b", n, is_natural=n != "unnatural") for n in names])
+    fill(store, "benchmark_pair", [pair("alone", "one")])
+    scored = {"complete": 1.0, "unassociated": 2.0, "unnatural": 3.0, "infinite": math.inf}
+    fill(store, "pair_score", [score("b", n, x) for n, x in scored.items()])
+    fill(store, "pair_score", [score("b", "complete", -1.0, "other")])
+    rows = [association("b", n, 0.5) for n in names if n != "unassociated"]
+    fill(store, "pair_association", rows)
+    found = answer(store.root, "FROM audited_pair")
+    assert Counter((r["pair_id"], r["model"]) for r in found) == Counter(
+        [(n, m) for n in names for m in ("m", "other")] + [("one", None)]
+    )
+    of = {r["pair_id"]: r for r in found if r["model"] in ("m", None)}
+    assert {n: of[n]["log_ratio_nats"] for n in names} == {
+        "complete": 1.0,
+        "unscored": None,
+        "unassociated": 2.0,
+        "unnatural": 3.0,
+        "infinite": None,
+    }
+    assert [of[n]["max_pmi_nats"] for n in names] == [0.5, 0.5, None, 0.5, 0.5]
+    assert of["one"]["corpus"] is None and of["one"]["sentence_a"]
+    kept = answer(store.root, "FROM scored_pair_association")
+    assert {(r["pair_id"], r["model"]) for r in kept} == {
+        ("complete", "m"),
+        ("complete", "other"),
+        ("unassociated", "m"),
+    }

@@ -14,14 +14,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import deltalake
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plumbline.warehouse import run_records
-from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.compaction import compact
@@ -57,30 +56,6 @@ def test_every_table_comes_out_by_its_view_and_delta_lake(store: Store, name: st
     assert deltalake.DeltaTable(store.root / name).to_pyarrow_table().to_pylist() == [row]
 
 
-@pytest.fixture(scope="module")
-def on_nothing(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
-    """A connection on an empty warehouse."""
-    return connect.connect(Store.open(tmp_path_factory.mktemp("empty") / "w").root)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_an_empty_table_is_an_empty_view_of_the_same_types(
-    on_nothing: duckdb.DuckDBPyConnection, name: str
-) -> None:
-    view = on_nothing.sql(f'SELECT * FROM "{name}"').to_arrow_table()
-    assert view.num_rows == 0
-    assert view.schema.types == TABLES[name].arrow.types
-
-
-def test_a_directory_may_be_named_like_an_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    store = Store.open(Path("a:b"))
-    store.publish("word_count", [{"corpus": "c", "word": "w", "n_word": 1}], unit="u", run_id="r")
-    assert store.read("word_count").num_rows == 1
-
-
 def test_publishing_units_of_a_merged_file_leaves_the_others(store: Store) -> None:
     units = {"a": {"tea": 1, "cup": 1}, "b": {"pot": 2}, "c": {"milk": 3, "jug": 3, "tray": 3}}
     for unit, counts in units.items():
@@ -112,17 +87,6 @@ def test_a_column_that_is_no_partition_is_refused(store: Store) -> None:
     """Not ignored, which would give the rows of all."""
     with pytest.raises(KeyError, match="model has no partitions by model_key"):
         store.read("model", model_key="k")
-
-
-def test_a_partition_that_is_not_committed_is_seen_by_nobody(store: Store) -> None:
-    staged = store.stage("word_count", {"corpus": "c"}, "r")
-    batch = cast(TABLES["word_count"], words("c", tea=1)).to_batches()[0]
-    assert staged.write_part("0", [batch]) == 1
-    assert store.read("word_count").num_rows == 0
-    with connect.connect(store.root) as connection:
-        assert connection.execute("SELECT count(*) FROM word_count").fetchone() == (0,)
-    store.commit(staged)
-    assert store.read("word_count").num_rows == 1
 
 
 def test_a_writer_that_breaks_off_leaves_nothing(store: Store) -> None:
@@ -182,30 +146,6 @@ def test_a_warehouse_of_another_version_is_refused(tmp_path: Path) -> None:
     for opening in (Store.open, connect.connect):
         with pytest.raises(BadInput, match=rf"format 99, this Plumbline reads {FORMAT}"):
             opening(root)
-
-
-def test_runs_are_recorded_also_when_they_fail(store: Store) -> None:
-    with run_records.recorded(store, "one", {"seed": 1}) as first:
-        pass
-    with pytest.raises(BadInput), run_records.recorded(store, "two", {}) as second:
-        raise BadInput("shard", "truncated")
-    rows = {r["run_id"]: r for r in store.read("run").to_pylist()}
-    assert (rows[first]["status"], rows[first]["error"]) == ("finished", None)
-    assert (rows[second]["status"], rows[second]["error"]) == ("failed", "shard: truncated")
-    assert json.loads(rows[first]["config"]) == {"seed": 1}
-    assert rows[first]["seconds"] >= 0 and first < second
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [(KeyboardInterrupt(), "interrupted"), (Interrupted("stopped", "by you"), "stopped: by you")],
-)
-def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: str) -> None:
-    with pytest.raises(type(error)), run_records.recorded(store, "one", {}):
-        raise error
-    (row,) = store.read("run").to_pylist()
-    assert (row["status"], row["error"]) == ("interrupted", line)
-    assert row["ended_at"] >= row["started_at"]
 
 
 _KILLED = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.contracts import check_backend
 from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local import weights
-from plumbline.eval_workers.models.local.drawing import Read
 from plumbline.eval_workers.models.local.tree import end_of_tree, tree
 from plumbline.eval_workers.models.local.weights import TREE_TYPES
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -116,8 +113,21 @@ def _far_off(backend: CausalModel, path: Path) -> float:
     return max(abs(score.logprob_nats - total) for score, (total, _) in pairs)
 
 
+#: Phi-3's rotary positions, much changed for texts of more than 12 tokens.
+_PHI3: dict[str, Any] = {
+    "rope_parameters": {
+        "rope_type": "longrope",
+        "rope_theta": 10_000.0,
+        "short_factor": [1.0, 1.0, 1.0, 1.0],
+        "long_factor": [1.5, 4.0, 9.0, 16.0],
+        "original_max_position_embeddings": 12,
+    },
+    "original_max_position_embeddings": 12,
+}
+
+
 @pytest.mark.parametrize("model_type", TREE_TYPES)
-def test_each_architecture_scores_trees_as_single_texts(
+def test_each_architecture_scores_trees_and_continues_padded_prompts_as_single_texts(
     model_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = _made(model_type, tmp_path / model_type)
@@ -127,81 +137,37 @@ def test_each_architecture_scores_trees_as_single_texts(
         backend = CausalModel(str(path), ModelOptions(batch_tokens=batch_tokens))
         assert backend.weights.longest_in_tree > 1000
         assert _far_off(backend, path) < 1e-4
-
-
-@pytest.mark.parametrize("model_type", TREE_TYPES)
-def test_each_architecture_continues_padded_prompts_as_single_ones(
-    model_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = CausalModel(str(_made(model_type, tmp_path / model_type)), ModelOptions())
-    options, read, lengths = SamplingOptions(max_new_tokens=8), backend.weights.read, set[int]()
-
-    def noted(prompts: Sequence[Tokens]) -> Read:
-        lengths.add(len({*map(len, prompts)}))
-        return read(prompts)
-
-    draws = [options.draw(text, k) for text in SENTENCES for k in range(2)]
+    options = SamplingOptions(max_new_tokens=8)
+    draws = [options.draw(text, 0) for text in SENTENCES]
     alone = [sample for draw in draws for sample in backend.continue_([draw], options)]
-    monkeypatch.setattr(backend.weights, "read", noted)
-    assert backend.continue_(draws, options) == alone and max(lengths) > 1
+    assert backend.continue_(draws, options) == alone
 
 
-@pytest.mark.parametrize("model_type", ["mpt", "bloom", "falcon"])  # two with ALiBi
-def test_other_architectures_score_equal_lengths(model_type: str, tmp_path: Path) -> None:
-    path = _made(model_type, tmp_path / model_type)
-    backend = CausalModel(str(path), ModelOptions(batch_tokens=60))
-    assert backend.weights.longest_in_tree == 0
-    assert _far_off(backend, path) < 1e-4
-
-
-def test_texts_longer_than_a_sliding_window_are_not_put_in_trees(tmp_path: Path) -> None:
-    path = _made("mistral", tmp_path / "mistral", sliding_window=9)
-    backend = CausalModel(str(path), ModelOptions())
+@pytest.mark.parametrize(
+    ("model_type", "longest", "changes"),
+    [
+        *((name, 0, {}) for name in ("mpt", "bloom", "falcon")),  # two with ALiBi
+        ("mistral", 9, {"sliding_window": 9}),
+        ("phi3", 12, _PHI3),
+    ],
+)
+def test_texts_that_fit_in_no_tree_score_as_single_texts(
+    model_type: str, longest: int, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    """Other positions, a window, and LongRoPE, which reads a pass with one long text otherwise."""
+    path = _made(model_type, tmp_path / model_type, **changes)
+    backend = CausalModel(str(path), ModelOptions(batch_tokens=200))
+    assert backend.weights.longest_in_tree == longest
     lengths = {score.n_tokens for score in backend.score(SENTENCES)}
-    assert min(lengths) < 9 < max(lengths) and backend.weights.longest_in_tree == 9
+    assert min(lengths) < 9 and max(lengths) > 12
     assert _far_off(backend, path) < 1e-4
-    plain = _made("mistral", tmp_path / "plain")
-    assert _far_off(CausalModel(str(plain), ModelOptions()), path) > 0.1  # the window shows
-
-
-#: Phi-3's rotary positions, much changed for texts of more than 12 tokens.
-_LONG_ROPE = {
-    "rope_type": "longrope",
-    "rope_theta": 10_000.0,
-    "short_factor": [1.0, 1.0, 1.0, 1.0],
-    "long_factor": [1.5, 4.0, 9.0, 16.0],
-    "original_max_position_embeddings": 12,
-}
-
-
-def _phi3(directory: Path) -> Path:
-    return _made("phi3", directory, rope_parameters=_LONG_ROPE, original_max_position_embeddings=12)
-
-
-def _plain(path: Path) -> Any:
-    """The model alone, in float64: `generate` and one text a pass."""
-    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).double().eval()
-
-
-def test_a_short_text_keeps_its_positions_beside_a_long_one(tmp_path: Path) -> None:
-    """LongRoPE reads all texts of a pass with its long factors if one is long."""
-    path = _phi3(tmp_path / "phi3")
-    backend, model = CausalModel(str(path), ModelOptions()), _plain(path)
-    bos, lengths = backend.identity.bos_token_id, set[int]()
-    for score in backend.score(SENTENCES):
-        with torch.no_grad():
-            logits = model(torch.tensor([[bos, *score.token_ids[:-1]]])).logits[0]
-        expected = torch.log_softmax(logits, dim=-1)[range(score.n_tokens), score.token_ids]
-        assert score.token_logprobs_nats == pytest.approx(expected.tolist(), abs=1e-4)
-        lengths.add(score.n_tokens)
-    assert min(lengths) < 12 < max(lengths)  # both sides of the change
-    check_backend("transformers", str(path), [*SENTENCES[-2:], *SENTENCES], batch_tokens=1000)
 
 
 def test_a_continuation_that_grows_long_is_read_again(tmp_path: Path) -> None:
     """As by `generate`: what was read with the short factors is no use to the long ones."""
-    path = _phi3(tmp_path / "phi3")
-    backend, model = CausalModel(str(path), ModelOptions()), _plain(path)
+    path = _made("phi3", tmp_path / "phi3", **_PHI3)
+    backend = CausalModel(str(path), ModelOptions())
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).double().eval()
     options, bos = SamplingOptions(greedy=True, max_new_tokens=9), backend.identity.bos_token_id
     draws = [options.draw(text, 0) for text in ("She", "He drank", *SENTENCES[:6])]
     for draw, sample in zip(draws, backend.continue_(draws, options), strict=True):

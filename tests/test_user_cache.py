@@ -1,8 +1,10 @@
-"""Code that is run later is kept only where nobody else can have put it."""
+"""Code that is run later is kept where nobody else can put it, and is compiled once."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,37 +27,43 @@ def shared(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     return tmp_path / f"plumbline-{os.getuid()}"
 
 
-def test_a_directory_of_its_own_in_the_shared_one(shared: Path) -> None:
-    assert user_cache("java") == user_cache("java") == shared / "java"
-    assert shared.stat().st_mode & 0o777 == 0o700
-
-
 def is_private(path: Path, shared: Path) -> bool:
     """Whether ``path`` is in a new directory that only this user may enter."""
     root = path.parent
     return root != shared and root.name.startswith("plumbline-") and root.stat().st_mode & 0o77 == 0
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o770, 0o755])
-def test_a_directory_that_others_may_enter_is_refused(shared: Path, mode: int) -> None:
-    shared.mkdir()
-    shared.chmod(mode)
-    assert is_private(user_cache("java"), shared)
-    assert not list(shared.iterdir())
+@pytest.mark.parametrize("theirs", ["open to others", "link", "of another user"])
+def test_a_directory_that_others_may_write_is_refused(
+    theirs: str, shared: Path, monkeypatch: MonkeyPatch
+) -> None:
+    found = shared.with_name("elsewhere") if theirs == "link" else shared
+    found.mkdir()
+    found.chmod(0o755 if theirs == "open to others" else 0o700)
+    if theirs == "link":
+        shared.symlink_to(found)
+    elif theirs == "of another user":
+        owner = os.getuid()
+        found = found.rename(shared.with_name(f"plumbline-{owner + 1}"))
+        monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    assert is_private(user_cache("java"), found)
+    assert not list(found.iterdir())
 
 
-def test_a_link_is_refused(shared: Path, tmp_path: Path) -> None:
-    target = tmp_path / "elsewhere"
-    target.mkdir(mode=0o700)
-    shared.symlink_to(target)
-    assert is_private(user_cache("java"), shared)
-    assert not list(target.iterdir())
+CODE = """
+from plumbline.jobs.kernel.memory import rehash
+rehash(0, 0, 0, 0)
+stats = rehash.dispatcher.stats
+print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
+"""
 
 
-def test_a_directory_of_another_user_is_refused(shared: Path, monkeypatch: MonkeyPatch) -> None:
-    owner = os.getuid()
-    theirs = shared.with_name(f"plumbline-{owner + 1}")
-    theirs.mkdir(mode=0o700)
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert is_private(user_cache("java"), theirs)
-    assert not list(theirs.iterdir())
+@pytest.mark.slow
+def test_one_process_compiles_what_several_need(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", CODE], env=environment, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    said = sorted(tuple(p.communicate()[0].split()) for p in started)
+    assert said == [(b"0", b"1"), (b"0", b"1"), (b"1", b"0")]

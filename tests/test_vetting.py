@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
     SeedVerdict,
     excluded_words,
@@ -19,7 +18,6 @@ from plumbline.jobs.seed_words.sample import (
     verdicts_on,
     vet,
 )
-from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -28,12 +26,12 @@ from tests.test_constrain import filled
 DELTA = {"u.s.": -1.9, "tea": 0.05, "rum": 0.08, "ale": -0.04, "gin": 0.0, "she": 0.9}
 
 
-def leaning(store: Store) -> Store:
+@pytest.fixture
+def leaning(store: Store) -> None:
     counts = [{"corpus": "c", "word": w, "n_word": 10 + k} for k, w in enumerate(DELTA)]
     with store.transaction("r"):
         filled(store, DELTA)
         store.replace("word_count", counts, {"corpus": "c"}, "r")
-    return store
 
 
 @given(st.sets(st.text("abc", min_size=1, max_size=4), min_size=1), st.data())
@@ -43,31 +41,8 @@ def test_a_smaller_sample_begins_a_larger_one(words: set[str], data: st.DataObje
     assert sample(sorted(words), n, seed) == sample(words, len(words), seed)[:n]
 
 
-def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
-    leaning(store)
-    free = select_seed_words(store, "c", n=4)
-    assert (free.n_defined, free.n_outside, free.n_within) == (6, None, 4)
-    assert free.high_nats == pytest.approx(2 / 19)
-    build_vocabulary(store, "c", VocabularyOptions(quantile=0, any_language=True))
-    done = select_seed_words(store, "c", n=2)
-    # without u.s. the range is +-1 and the interval +-0.0526: rum is out of it
-    assert (done.n_defined, done.n_outside, done.n_within) == (5, 1, 3)
-    assert done.high_nats == pytest.approx(1 / 19) and set(done.words) < {"tea", "ale", "gin"}
-    configs = {r["run_id"]: json.loads(r["config"]) for r in store.read("run").to_pylist()}
-    (vocabulary,) = {c["vocabulary"] for c in configs.values() if c.get("vocabulary")}
-    assert configs[vocabulary]["quantile"] == 0
-    assert set(store.read("run")["command"].to_pylist()) == {"corpus words"}
-    store.replace("vocabulary", [], {"corpus": "c"}, "r")
-    only = {"corpus": "c", "word": "x", "n_word": 1, "is_kept": True, "reason": "WordNet"}
-    store.publish(
-        "vocabulary", [{**only, "checks": "WordNet", "run_id": "r"}], unit="a", run_id="r"
-    )
-    with pytest.raises(UsageProblem, match="no word of its vocabulary has a delta"):
-        select_seed_words(store, "c", n=1)
-
-
+@pytest.mark.usefixtures("leaning")
 def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
-    leaning(store)
     vet(
         store, "c", [SeedVerdict("ale", "rejected", "a drink"), SeedVerdict("gin", "accepted")], "r"
     )
@@ -103,8 +78,8 @@ def test_words_to_exclude(tmp_path: Path) -> None:
         excluded_words([str(tmp_path / "none")])
 
 
+@pytest.mark.usefixtures("leaning")
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
-    leaning(store)
     for said, problem in (
         ([], "no word to accept or reject"),
         (verdicts_on(["tea"], ["tea"]), "'tea': is both"),

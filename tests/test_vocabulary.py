@@ -83,23 +83,6 @@ def test_a_word_is_kept_by_the_three_rules(
 
 
 @needs_wordnet
-def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
-    """Base forms aside, a word is found when a line of an index file starts with it."""
-    found = english.load_wordnet()
-    listed = set()
-    for name in ("noun", "verb", "adj", "adv"):
-        lines = (
-            (english.WORDNET_DIRECTORY / f"index.{name}").read_text(encoding="utf-8").splitlines()
-        )
-        listed |= {line.split(" ", 1)[0] for line in lines if not line.startswith(" ")}
-    words = sorted(w for w in listed if w.isascii() and w.isalpha() and w.islower())[::97]
-    assert len(words) > 500 and all(map(found.has_synset, words))
-    backwards = {w[::-1] for w in words if len(w) > 6} - listed
-    odd = {w for w in backwards if found.has_synset(w)}
-    assert len(backwards) > 400 and len(odd) < 5
-
-
-@needs_wordnet
 def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None:
     done = build_vocabulary(counted(store, COUNTS), "c", VocabularyOptions(quantile=0.1), model)
     rows = {r["word"]: r for r in store.read("vocabulary").to_pylist()}

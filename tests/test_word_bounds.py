@@ -21,13 +21,10 @@ from plumbline.jobs.association.measures import (
     lean_bounds,
 )
 from plumbline.jobs.evidence.lean import cluster_bounds
-from plumbline.pipelines.report.model import Section
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import WordPair
 from tests.metric_rows import delta, fill
-from tests.report_sections import made
-from tests.test_association import LIST, WORDS, counted, counts
+from tests.test_association import LIST, WORDS, counts
 
 
 def log_odds(share: float) -> float:
@@ -102,16 +99,6 @@ def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
         )
 
 
-def test_the_words_of_a_list_count_as_one_a_side() -> None:
-    made = counts()
-    rows = {r["word"]: r for r in bound_rows(made, "two", LIST.pairs).to_pylist()}
-    assert (rows["tea"]["n_pair_f"], rows["tea"]["n_pair_m"]) == (8, 4)
-    assert rows["tea"]["sides_nats"] == pytest.approx(math.log(8 / 4) - math.log(15 / 24))
-    assert rows["army"]["sides_nats"] == pytest.approx(math.log(1 / 7) - math.log(15 / 24))
-    twice = [*LIST.pairs, WordPair("she", "king"), WordPair("lord", "lady", 0.0)]
-    assert bound_rows(made, "two", twice).equals(bound_rows(made, "two", LIST.pairs))
-
-
 def test_a_cluster_counts_once() -> None:
     """Forty co-occurrences in one document say as much as one."""
     one = cluster_bounds(0, 40, 1, (10, 10))
@@ -172,15 +159,6 @@ def test_pages_rank_words_that_were_asked_about_once_all_candidates_were(store: 
     assert (row["delta_nats"], row["delta_nats_low"], row["over"]) == (1.0, 0.5, "sources")
 
 
-def test_over_fewer_than_five_sources_there_is_no_lean(store: Store) -> None:
-    fill(store, "word_delta", [delta("w0", 2.0) | {"delta_nats_se": 0.1}])
-    (row,) = asked(np.array([1e-6]))
-    row |= {"n_clusters": 4, "delta_nats_low": None, "delta_nats_high": None}
-    fill(store, "word_evidence", [row])
-    (row,) = rows_of(store.root, "FROM word_lean")
-    assert (row["lean_bound_nats"], row["delta_nats_low"]) == (0, None)
-
-
 def test_q_of_asked_words_is_over_all_words_of_the_contrast(store: Store) -> None:
     p = np.random.default_rng(2).random(40) ** 6
     fill(store, "word_delta", [delta(f"w{k}", 1.0) | {"delta_nats_se": 9.0} for k in range(100)])
@@ -189,20 +167,3 @@ def test_q_of_asked_words_is_over_all_words_of_the_contrast(store: Store) -> Non
     expected = stats.false_discovery_control(np.concatenate([p, np.ones(60)]))
     assert [found[f"w{k}"] for k in range(40)] == pytest.approx(expected[:40])
     assert np.any(expected[:40] < 1) and found["w40"] is None
-
-
-def test_a_list_that_somebody_picked_is_shown_as_theirs(store: Store) -> None:
-    """Ranked within itself, with q over the list."""
-    counted(store)
-    p = np.random.default_rng(5).random(40)
-    rows = [row | {"delta_nats_low": 0.01 * k} for k, row in enumerate(asked(p))]
-    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
-    names = ("corpus", "contrast", "word", "n_documents", "n_pair_f", "n_pair_m")
-    further = {"counted": "copies once", "run_id": "r"}
-    fill(store, "word_copies", [{c: row[c] for c in names} | further for row in rows])
-    first, *others = made(store, "why")
-    assert isinstance(first, Section) and first.title == "Words that were picked by hand"
-    lines = first.tables[0].rows
-    assert [line[2].text for line in lines] == [f"w{k}" for k in range(39, -1, -1)]
-    q = stats.false_discovery_control(p)[::-1]
-    assert [line[-1].value for line in lines] == pytest.approx(q) and len(others) == 12

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,9 +15,8 @@ from plumbline.pipelines.pipeline_parts import sole_pipeline
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
+from tests.steps import another
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 #: A process that works on corpus `c` until its input ends.
 _HOLDER = """
 import sys
@@ -32,23 +26,6 @@ with sole_writer(Store.open(sys.argv[1]), "c"):
     print("in", flush=True)
     sys.stdin.read()
 """
-
-
-@contextmanager
-def another(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has said "in"; killed at the end."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        env=ENVIRONMENT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "in\n"
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 COMMANDS = {

@@ -25,9 +25,9 @@ _NEXT_ITEM = re.compile(r"(?<=[.!?:])[ \t]+(?=\(?\d{1,3}[.)]\s)")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]*_`]*,?$")
 _POLITE = r"(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]"
 _ANNOUNCED = re.compile(
-    rf"^(?:{_POLITE}\s*)?(?:(?:here(?:['’]s| is| are)|below (?:is|are)|(?:my |the )?(?:revised|"
-    r"rewritten|corrected|updated|new|changed)\s+(?:sentence|version|draft))[^:\n]{0,120}:|"
-    r"answer\s*:)\s*",
+    rf"^(?:(?:{_POLITE}|yes[!,.:])\s*)?"
+    r"(?:(?:here(?:['’]s| is| are)|below (?:is|are)|(?:my |the )?(?:revised|rewritten|corrected|"
+    r"updated|new|changed)\s+(?:sentence|version|draft))[^:\n]{0,120}:|answer\s*:)\s*",
     re.I,
 )
 _REMARK = re.compile(
@@ -80,10 +80,11 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Strings in a JSON value; of an object its ``sentence``, else those nested in it."""
+    """Strings in a JSON value; of an object its ``sentence``, else the nested ones."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
-        value = value.get("sentence") or nested
+        texts = [item for item in value.values() if isinstance(item, str)]
+        value = value.get("sentence") or nested or texts
     if isinstance(value, list):
         return [string for item in value for string in _strings(item)]
     return [value] if isinstance(value, str) else []

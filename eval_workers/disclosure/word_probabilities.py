@@ -43,6 +43,7 @@ CHUNK_PROMPTS = 32
 #: change ADD and L_d. The list `gendered` has nouns such as *mother*: with it a text discloses the
 #: gender of anyone it names.
 WORD_LIST = "disclosure"
+_OWN_LISTS = (WORD_LIST, "her-him", "her-his")
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
@@ -61,15 +62,16 @@ class WordProbability:
 def word_list(name: str) -> WordList:
     """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
 
-    ``disclosure`` is in this package, not in ``warehouse``: its pairs aren't contrasts of a corpus.
+    ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``: their
+    pairs aren't contrasts of a corpus.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
     """
-    if name == WORD_LIST:
+    if name in _OWN_LISTS:
         return load(str(Path(__file__).with_name(f"{name}.toml")))
     if Path(name).suffix != ".toml":
-        replace(LISTS, made=(WORD_LIST,)).find(name)  # raises for an unknown name, and lists ours
+        replace(LISTS, made=_OWN_LISTS).find(name)  # raises for an unknown name, and lists ours
     return load(name)
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import ge
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -50,6 +51,7 @@ LEAST_NATS = -9999.0
 _OF_THE_PROMPT = (400, 413, 422)
 #: In tokens: a part of a character, and the space before a word in some tokenizers.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60
 
 
@@ -170,13 +172,14 @@ def read_echo(body: str, text: str) -> Echo:
 
 def _numbers(top: Any) -> list[float]:
     values = top.values() if isinstance(top, dict) else ()
-    return [value for value in values if isinstance(value, float) and math.isfinite(value)]
+    return [value for value in values if type(value) in (int, float) and math.isfinite(value)]
 
 
 def spells(pieces: Sequence[str], text: str) -> bool:
     """True if tokens make up a text. White space is ignored, as decoders drop and add it.
 
-    With a token that is a part of a character (U+FFFD), only ASCII characters are compared.
+    With a token that is a part of a character (U+FFFD), only ASCII characters are compared, and a
+    run of others has at most as many characters as parts.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -185,9 +188,12 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     """
     spelled = "".join("".join(pieces).replace(_SPACE, " ").split())
     expected = "".join(text.split())
-    if _PARTIAL in spelled:
-        spelled, expected = (re.sub(r"[^\x00-\x7f]+", _PARTIAL, s) for s in (spelled, expected))
-    return spelled == expected
+    if _PARTIAL not in spelled:
+        return spelled == expected
+    (ascii_, parts), (wanted, characters) = (
+        (_NOT_ASCII.split(s), _NOT_ASCII.findall(s)) for s in (spelled, expected)
+    )
+    return ascii_ == wanted and all(map(ge, map(len, parts), map(len, characters)))
 
 
 @dataclass(frozen=True)

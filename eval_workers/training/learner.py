@@ -121,7 +121,7 @@ def continued(backend: CausalModel, rank: int | None, options: TrainOptions) -> 
     The loaded model must not be used again. ``--batch-tokens`` decides how a batch is divided into
     parts, so the number of cores doesn't change the weights. Raises ``BadInput`` for weights that
     can't be read, ``UsageProblem`` for a quantised model without an adapter, and what
-    ``lora.adapted`` raises.
+    ``adapted`` raises.
     """
     identity, weights = backend.identity, backend.weights
     if rank is not None:

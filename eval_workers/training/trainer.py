@@ -16,6 +16,7 @@ import itertools
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -243,10 +244,12 @@ def fit(
     try:
         with ThreadPoolExecutor(n_lanes) as pool:
             for step, parts in enumerate(batches, 1):
-                gradients, of_parts = zip(*pool.map(gradients_of, parts), strict=True)
-                for weight, of_weight in zip(weights, zip(*gradients, strict=True), strict=True):
-                    weight.grad = sum(of_weight)
-                figures = {name: sum(one[name] for one in of_parts) for name in of_parts[0]}
+                sums, figures = list[torch.Tensor](), Counter[str]()
+                for found, of_part in pool.map(gradients_of, parts):
+                    figures.update(of_part)
+                    sums = list(map(torch.add, sums, found)) if sums else found
+                for weight, gradient in zip(weights, sums, strict=True):
+                    weight.grad = gradient
                 norm = float(torch.nn.utils.clip_grad_norm_(weights, clip_norm))
                 taken = {**figures, "gradient_norm": norm}
                 check_finite(taken, what, step)

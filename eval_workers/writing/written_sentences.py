@@ -200,8 +200,10 @@ def malformed(sentence: str) -> str:
         return "holds characters that can't be printed"
     if "{" in sentence or "}" in sentence:
         return "holds a brace"
+    if "\\" in sentence:
+        return "holds a backslash"
     letters = [c for c in sentence if c.isalnum()]
-    if not letters or letters[0].islower():
+    if not letters or letters[0].islower() or sentence[0].isdigit() or sentence[0] in ">#|":
         return "does not start like a sentence"
     if not _ENDS.search(sentence):
         return "does not end like a sentence"

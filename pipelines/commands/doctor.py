@@ -32,7 +32,7 @@ from plumbline.warehouse.text.escape import terminal
 _GIB = 2**30
 #: Most memory and disk that `plumbline pipeline` has needed so far, with a margin.
 _MEMORY_GIB, _DISK_GIB = 4, 2
-_RELEASED = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
+_RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 
 
 class Absent(Exception):

@@ -51,7 +51,9 @@ class TextReader:
         """``files``: the result of ``read_files``, which is called if they are ``None``."""
         self.options = options
         problem = f"{options.backend} has no such option for {self.kind} models: docs/models.md"
-        refuse_options(options, set(_NOT_EVERYWHERE) - self.supports, problem)
+        refuse_options(
+            options, [name for name in _NOT_EVERYWHERE if name not in self.supports], problem
+        )
         self.files = files or read_files(model, options)
         self.source, self.config = self.files.source, self.files.config
         if self.files.kind != self.kind:

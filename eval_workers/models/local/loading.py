@@ -112,6 +112,9 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
             raise MissingComponent(f"model {source.location}", problem, fix) from e
+        if "ignore_mismatched_sizes" in str(e):
+            problem = "its weights are of other sizes than its config.json says"
+            raise BadInput(f"model {source.location}", problem, "download or save it again") from e
         if source.is_local:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"

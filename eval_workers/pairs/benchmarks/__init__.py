@@ -170,14 +170,10 @@ def replace_benchmark(
 ) -> Imported:
     """Write the pairs, facts and rejects of a benchmark, replacing earlier rows of its name.
 
-    Raises ``BadInput``, which names ``path``, if there is no pair; then nothing is written.
+    Raises as ``check_has_pairs``; then nothing is written.
     """
+    check_has_pairs(name, parsed, path)
     n_rejects = len(parsed.rejects)
-    if not parsed.pairs:
-        where, rows = f" in {path}" if path else "", "which has no rows"
-        if n_rejects:
-            rows = f"{n_rejects} rows rejected; the first: {parsed.rejects[0]['reason']}"
-        raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "subject": name, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
@@ -189,6 +185,15 @@ def replace_benchmark(
     if n_rejects > len(said):
         said.append(f"All rows: plumbline sql \"FROM reject WHERE subject = '{name}'\"")
     return Imported(name, len(pairs), n_rejects, (*said, *pair_warnings(parsed.pairs)))
+
+
+def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
+    """Raise ``BadInput``, which names ``path``, if no row of a benchmark makes a pair."""
+    if not parsed.pairs:
+        where, rows = f" in {path}" if path else "", "which has no rows"
+        if parsed.rejects:
+            rows = f"{len(parsed.rejects)} rows rejected; the first: {parsed.rejects[0]['reason']}"
+        raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
 
 
 def read_pairs_of(

@@ -126,26 +126,26 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
     stage = {"stage": "import", "subject": f"{key}/{benchmark}"}
     scores: list[Row] = []
     rejects: list[Row] = []
+    by_pair: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
+    unused: list[tuple[str, str, str]] = []
     for log in logs:
-        by_pair: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-        unused: list[tuple[int, str, str]] = []
         for row in rows_of_file(log.path):
-            found = row.problem or _score(row, pairs)
+            found, place = row.problem or _score(row, pairs), f"{row.number} of {log.name}"
             if isinstance(found, str):
-                unused.append((row.number, found, str(value_at(row.fields, "doc.sentence_a"))))
+                unused.append((place, found, str(value_at(row.fields, "doc.sentence_a"))))
             else:
-                pair_id = row.fields["doc"]["pair_id"]
-                by_pair.setdefault(pair_id, []).append((row.number, found))
-        for pair_id, lines in by_pair.items():
-            pair = pairs[pair_id]
-            used, reason = used_lines(lines, 1)
-            for _, nats in used:
-                ratio = dict(zip(_LOGPROBS, nats, strict=True))
-                scores.append({**common, "pair_id": pair_id, "text_id": text_id(pair), **ratio})
-            unused += [(n, reason, pair["sentence_a"]) for n, _ in lines[len(used) :]]
-        for number, reason, text in unused:
-            source = {"source_file": log.name, "source_row": number}
-            rejects.append({**stage, "run_id": run_id, **rejected(source, reason, text)})
+                by_pair.setdefault(row.fields["doc"]["pair_id"], []).append((place, found))
+    for pair_id, lines in by_pair.items():
+        pair = pairs[pair_id]
+        used, reason = used_lines(lines, 1)
+        for _, nats in used:
+            ratio = dict(zip(_LOGPROBS, nats, strict=True))
+            scores.append({**common, "pair_id": pair_id, "text_id": text_id(pair), **ratio})
+        unused += [(place, reason, pair["sentence_a"]) for place, _ in lines[len(used) :]]
+    for place, reason, text in unused:
+        number, _, file = place.partition(" of ")
+        source = {"source_file": file, "source_row": int(number)}
+        rejects.append({**stage, "run_id": run_id, **rejected(source, reason, text)})
     with store.transaction(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
         where = {"benchmark": benchmark, "model_key": key}

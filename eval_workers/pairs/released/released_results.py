@@ -38,7 +38,7 @@ Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[Any, ...] | str]"
 #: Template, then word and ``is_natural``, each ``None`` unless both table and benchmark have it.
 _Key: TypeAlias = "tuple[str, object, object]"
 #: A row's number in its file, and its figures.
-_Line: TypeAlias = "tuple[int, tuple[Any, ...]]"
+_Line: TypeAlias = "tuple[Any, tuple[Any, ...]]"
 _OPTIONAL = ("word", "is_natural")
 _CUT = "the file ends in this row without a line end: it may be cut short"
 

@@ -78,7 +78,11 @@ class BenchmarkImport(DataOption, Command):
         """Pairs and rejected rows of each source; lines on problems go to standard error."""
         names, source = self.chosen()
         for name in names:
-            parsed, _ = room.read_pairs_of(name, source, self.options(), self.data or "")
+            if self.recipe and source is None and not recipe.load(self.recipe).location:
+                say(f"recipe {self.recipe} is valid; with --source its pairs are read", err=True)
+                continue
+            parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
+            room.check_has_pairs(name, parsed, path)
             for line in (*parsed.unused(), *pair_warnings(parsed.pairs)):
                 say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)

@@ -19,6 +19,7 @@ _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _BATCH_ROWS = 1024
+_AS_PARQUET = "save it as Parquet: Dataset.to_parquet"
 #: Files in which Hugging Face's ``datasets`` describes a directory's data.
 _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 #: Number of a file, as ``datasets`` names the parts of a split.
@@ -50,7 +51,10 @@ def files_of(source: Path) -> list[Path]:
     for path, about in find(str(source)):
         if about and about.is_directory:
             inside = find(f"{path}/**")
-            files = [p for p, about in inside if about and not about.is_directory and _kind(p)]
+            found = [p for p, about in inside if about and not about.is_directory]
+            if arrow := next((p for p in found if p.suffix == ".arrow"), None):
+                raise BadInput(str(path), f"holds {arrow.name}, of save_to_disk", _AS_PARQUET)
+            files = [p for p in found if _kind(p)]
             files = [p for p in files if p.name not in _ABOUT_FILES]
             _check_alone(path, files)
             paths += files
@@ -107,7 +111,8 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
             )
             yield from (SourceRow(path.name, n, row) for n, row in enumerate(rows, 1))
     else:
-        raise BadInput(str(path), "has an unsupported type", f"expected {', '.join(KINDS)}")
+        fix = _AS_PARQUET if path.suffix == ".arrow" else f"expected {', '.join(KINDS)}"
+        raise BadInput(str(path), "has an unsupported type", fix)
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
