@@ -151,6 +151,11 @@ def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None
     assert {name.removeprefix("plumbline/") for name in code} == source_files()
 
 
+def test_equal_sources_give_equal_archives(dist: Path, tmp_path: Path) -> None:
+    again = write_dist(tmp_path)
+    assert [p.read_bytes() for p in again] == [(dist / p.name).read_bytes() for p in again]
+
+
 def settings_file(path: Path, master: str, events: Path) -> Path:
     """cluster.conf with another size, a master, and a log of what happened to tasks."""
     events.mkdir()

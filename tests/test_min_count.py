@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -101,3 +102,13 @@ def test_all_pairs_lose_rare_words_on_either_side(
     pairs = {(r["word"], r["target"]): r["n_pair"] for r in rows(store, "pair_count", "c")}
     assert pairs == {p: n for p, n in counts.pairs.items() if stay.issuperset(p)}
     assert 0 < len(pairs) < len(counts.pairs) and holds(store, "c")
+
+
+def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
+    count_corpus(store, "c", shards)
+    partials = partials_directory(store, CorpusOptions().listed, CorpusOptions())
+    made = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+    counted = count_corpus(store, "c", shards, CorpusOptions(min_count=N))
+    assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]
+    assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+    assert list(partials.parent.iterdir()) == [partials]

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import os
+import shutil
 import signal
 import time
 import tracemalloc
@@ -26,13 +27,14 @@ from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.counting.partials import _read
 from plumbline.jobs.seed_words.english import load_model as load_language
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import input_rows as csv_rows
 from plumbline.warehouse.input.input_rows import read_text, records
 from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file
-from tests.hostile import peak_mb, spoilt
+from tests.hostile import filled, peak_mb, spoilt
 
 
 @pytest.fixture(autouse=True)
@@ -174,6 +176,43 @@ def test_shards_have_names_in_utf_8(tmp_path: Path) -> None:
     Path(odd).write_text("")
     with pytest.raises(BadInput, match="not in UTF-8"):
         expand_shards([odd])
+
+
+# Commands that read a damaged table
+
+
+TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "measure": ("pair_score", ("measure",)),
+    "report": ("word_delta", ("report", "--out", "out")),
+    "benchmark show": ("benchmark_pair", ("benchmark", "show")),
+    "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
+    "runs": ("run", ("runs",)),
+    "corpus list": ("corpus", ("corpus", "list")),
+    "warehouse check": ("pair_score", ("warehouse", "check")),
+    "sql": ("pair_score", ("sql", "FROM pair_score")),
+}
+
+
+@pytest.mark.parametrize("name", TABLE_READERS)
+def test_every_reader_names_a_damaged_file_and_the_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    table, command = TABLE_READERS[name]
+    monkeypatch.chdir(tmp_path)
+    whole = filled(Store.open(tmp_path / "whole")).root
+    for damage in ("cut", "gone"):
+        root = tmp_path / damage
+        shutil.copytree(whole, root)
+        path = root / Store.open(root).snapshot().files(table)[0].path
+        path.write_bytes(path.read_bytes()[:-9])
+        if damage == "gone":
+            path.unlink()
+        capsys.readouterr()
+        assert main([*command, "--warehouse", str(root)]) == 3, damage
+        out, err = capsys.readouterr()
+        told = out if name == "warehouse check" else err
+        assert str(path) in told and "get it from a copy" in told, damage
+        assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 
 # Shards, tables and replies made to exhaust: memory stays bounded, and time in proportion

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.language_tables import english
 from plumbline.jobs.kernel.tokens.tokenizer import DEFAULT_TARGETS, tokenize
 from plumbline.warehouse.input.shards import documents
@@ -133,6 +134,20 @@ def test_random_chunks_split_as_in_spacy(draw: Draw, seed: int, n_chunks: int) -
 def test_every_hard_case_is_cut_as_spacy_cuts_it(name: str) -> None:
     figures = compare(CASES[name])
     assert figures.kept >= 80 and not figures.different
+
+
+@pytest.mark.parametrize(
+    ("text", "ours", "theirs"),
+    [
+        ("nurse\x00doctor", ["nurse", "doctor"], ["nurse\x00doctor"]),
+        ("x" * (MAX_CHUNK + 1), ["x" * MAX_CHUNK, "x"], ["x" * (MAX_CHUNK + 1)]),
+        ("8-10a.m. _.", ["8", "10", "a.m"], ["8", "10a.m"]),
+    ],
+    ids=["NUL", "long", "across whitespace"],
+)
+def test_known_differences_are_as_described(text: str, ours: list[str], theirs: list[str]) -> None:
+    """In docs/corpora.md."""
+    assert (words(text), reference_words(text)) == (ours, theirs)
 
 
 @pytest.mark.reference

@@ -104,6 +104,27 @@ def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None
     assert config["wordnet"]["version"].startswith("3.") and config["missing"] == []
 
 
+@needs_wordnet
+def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
+    found = english.load_wordnet()
+    assert found.version.startswith("3.")
+    words = ["mice", "teapot", "ran", "happier", "quickly", "xqzt", "nicht", "echaban", "Berlin"]
+    assert [found.has_synset(word) for word in words] == [True] * 5 + [False] * 3 + [True]
+
+
+def test_without_wordnet_the_model_decides(
+    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(english, "WORDNET_DIRECTORY", tmp_path)
+    done = build_vocabulary(counted(store, COUNTS), "c", VocabularyOptions(quantile=0), model)
+    assert "apt-get install wordnet-base" in done.missing[0] and done.checks == "fastText"
+    kept = {r["word"] for r in store.read("vocabulary").to_pylist() if r["is_kept"]}
+    assert "with" in kept and not kept & {"nicht", "weltanschauung", "u.s.", "naïve"}
+    with pytest.raises(MissingComponent, match=r"wordnet-base.*--any-language"):
+        build_vocabulary(store, "c", VocabularyOptions())
+    assert [r["status"] for r in store.read("run").to_pylist()] == ["finished"]
+
+
 MODEL = b"model" * 100
 PUBLISHED_SHA256 = hashlib.sha256(MODEL).hexdigest()
 

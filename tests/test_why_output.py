@@ -84,6 +84,22 @@ def test_json_and_tables(store: Store) -> None:
     assert {(r["word"], r["seed"]) for r in after} == {("tea", 0), ("rum", 5)}
 
 
+def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
+    """A word that only he has nearby leans at most so far: the other end is not finite."""
+    store, path = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
+    lines = (
+        json.dumps({"text": f"he met army{k} and the army. {'x ' * 20} she"}) for k in range(9)
+    )
+    path.write_text("\n".join(lines))
+    count_corpus(store, "c", (path,))
+    associate(store, "c")
+    shown = why(store, "army", "--format", "json").stdout
+    assert "Infinity" not in shown and "NaN" not in shown
+    (row,) = json.loads(shown)["word_evidence"]
+    (stored,) = store.read("word_evidence", corpus="c").to_pylist()
+    assert stored["delta_nats_low"] == -float("inf") and row["delta_nats_low"] is None
+
+
 def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     """On every page and in the tables; nothing calls a group female that isn't."""
     store, shard, listed = (tmp_path / name for name in ("w", "a.jsonl", "age.toml"))
