@@ -21,7 +21,7 @@ from prefect.client.schemas.objects import State
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from plumbline.pipelines.command.base import Command, Done, Row, execute_on
+from plumbline.pipelines.command.base import Command, Done, execute_on
 from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_retries
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
@@ -31,11 +31,13 @@ from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.pipelines.report.plain import markdown_answer
+from plumbline.pipelines.report.rows import with_ends
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.storage.store import Store
 
-#: Names of the states of runs that did all but unreadable shards, and all but unusable benchmarks.
-SHARDS_FAILED, SCORES_FAILED = "Shards failed", "Scores failed"
+#: Names of the states of runs that did all but unreadable shards, of those that did all but
+#: unusable benchmarks, and of those that did all and found that a model changed.
+SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
 Names = list[str] | None
 
@@ -128,11 +130,12 @@ def report(out: str = "", conf: str = "") -> State[None]:
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     with _parts(_pipeline(conf, out=out)) as parts:
-        before = _preferences(parts.store)
         _, written = parts.report()
     page = Path(written.files[0])
     _show_report(parts.store, page)
-    _show_changes(before, _preferences(parts.store))
+    _show_changes(parts.store)
+    if parts.changed:
+        return Failed(name=MODEL_CHANGED, message=str(parts.changed))
     return Completed(message=f"wrote {page}")
 
 
@@ -177,15 +180,15 @@ def audit(
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
-    report(out=out, conf=conf)
+    failed = [*_failed(report(out=out, conf=conf, return_state=True)), *failed]
     return failed[0] if failed else Completed(message="audited")
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """The state of a run in which only some input failed. Raises for every other failure."""
+    """The state of a run that only left out input, or found a change. Raises for others."""
     if state.is_completed():
         return []
-    if state.name not in (SHARDS_FAILED, SCORES_FAILED):
+    if state.name not in (SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED):
         raise BadInput(state.name, state.message or "")
     return [Failed(name=state.name, message=state.message)]
 
@@ -199,7 +202,7 @@ def _pipeline(
 ) -> Pipeline:
     """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
-    given["conf"] = conf
+    given |= {"conf": conf} | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
     with_retries(lambda: check_plan(pipeline))
     return pipeline
@@ -248,29 +251,20 @@ def _chart(store: Store) -> list[str]:
     return [f"![{first.alt}](data:image/png;base64,{image})"]
 
 
-def _preferences(store: Store) -> dict[tuple[str, str, str], float]:
-    """Preference disparity in percentage points by benchmark, groups and model key."""
-    rows: list[Row] = store.read("metric_value").to_pylist()
-    return {
-        (row["benchmark"], row["groups"], f"{row['model']} {row['model_key']}"): row["value"]
-        for row in rows
-        if row["metric"] == "pd" and row["subset"] == "all" and row["value"] is not None
-    }
+def _show_changes(store: Store) -> None:
+    """Attach a table of what changed between the last two versions of each named model."""
+    from plumbline.pipelines.report.facts import Facts
+    from plumbline.pipelines.report.sentences import version_changes
 
-
-def _show_changes(
-    before: Mapping[tuple[str, str, str], float], after: Mapping[tuple[str, str, str], float]
-) -> None:
-    """Attach a table of the preference disparities that are new or changed since the last run."""
+    names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [
-        {"benchmark": benchmark, "groups": groups, "model": model}
-        | {"pd_points_before": before.get((benchmark, groups, model)), "pd_points": value}
-        for (benchmark, groups, model), value in after.items()
-        if before.get((benchmark, groups, model)) != value
+        {name: row[name] for name in names}
+        | {"version": f"{row['scored_at']:%F}", "before": f"{row['previous_scored_at']:%F}"}
+        for row in version_changes(Facts(store))
     ]
     if rows:
-        about = "Preference disparity that changed since the last run"
+        about = "Preference disparity of named models, in points, since their version before"
         create_table_artifact(key="changes", table=rows, description=about)
     else:
-        text = "No preference disparity changed since the last run."
+        text = "No named model has an earlier version to compare with."
         create_markdown_artifact(key="changes", markdown=text, description="Changes")

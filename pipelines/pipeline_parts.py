@@ -18,7 +18,7 @@ from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.writing.offline import CAVEAT
 from plumbline.jobs.evidence.explanation import explain_candidates
 from plumbline.pipelines import environment_errors
-from plumbline.pipelines.command.base import Command, Done, execute_on
+from plumbline.pipelines.command.base import WARNING, Command, Done, Row, execute_on
 from plumbline.pipelines.command.failures import with_retries
 from plumbline.pipelines.command.settings import Value, Values, here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild, Constrain
@@ -36,7 +36,7 @@ from plumbline.pipelines.commands.why import Why
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.sentences import prefers
-from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.errors import BadInput, ModelChanged, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.runner import NothingUsed
@@ -84,6 +84,8 @@ class Parts:
     Attributes:
         unread: a line for each corpus with shards that can't be read.
         failed: a line for each model that could use nothing of a benchmark or a set of prompts.
+        changed: the error of `--fail-if`, if a model changed too much.
+        scored: rows of the results of `score`.
     """
 
     def __init__(
@@ -96,6 +98,8 @@ class Parts:
         self.options, self.plan, self.store, self._run = options, plan, store, run
         self.unread: list[str] = []
         self.failed: list[str] = []
+        self.changed: ModelChanged | None = None
+        self.scored: list[Row] = []
 
     def _made(self, kind: type[_Made], weakest: Values | None = None, /, **given: object) -> _Made:
         values = {**(weakest or {}), **here(kind, self.options.conf or None)}
@@ -134,10 +138,20 @@ class Parts:
                 except NothingUsed as e:
                     self.failed.append(str(e))
 
-    def report(self) -> tuple[Done, Done]:
-        """Compute the metrics and write the report on the whole warehouse; returns both results."""
-        measured = self._do("measure", Measure)
-        return measured, self._do("report", Report, out=self.options.out / "report")
+    def report(self, **about: tuple[str, ...]) -> tuple[Done, Done]:
+        """Compute the metrics and write the report, ``about`` some models or on everything.
+
+        Returns both results. A model that changed too much fails no report.
+        """
+        measured = self._run("measure", self.store, self._made(Measure))
+        if isinstance(measured.failed, ModelChanged):
+            self.changed = measured.failed
+        elif measured.failed is not None:
+            raise measured.failed
+        for line in measured.said:
+            if line.startswith(WARNING):
+                say(line, err=True)
+        return measured, self._do("report", Report, out=self.options.out / "report", **about)
 
     def _count(self, corpus: CorpusPlan) -> None:
         """Write (closed world), count, associate and explain one corpus."""
@@ -239,7 +253,8 @@ class Parts:
         if benchmarks := self.plan.scored():
             workers = {"workers": model.workers} if model.workers else {}
             scored = {"model": (model.location,), "benchmark": benchmarks, **workers}
-            self._do(f"score {name}", Score, models=None, **scored, **vars(model.options))
+            scored |= {"models": None, "name": model.given_name, **vars(model.options)}
+            self.scored += self._do(f"score {name}", Score, **scored).rows
         if is_ngram(model.location):
             say(f"{name} counts n-grams: it scores sentences and isn't asked to write any")
             return

@@ -46,7 +46,7 @@ class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on ``corpus`` first.
 
     ``options`` say how it is loaded. ``workers`` is the number of processes that score it; if
-    ``None``, the settings of `score` decide.
+    ``None``, the settings of `score` decide. ``given_name``: the name of which it is a version.
     """
 
     name: str
@@ -55,6 +55,7 @@ class ModelPlan:
     preset: str = ""
     options: ModelOptions = field(default_factory=ModelOptions)
     workers: int | None = None
+    given_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,8 @@ def _models(options: Pipeline, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPl
     entries, plans = load_available(options.models), list[ModelPlan]()
     times = Counter(entry.id for entry in entries)
     for entry in entries:
-        plan = replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
+        plan = _model(entry.id, corpora, entry.options(shared))
+        plan = replace(plan, workers=entry.workers, given_name=entry.given_name)
         overrides = ", ".join(map(str, entry.overrides.values()))
         if overrides and plan.location and times[entry.id] > 1:  # listed again, loaded otherwise
             plan = replace(plan, name=f"{plan.name} ({overrides})")

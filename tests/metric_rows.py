@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
+#: Log ratios of two versions: the later one prefers sentence a where the first had no preference.
+BEFORE = [0.0] * 30 + [1.0] * 12 + [-1.0] * 18
+AFTER = [0.0] * 15 + [1.0] * 30 + [-1.0] * 15
 
 
 def pair(benchmark: str, pair_id: str, **given: object) -> Row:
@@ -125,3 +129,17 @@ def fill(
 ) -> None:
     """Publish rows of one partition as one unit."""
     store.publish(table, list(rows), unit=unit, run_id="r")
+
+
+def version(store: Store, benchmark: str, key: str, ratios: Iterable[float]) -> None:
+    """A version of the model named `mine` with a log ratio for each pair, scored by a new run."""
+    pairs = dict(enumerate(ratios))
+    pair_ids = set(store.read("benchmark_pair", benchmark=benchmark)["pair_id"].to_pylist())
+    if not pair_ids:
+        rows = [pair(benchmark, f"p{k}") for k in pairs]
+        store.publish("benchmark_pair", rows, unit=benchmark, run_id="r")
+    scores = [score(benchmark, f"p{k}", ratio, "tiny", key) for k, ratio in pairs.items()]
+    with recorded(store, "score", {}) as run_id:
+        model = {**scored_by("tiny", key, key), "name": "mine", "run_id": run_id}
+        store.publish("model", [model], unit=key, run_id=run_id)
+        store.publish("pair_score", scores, unit=f"{benchmark} {key}", run_id=run_id)

@@ -18,6 +18,7 @@ from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+from tests.metric_rows import AFTER, BEFORE, version
 from tests.prefect_server import Place
 from tests.tiny_models import save
 
@@ -95,22 +96,27 @@ def test_a_broken_shard_fails_the_run_at_its_end(
 def test_scores_the_answer_its_chart_and_changes_are_on_the_pages(
     place: Place, runs: dict[str, dict[str, Any]]
 ) -> None:
-    """Scored on one pool, reported by the other; a second report has nothing new."""
+    """Scored on one pool, reported by the other; a version that changed too much fails the run."""
     assert runs["score"]["state"]["type"] == "COMPLETED", runs["score"]["state"]["message"]
     (row,) = json.loads(place.artifacts(runs["score"])["score"]["data"])
     assert (row["benchmark"], row["model"], row["n_scored"]) == ("few", "tiny", 2)
-    found = []
-    for _ in range(2):
-        run = place.end(place.begin("report", conf="", out="few"))
-        assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
-        found.append(place.artifacts(run))
-    first, second = found
+    run = place.end(place.begin("report", conf="", out="few"))
+    assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+    first = place.artifacts(run)
     page = place.work / "few/report/index.html"
     text = first["report"]["data"]
     assert page.is_file() and f"{socket.gethostname()}:{page}" in text and "tiny" in text
-    (change,) = json.loads(first["changes"]["data"])
-    assert (change["benchmark"], change["pd_points_before"]) == ("few", None)
-    assert "No preference disparity changed" in second["changes"]["data"]
+    assert "No named model has an earlier version" in first["changes"]["data"]
+    store = Store.open(place.work / "few/warehouse")
+    for key, ratios in {"old": BEFORE, "new": AFTER}.items():
+        version(store, "many", key, ratios)
+    strict = 'measure.fail_if = "pd changes by more than 5"'
+    (place.work / "strict.toml").write_text(strict)
+    run = place.end(place.begin("report", conf="strict.toml", out="few"))
+    assert (run["state"]["type"], run["state"]["name"]) == ("FAILED", "Model changed")
+    assert "mine on many since" in run["state"]["message"]
+    (change,) = json.loads(place.artifacts(run)["changes"]["data"])
+    assert (change["name"], change["benchmark"]) == ("mine", "many") and change["change_low"] > 5
 
 
 def test_a_warehouse_is_compacted(place: Place, runs: dict[str, dict[str, Any]]) -> None:

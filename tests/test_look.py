@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 
@@ -13,10 +18,15 @@ import pytest
 import torch
 
 import plumbline
+from plumbline.eval_workers.pairs.benchmarks import default_source
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
+from plumbline.eval_workers.pairs.released import set_download as archive
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
+from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.pipeline_parts import Parts
-from plumbline.warehouse.errors import MissingComponent
+from plumbline.pipelines.pipeline_plan import ModelPlan
+from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
@@ -39,6 +49,7 @@ def test_a_look_needs_a_model_and_nothing_else(
     """The same few pairs each time; disclosure and FairPair are on the page, too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    monkeypatch.setattr(archive, "_ADDRESS", "http://127.0.0.1:9")
     samples = []
     for out in ("out/look", "elsewhere"):
         assert main(["look", str(model), "--n", "4", "--out", out, "--format", "json"]) == 0
@@ -47,6 +58,7 @@ def test_a_look_needs_a_model_and_nothing_else(
         samples.append(sorted(store.read("benchmark_pair")["pair_id"].to_pylist()))
     assert samples[0] == samples[1] and len(samples[0]) == 4
     assert {row["model"] for row in done["rows"]} == {"tiny"}
+    assert "can't be downloaded" in done["said"][0] and "no place among the 28" in done["said"][1]
     assert Path(done["files"][0]).is_file()
     for table in ("pair_score", "pronoun_probability", "continuation", "fairpair_set"):
         assert store.read(table).num_rows, table
@@ -66,7 +78,7 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
     rows = [f"{k},tea,{{pronoun}} drank tea {k}.,True" for k in range(9)]
     text = "\n".join([",word,template,is_natural", *rows, "9,tea,No pronoun.,True"])
     (released / "USE-5.csv").write_text(f"{text}\n")
-    monkeypatch.setattr(Look, "sets", lambda self: ["use-5"])
+    monkeypatch.setattr(Look, "sets", lambda *_: ["use-5"])
     given = ["--data", str(tmp_path), "--warehouse", str(tmp_path / "w")]
     assert main(["benchmark", "import", "use-5", *given]) == 0
     for n in (4, 5):
@@ -79,6 +91,92 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
     sizes = Counter(store.read("benchmark_pair")["benchmark"].to_pylist())
     assert sizes == {"use-5": 9, "look-use-5-4": 4, "look-use-5-5": 5}
     assert set(store.read("reject")["subject"].to_pylist()) == set(sizes)
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory that a local server offers as the archive of the released sets."""
+    place = tmp_path / archive._COMMIT / "data/datasets/raw"
+    place.mkdir(parents=True)
+    (place / "USE-5.csv").write_text(",word,template,is_natural\n3,tea,{pronoun} left.,True\n")
+    digest = hashlib.sha256((place / "USE-5.csv").read_bytes()).hexdigest()
+    monkeypatch.setattr(archive, "_FILES", {"USE-5.csv": digest[:12]})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        monkeypatch.setattr(archive, "_ADDRESS", f"http://127.0.0.1:{server.server_port}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield place
+        server.shutdown()
+
+
+def test_sets_are_downloaded_once_with_a_line_on_their_licence(
+    served: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = archive.downloaded()
+    assert "published without a licence" in capsys.readouterr().err
+    (served / "USE-5.csv").unlink()
+    assert archive.downloaded() == data and not capsys.readouterr().err
+    places = [default_source("use-5", root) for root in (data, data / "unstereo-eval")]
+    assert places[0] == places[1] == data / RELEASED, "also the root of a clone"
+
+
+def test_another_file_than_the_expected_one_is_refused(served: Path) -> None:
+    (served / "USE-5.csv").write_text("<html>Log in to this network</html>")
+    with pytest.raises(BadInput, match=r"USE-5\.csv"):
+        archive.downloaded()
+
+
+@pytest.mark.parametrize("has_scores", [True, False])
+def test_a_model_has_its_place_among_the_published_ones(
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_scores: bool,
+) -> None:
+    """Ranked on the same pairs with released scores, else counted among the printed figures."""
+    data = tmp_path / "data"
+    released = data / "unstereo-eval/data/datasets/raw"
+    released.mkdir(parents=True)
+    templates = [f"{{pronoun}} drank tea {k}." for k in range(9)]
+    rows = [f"{k},tea,{template},True" for k, template in enumerate(templates)]
+    (released / "USE-5.csv").write_text("\n".join([",word,template,is_natural", *rows, ""]))
+    if has_scores:
+        results = data / "unstereo-eval/results/5words"
+        results.mkdir(parents=True)
+        names = "template,F_template,M_template,F_logprob,M_logprob,F_num_tokens,M_num_tokens"
+        lines = [
+            f"{t},{t.format(pronoun='She')},{t.format(pronoun='He')},{ratio - 9},-9,5,5"
+            for t, ratio in zip(templates, range(9), strict=True)
+        ]
+        for name in ("gpt-j-6b", "pythia-70m"):
+            file = results / f"templates__scores__EleutherAI__{name}.csv"
+            file.write_text("\n".join([names, *lines, ""]))
+
+    def score(parts: Parts, model: ModelPlan) -> None:
+        fields = {"model": (model.location,), "benchmark": parts.plan.scored()}
+        parts.scored += parts._do("score", Score, **fields).rows
+
+    monkeypatch.setattr(Parts, "_audit", score)
+    monkeypatch.setattr(Look, "sets", lambda *_: ["use-5"])
+    command = ["look", str(model), "--n", "6", "--data", str(data), "--format", "json"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    done = json.loads(capsys.readouterr().out)
+    (place,) = [line for line in done["said"] if "published models" in line]
+    assert ("of 3 (95%: " in place) == has_scores and ("of the 28" in place) != has_scores
+    assert {row["model"] for row in done["rows"]} == {"tiny"}
+    store = Store.open(tmp_path / "out/warehouse", create=False)
+    assert store.read("pair_score").num_rows == 6 * (3 if has_scores else 1)
+    assert not store.read("reject").num_rows
+
+
+def test_words_lean_to_the_side_they_are_near() -> None:
+    texts = ["She met the nurse by the sea."] * 30 + ["He met the baker by the sea."] * 30
+    found = plumbline.lean(texts, ["nurse", "met", "baker"])
+    low, _, high = found["delta_nats_low"], found["delta_nats"], found["delta_nats_high"]
+    assert low[0] > 0 > high[2] and low[1] < 0 < high[1]
+    assert found.chart().to_dict(validate=False)["layer"]
 
 
 def test_pairs_come_as_tuples_or_as_a_frame(model: Path) -> None:

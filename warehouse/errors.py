@@ -8,8 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 from plumbline.warehouse.text.escape import hidden, terminal
@@ -99,6 +100,22 @@ class Interrupted(PlumblineError):
     """
 
     exit_code = 5
+
+
+class ModelChanged(PlumblineError):
+    """A named model changed by more than `--fail-if` allows (status 6)."""
+
+    exit_code = 6
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The fix for an unknown name: the known names that resemble it, or ``otherwise``.
+
+    >>> did_you_mean("winobais", ["use-5", "winobias"], "list them"), did_you_mean("x", [], "none")
+    ('did you mean winobias?', 'none')
+    """
+    near = get_close_matches(name, list(known), 3)
+    return f"did you mean {', '.join(near)}?" if near else otherwise
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
 
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -70,8 +70,9 @@ class Registry:
         entries = [entry for entry in self._other_entries() if entry.name == name]
         holders = [*(["plumbline"] if name in self._own_names else []), *map(_package, entries)]
         if not holders:
-            advice = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
-            raise UsageProblem(f"{self.noun} {name!r}", "unknown", advice)
+            known = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
+            fix = did_you_mean(name, self.names(), known)
+            raise UsageProblem(f"{self.noun} {name!r}", "unknown", fix)
         if len(holders) > 1:
             problem = f"{' and '.join(holders)} each have one of this name"
             raise UsageProblem(f"{self.noun} {name!r}", problem, "rename or uninstall one")

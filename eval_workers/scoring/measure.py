@@ -53,6 +53,19 @@ class MeasureOptions:
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
         Field(description="Base of AuFC's log ratios; repeat for several."),
     ] = (math.e,)
+    fail_if: Annotated[
+        str,
+        Field(
+            pattern=r"^(pd changes by more than \d+(\.\d+)?)?$",
+            description="'pd changes by more than 5': fail if the 95% interval of a named model's "
+            "change since its version before lies beyond 5 points.",
+        ),
+    ] = ""
+
+    @property
+    def most_change(self) -> float | None:
+        """The points by which PD may change by ``fail_if``; ``None`` without it."""
+        return float(self.fail_if.rpartition(" ")[2]) if self.fail_if else None
 
     def params(self) -> dict[str, object]:
         """The options as DuckDB parameters; repeated etas count once, in ascending order.

@@ -17,7 +17,6 @@ from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
     LOG_LIKELIHOOD,
-    Identity,
     Model,
 )
 from plumbline.warehouse.errors import UsageProblem
@@ -100,16 +99,15 @@ def run_on_model(
         try:
             return run_steps(store, backend, steps, run_id, helped)
         finally:
-            _name_family(store, backend.identity, options.family, run_id)
+            describe(store, backend.identity.key, run_id, family=options.family)
 
 
-def _name_family(store: Store, identity: Identity, family: str | None, run_id: str) -> None:
-    """Record the family that the user named, also for a model that was scored before."""
-    known = pc.field("model_key") == identity.key
-    for row in store.read("model", known).to_pylist() if family else []:
-        if row["family"] != family:
-            named = {**row, "family": family}
-            store.publish("model", [named], unit=identity.key, run_id=run_id)
+def describe(store: Store, key: str, run_id: str, **told: str | None) -> None:
+    """Record what the user tells about a model that was scored: its ``family`` or ``name``."""
+    told = {column: text for column, text in told.items() if text}
+    for row in store.read("model", pc.field("model_key") == key).to_pylist():
+        if told.items() - row.items():
+            store.publish("model", [{**row, **told}], unit=key, run_id=run_id)
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from plumbline.eval_workers.models.scoring_contract import (
     texts_hash,
 )
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
@@ -33,6 +34,7 @@ CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 BASELINE = ("baseline_a", "baseline_b")
 _TOKENS, _PAIR = "token_logprob", ("pair_id", "text_id")
+_Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 #: A scored text: a sentence, or a sentence with the other one of its pair.
 Item = str | tuple[str, str]
 
@@ -64,15 +66,17 @@ def score_benchmarks(
     run_id: str,
     *,
     n_workers: int = 1,
+    limit: int | None = None,
     say: Callable[[str], None] = print,
 ) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
+    With ``limit``, only that many pairs of each benchmark, the same for all models (``drawn``).
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With ``options.per_token`` also
     writes ``token_logprob``, and scores pairs without stored tokens again. Raises
     ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_on_model`` raises.
     """
-    steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
+    steps = [PairScores.of(name, options, limit) for name in dict.fromkeys(benchmarks)]
     return run_on_model(store, model, options, steps, run_id, n_workers=n_workers, say=say)
 
 
@@ -83,6 +87,8 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
             fix = f"run `plumbline benchmark import {name}` first, or your own: docs/pairs.md"
             if "," in name:
                 fix = "give --benchmark once for each"
+            known = store.read("benchmark_pair")["benchmark"].unique().to_pylist()
+            fix = did_you_mean(name, known, fix)
             raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
 
 
@@ -105,6 +111,15 @@ def sides(pair: Row) -> tuple[str, ...]:
     return SIDES if pair.get(BASELINE[0]) is None else SIDES + BASELINE
 
 
+def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
+    """At most ``n`` of a benchmark's pairs: the same on every machine, as if drawn at random.
+
+    >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
+    ['5', '2', '1']
+    """
+    return sorted(pairs, key=lambda p: hashlib.sha256(str(p["pair_id"]).encode()).hexdigest())[:n]
+
+
 @dataclass(frozen=True)
 class PairScores(ModelStep[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
@@ -112,12 +127,14 @@ class PairScores(ModelStep[ScoredBenchmark]):
     ``given_other``: a sentence is scored given its pair's other sentence (`crows-pairs`). If a
     pair's sentences changed, it is scored again and its old row is removed. A pair with a sentence
     that can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it
-    again. A baseline that can't be scored is NULL.
+    again. A baseline that can't be scored is NULL. With ``limit``, only so many pairs are scored;
+    earlier scores of others stay.
     """
 
     benchmark: str
     per_token: bool = False
     given_other: bool = False
+    limit: int | None = None
 
     table = "pair_score"
     order = ("pair_id",)
@@ -128,9 +145,9 @@ class PairScores(ModelStep[ScoredBenchmark]):
     measures = ()
 
     @classmethod
-    def of(cls, benchmark: str, options: ModelOptions) -> PairScores:
+    def of(cls, benchmark: str, options: ModelOptions, limit: int | None = None) -> PairScores:
         """The step for a model's options."""
-        return cls(benchmark, options.per_token, options.pll == "crows-pairs")
+        return cls(benchmark, options.per_token, options.pll == "crows-pairs", limit)
 
     @property
     def label(self) -> str:
@@ -161,6 +178,12 @@ class PairScores(ModelStep[ScoredBenchmark]):
             stored = {(row["pair_id"], row["text_id"]) for row in tokens.to_pylist()}
             valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in stored]
             state = replace(state_of(wanted, valid, "pair_id"), found=rows)
+        if self.limit is not None:
+            chosen = {pair["pair_id"] for pair in drawn(wanted, self.limit)}
+            missing = [pair for pair in state.missing if pair["pair_id"] in chosen]
+            names = {row["pair_id"] for row in (*state.kept, *missing)}
+            wanted = [pair for pair in wanted if pair["pair_id"] in names]
+            state = replace(state, wanted=wanted, missing=missing)
         return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:

@@ -26,12 +26,17 @@ _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0
 
 @dataclass(frozen=True)
 class Task:
-    """One model with its options, and the benchmarks to score with it."""
+    """One model with its options, its ``name`` if it has one, and the benchmarks to score.
+
+    ``limit``: pairs of each benchmark to score; ``None``: all.
+    """
 
     model: str
     options: ModelOptions
     benchmarks: tuple[str, ...]
     n_workers: int = 1
+    name: str | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
     note = f"{' and '.join(types)}, key {model.identity.key}"
     yield _row(name, "parameters", size.n_parameters, "", note)
     for benchmark in task.benchmarks:
-        yield from _todo(store, model, benchmark, task.options)
+        yield from _todo(store, model, benchmark, task)
     yield from _memory(name, size, task)
 
 
@@ -113,11 +118,11 @@ def _row(subject: str, what: str, amount: object, unit: str = "", note: str = ""
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
-def _todo(store: Store, model: Any, benchmark: str, options: ModelOptions) -> Iterator[Row]:
+def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]:
     """Rows on the pairs and tokens of a benchmark that have no score by this model."""
     from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
 
-    state = PairScores.of(benchmark, options).state(store, model)
+    state = PairScores.of(benchmark, task.options, task.limit).state(store, model)
     texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
     encoded = model.encoded(texts)
     sequences = {e for e in encoded if not isinstance(e, str)}

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import pyarrow as pa
 
 from plumbline.warehouse import languages, wordlists
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store
 
@@ -20,11 +20,11 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
     if rows:
         return rows[0]
-    names = ", ".join(sorted(store.read("corpus")["corpus"].to_pylist()))
-    problem = f"not in the warehouse, only {names}" if names else "no corpus is in the warehouse"
-    raise UsageProblem(
-        f"corpus {corpus!r}", problem, f"plumbline corpus count ... --corpus {corpus}"
-    )
+    names = sorted(store.read("corpus")["corpus"].to_pylist())
+    only = f"not in the warehouse, only {', '.join(names)}"
+    fix = did_you_mean(corpus, names, f"plumbline corpus count ... --corpus {corpus}")
+    problem = only if names else "no corpus is in the warehouse"
+    raise UsageProblem(f"corpus {corpus!r}", problem, fix)
 
 
 def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:

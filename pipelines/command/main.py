@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; print errors for the user as one line.
 
     Without arguments, prints the first steps. Status 2: wrong usage, 3: bad input, 4: missing
-    component, 5: interrupted and resumable.
+    component, 5: interrupted and resumable, 6: a model changed by more than `--fail-if` allows.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:

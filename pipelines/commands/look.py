@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+import glob
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +13,24 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
+#: Table of the printed US of all pairs, and its metric.
+_US = (8, "US")
+#: Names of the models that were looked at.
+_LABELS = "SELECT label FROM model_label JOIN model USING (model_key) WHERE backend <> 'released'"
+#: US of a model on the samples, and its rank if other models scored them.
+_PLACE = """
+SELECT m.benchmark, m.value, r.rank, r.rank_low, r.rank_high, r.n_models
+FROM metric_value AS m
+LEFT JOIN model_rank AS r USING (benchmark, groups, metric, model_key)
+WHERE metric = 'us' AND subset = 'all' AND model_key = $key AND list_contains($samples, benchmark)
+ORDER BY list_position($samples, benchmark);"""
 #: A short FairPair: few samples, long enough that one replaced name changes little of a text.
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
@@ -27,9 +39,10 @@ _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples":
 class Look(DataOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
-    Scores the same 300 pairs of each released set under --data, or of Plumbline's own pairs without
-    it; asks about prompts that give no gender; and runs a short FairPair. A model of 100 M
-    parameters takes a few minutes on a laptop. Further models come on the same page.
+    Scores the same 300 pairs of each released set under --data, a clone of UnStereoEval or its
+    parent, else of a download, else Plumbline's own pairs; says where the model stands among the 28
+    published ones; asks about prompts that give no gender; and runs a short FairPair. A model of
+    100 M parameters takes a few minutes on a laptop. Further models come on the same page.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -56,15 +69,26 @@ class Look(DataOption, Command):
             return {}
         return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
 
-    def sets(self) -> list[str]:
-        """The released sets under ``data``; Plumbline's own pairs if there are none."""
+    def sets(self, data: Path | None) -> list[str]:
+        """The released sets under ``data``."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
         from plumbline.pipelines.pipeline_plan import RELEASED
 
-        if self.data is None:
-            return [_OWN_PAIRS]
-        paths = {name: default_source(name, self.data) for name in RELEASED}
-        return [name for name, path in paths.items() if path and path.exists()] or [_OWN_PAIRS]
+        paths = {name: default_source(name, data) for name in RELEASED} if data else {}
+        return [name for name, path in paths.items() if path and path.exists()]
+
+    def _released(self) -> tuple[Path | None, list[str], list[str]]:
+        """The directory of released sets, their names, and lines on why there are none, if so."""
+        from plumbline.eval_workers.pairs.released.set_download import downloaded
+
+        if names := self.sets(self.data):
+            return self.data, names, []
+        try:
+            data = downloaded()
+        except (BadInput, Interrupted) as e:
+            line = "no place among the 28 published models: they didn't score Plumbline's own pairs"
+            return None, [_OWN_PAIRS], [str(e), line]
+        return data, self.sets(data), []
 
     def check(self) -> None:
         """Raise for a model that can't be found; no weights are read."""
@@ -80,22 +104,28 @@ class Look(DataOption, Command):
         from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
         from plumbline.pipelines.report.plain import page_answer
 
-        sets, said = list[str](), list[str]()
-        for name in self.sets():
-            stage = f"take {self.n} pairs of {name}"
-            sample, line = context.stage(stage, self._take, context.store, name, context.run_id)
-            sets.append(sample)
+        samples, (data, names, said) = dict[str, str](), self._released()
+        for name in names:
+            work = (self._take, context.store, name, context.run_id, data)
+            samples[name], line = context.stage(f"take {self.n} pairs of {name}", *work)
             said.append(line)
-        given = {"benchmarks": sets, "probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
+        has_scores = data is not None and self._import_published(context, samples, data)
+        given = {"probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
+        given["benchmarks"] = tuple(samples.values())
         places = {"out": self.out, "warehouse": self.warehouse}
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
         plan = replace(make_plan(pipeline), fairpair=_FAIRPAIR)
         parts = Parts(pipeline, plan, context.store)
         parts.evaluate()
-        measured, report = parts.report()
+        shown = [row["label"] for row in rows_of(context.store, _LABELS)]
+        about = tuple(map(glob.escape, shown)) if has_scores else ()
+        measured, report = parts.report(model=about)
+        if data is not None and parts.scored:
+            key = parts.scored[0]["model_key"]
+            said += _places(context.store, samples, key, has_scores)
         page = Path(report.files[0])
         return Done(
-            rows=measured.rows,
+            rows=[row for row in measured.rows if row["model"] in shown],
             said=[*said, *page_answer(page.read_text(encoding="utf-8"))],
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",
@@ -103,23 +133,55 @@ class Look(DataOption, Command):
             failed=next(map(BadInput, parts.failed), None),
         )
 
-    def _take(self, store: Store, name: str, run_id: str) -> tuple[str, str]:
+    def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
+        """Import the published models' scores of the samples, if they are at hand."""
+        from plumbline.eval_workers.pairs.benchmarks import under_data
+        from plumbline.eval_workers.pairs.released.released_results import import_scores
+
+        results = under_data("released scores", "unstereo-eval/results", data)
+        if not results.is_dir():
+            return False
+        work = (context.store, results, context.run_id, samples)
+        context.stage("read the scores of the 28 published models", import_scores, *work)
+        return True
+
+    def _take(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
         """Write the sample of a set: the same pairs for every model and machine.
 
         The sample is a benchmark of its own, so that the set and samples of other sizes keep their
         pairs and results. Returns its name and a line on its size.
         """
         from plumbline.eval_workers.pairs import benchmarks
+        from plumbline.eval_workers.scoring.pair_scores import drawn
 
         options = benchmarks.ImportOptions()
-        parsed, path = benchmarks.read_pairs_of(name, None, options, self.data or "")
+        parsed, path = benchmarks.read_pairs_of(name, None, options, data or "")
 
-        def rank(pair: benchmarks.Row) -> str:
-            return hashlib.sha256(str(pair["pair_id"]).encode()).hexdigest()
-
-        sample = replace(parsed, pairs=sorted(parsed.pairs, key=rank)[: self.n])
+        sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
         line = f"{done.benchmark}: {done.n_pairs:,} of {len(parsed.pairs):,} pairs of {name}"
         if done.n_rejects:
             line += f"; {done.n_rejects:,} rows can't be used (table `reject`)"
         return done.benchmark, line
+
+
+def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
+    """Lines on where a model stands by US: on the same pairs, else beside the printed figures."""
+    from plumbline.pipelines.reproduce.claims import figures
+
+    printed = [row for row in figures("unstereoeval") if (row["table"], row["metric"]) == _US]
+    for row in rows_of(store, _PLACE, {"key": key, "samples": [*samples.values()]}):
+        name = next(name for name, sample in samples.items() if sample == row["benchmark"])
+        start = f"{name}: US {100 * row['value']:.1f}%"
+        if has_scores:
+            yield (
+                f"{start}, rank {row['rank']} of {row['n_models']} (95%: {row['rank_low']} to "
+                f"{row['rank_high']}) with the 28 published models on the same pairs"
+            )
+            continue
+        of_others = [one["value"] for one in printed if one["benchmark"] == name and one["model"]]
+        n_higher = sum(value > 100 * row["value"] for value in of_others)
+        yield (
+            f"{start}; on all its pairs, {n_higher} of the {len(of_others)} published models have "
+            f"more, by the printed figures ({min(of_others):.1f} to {max(of_others):.1f}%)"
+        )

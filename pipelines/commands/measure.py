@@ -11,11 +11,16 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.scoring.measure import WRITTEN, MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
-from plumbline.pipelines.report.facts import named
+from plumbline.pipelines.report.facts import Facts, named
 from plumbline.pipelines.report.metric_tables import few_pairs, measured
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sentences import unscored
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.pipelines.report.sentences import (
+    check_changes,
+    unscored,
+    version_changed,
+    version_changes,
+)
+from plumbline.warehouse.errors import ModelChanged, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -55,16 +60,26 @@ class Measure(MeasureOptions, Command):
         every = metrics.to_pylist()
         few = {r["benchmark"] for r in every if r["cluster_values"]}
         of_all = Rows(every).where(subset="all", metric="us")
+        changes = [r for r in version_changes(Facts(store)) if not names or r["benchmark"] in names]
+        warned, failed = list[str](), None
+        if self.most_change is not None:
+            try:
+                warned = check_changes(changes, self.most_change)
+            except ModelChanged as e:
+                failed = e
         return Done(
             rows=measured(metrics, controls, model_labels(connection)),
             said=[
                 *_lines(store, sorted(few), names),
+                *map(version_changed, changes),
+                *(WARNING + line for line in warned),
                 *filter(None, [few_pairs(of_all)]),
                 f"{rows.num_rows:,} metrics",
             ],
             wrote=WRITTEN,
             next="plumbline report",
             query="FROM metric_value ORDER BY ALL",
+            failed=failed,
         )
 
     def _named(self, store: Store) -> tuple[str, ...]:

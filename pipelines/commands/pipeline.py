@@ -148,7 +148,8 @@ class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
             _, report = parts.report()
         own = (name for name in plan.offline if name != OFFLINE)
         caveats = (pipeline_parts.preference_caveat(store, name) for name in own)
-        errors = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
+        errors: list[Exception] = [*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed)]
+        errors += [parts.changed] if parts.changed else []
         return Done(
             said=[*pipeline_parts.recovered(store), *caveats],
             wrote=_WRITES,

@@ -33,7 +33,8 @@ class _Long(str):
 class Runs(Command):
     """List runs, the newest first; of one run show options, versions, seeds and what it wrote.
 
-    Tables shorten long texts; `--format json` gives them whole.
+    Lines below say how named models changed since their version before. Tables shorten long texts;
+    `--format json` gives them whole.
 
     Example: plumbline runs --command score
     """
@@ -60,7 +61,8 @@ class Runs(Command):
         ]
         if not rows:
             return Done(said=["No run matches."])
-        return Done(rows=rows, next=f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}")
+        next_line = f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}"
+        return Done(rows=rows, said=_changes(store), next=next_line)
 
     def _one(self, store: Store) -> Done:
         details = run_records.details(store, self.run_id)
@@ -77,7 +79,18 @@ class Runs(Command):
             for name, value in part.items()
             if of != "run" or value is not None
         ]
-        return Done(rows=rows)
+        return Done(rows=rows, said=_changes(store, str(details["run_id"])))
+
+
+def _changes(store: Store, run_id: str = "") -> list[str]:
+    """How named models changed since their version before; of a run, those it scored first."""
+    if not any(store.read("model")["name"].to_pylist()):
+        return []
+    from plumbline.pipelines.report.facts import Facts
+    from plumbline.pipelines.report.sentences import version_changed, version_changes
+
+    changes = version_changes(Facts(store))
+    return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]
 
 
 def _text(value: object) -> str:

@@ -54,6 +54,17 @@ class Score(ModelOptions, Command):
         str | None,
         Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
     ] = None
+    name: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            description="Name to show; models of one name are its versions, as after retraining.",
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        Field(ge=1, description="Pairs of each benchmark to score; default: all."),
+    ] = None
     workers: Annotated[
         int,
         Field(
@@ -65,6 +76,9 @@ class Score(ModelOptions, Command):
         if bool(self.model) == bool(self.models):
             problem = "exclude each other" if self.model else "are both missing"
             raise UsageProblem("--model and --models", problem, "give one of them")
+        if self.name and len(set(self.model)) != 1:
+            fix = "name each model of a list in its entry"
+            raise UsageProblem(f"--name {self.name}", "needs exactly one --model", fix)
 
     def check(self) -> None:
         """Raise for benchmarks that are not in the warehouse."""
@@ -127,15 +141,18 @@ class Score(ModelOptions, Command):
         from plumbline.eval_workers.models.model_lists import load_available
 
         benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
-        chosen = [(name, how, self.workers) for name in dict.fromkeys(self.model)]
-        if self.models:
-            listed = load_available(self.models)
-            chosen = [(m.id, m.options(how), m.workers or self.workers) for m in listed]
-        return [Task(name, options, benchmarks, n) for name, options, n in chosen]
+        models = dict.fromkeys(self.model)
+        tasks = [Task(m, how, benchmarks, self.workers, self.name, self.limit) for m in models]
+        for m in load_available(self.models) if self.models else ():
+            workers = m.workers or self.workers
+            options = m.options(how)
+            tasks.append(Task(m.id, options, benchmarks, workers, m.given_name, self.limit))
+        return tasks
 
 
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
     """Score a model's pairs. Raises ``BadInput`` if it can score no pair of a benchmark."""
+    from plumbline.eval_workers.scoring.model_step import describe
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.warehouse.steps.runner import NothingUsed
 
@@ -143,12 +160,14 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
         scored = score_benchmarks(
             *(context.store, task.model, task.benchmarks, task.options, context.run_id),
             n_workers=task.n_workers,
+            limit=task.limit,
             say=lambda line: say(line, err=True),
         )
     except NothingUsed as e:
         done += e.outcomes
         raise
     done += scored
+    describe(context.store, scored[0].model_key, context.run_id, name=task.name)
     for result in scored:
         if result.n_rejected and not result.n_scored:
             subject = f"{result.model_key}/{result.benchmark}"

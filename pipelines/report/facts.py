@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.models.model_texts import Relation, relation
 from plumbline.pipelines.report.rows import Row, Rows, filled, literal, same
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import (
     arrow_rows,
     connect,
@@ -40,7 +40,8 @@ _COLUMNS = {
 class Facts:
     """Results of queries on one version of a warehouse; each query runs once.
 
-    In rows with a ``model_key``, column ``model`` has that model's label.
+    In rows with a ``model_key``, column ``model`` has that model's label. Rows of a model's version
+    that a later one replaced are left out.
 
     Raises ``BadInput`` when ``warehouse`` is not a warehouse.
     """
@@ -52,6 +53,8 @@ class Facts:
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
+        replaced = "SELECT model_key FROM model_version WHERE NOT is_latest"
+        self._replaced = [key for (key,) in self.connection.execute(replaced).fetchall()]
         self._limits: dict[str, object] = {}
         self._scored_by: tuple[str | None, ...] = ()
 
@@ -128,7 +131,11 @@ class Facts:
     def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
         """The rows of a query within the limits. ``run`` runs the query, only the first time."""
         if text not in self._rows_by_query:
-            self._rows_by_query[text] = Rows(map(self._labelled, run().to_pylist()), text)
+            rows = Rows(map(self._labelled, run().to_pylist()), text)
+            for column in {"model_key", "reference_key"}.intersection(rows[0] if rows else ()):
+                for key in self._replaced:
+                    rows = rows.but(**{column: key})
+            self._rows_by_query[text] = rows
         rows = self._rows_by_query[text]
         columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
         if rows and "model_key" in self._limits and "n_models" in rows[0]:
@@ -169,8 +176,9 @@ def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[st
     for pattern in patterns:
         matches = [key for key, name in names.items() if _is_named(name, pattern)]
         if not matches:
-            listed = ", ".join(names.values()) or "none yet"
-            raise UsageProblem(f"--{option} {pattern}", "names nothing here", f"there is {listed}")
+            listed = f"there is {', '.join(names.values()) or 'none yet'}"
+            fix = did_you_mean(pattern, names.values(), listed)
+            raise UsageProblem(f"--{option} {pattern}", "names nothing here", fix)
         keys += matches
     return tuple(dict.fromkeys(keys))
 

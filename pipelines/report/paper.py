@@ -90,11 +90,11 @@ def write_file(path: Path, content: bytes) -> Path:
 def tables(facts: Facts) -> dict[str, PageTable]:
     """The table ``models``, then every table of the report in the page's order, by name.
 
-    ``models`` has US and PD of each model on each benchmark over all pairs, if there are any. The
-    other names are made of a section's anchor and a table's caption.
+    ``models`` has US, PD and AuFC of each model on each benchmark over all pairs, if there are any.
+    The other names are made of a section's anchor and a table's caption.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
-    if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
+    if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
         by_name["models"] = models_table(rows, TrainingTexts(facts))
     for section in make_page(facts).sections:
         for page_table in section.tables:

@@ -18,11 +18,13 @@ from transformers.utils import (
 from transformers.utils.hub import cached_file, extract_commit_hash
 
 from plumbline.eval_workers.models.local.source import Source
+from plumbline.eval_workers.models.model_lists import load as load_list
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,
     UsageProblem,
+    did_you_mean,
     failure,
 )
 from plumbline.warehouse.paths import json_object
@@ -117,6 +119,8 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
         fix = "check name and network; a gated model needs HF_TOKEN; or a directory: docs/models.md"
+        if "not a valid model identifier" in str(e):
+            fix = did_you_mean(source.name, [m.id for m in load_list("unstereoeval")], fix)
         raise failure(e, f"model {source.name}", problem, fix) from e
 
 

@@ -6,10 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem, did_you_mean
 from plumbline.warehouse.input.remote_files import fetched, located
 from plumbline.warehouse.paths import json_object, opened
 
@@ -102,7 +101,11 @@ def find_source(model: str, revision: str | None) -> Source:
     if not is_remote and not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):
             raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
-        _check_spelling(path)
+        if path.parent.name and path.parent.is_dir():
+            # It looks like a hub id, and the hub would be asked in vain.
+            names = [str(path.parent / one.name) for one in path.parent.iterdir()]
+            fix = did_you_mean(model, names, "no hub id begins with a directory here")
+            raise BadInput(f"model {model}", "no such directory", fix)
         step = step_of(revision or "")
         return Source(model, model, revision, False, step)
     _check_saved_model(path)
@@ -111,16 +114,6 @@ def find_source(model: str, revision: str | None) -> Source:
         raise UsageProblem(f"model {model}", problem, "leave out --revision")
     content = content_hash(path)
     return Source(path.resolve().name, str(path), content, True)
-
-
-def _check_spelling(path: Path) -> None:
-    """Refuse ``models/NAME``, which looks like a hub id, if a similar name exists there."""
-    if path.parent.name != "models" or not path.parent.is_dir():
-        return
-    if like := get_close_matches(path.name, [p.name for p in path.parent.iterdir()], 1):
-        raise BadInput(
-            f"model {path}", "no such directory", f"did you mean {path.parent / like[0]}?"
-        )
 
 
 def check_directory(model: str) -> None:

@@ -7,7 +7,7 @@ options come from the command line::
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
     workers = 2                   # optional: processes that score it
-    name = "Pythia 70M"           # optional: its name in published tables
+    name = "Pythia 70M"           # optional: its name in tables; models of one name are versions
     unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: for released scores, which lack it
 
@@ -39,6 +39,7 @@ class ListedModel:
 
     ``overrides``: the fields of ``ModelOptions`` that its entry sets. ``workers``: number of
     processes that score it; ``n_parameters``: number of its weights; ``None`` if unspecified.
+    ``given_name``: the name if the entry has one, of which the model is a version.
     ``unavailable``: the reason why it can't be loaded, else empty.
     """
 
@@ -48,6 +49,7 @@ class ListedModel:
     workers: int | None = None
     unavailable: str = ""
     n_parameters: int | None = None
+    given_name: str | None = None
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
         """The model's options: the entry's fields, the others from ``defaults``.
@@ -126,6 +128,6 @@ def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedMo
         earlier = first.setdefault(repr((entry.id, sorted(overrides.items()))), number)
         if earlier != number:
             raise BadInput(what, f"model {number} ({entry.id}) repeats model {earlier}")
-        more = (entry.workers, entry.unavailable, entry.n_parameters)
+        more = (entry.workers, entry.unavailable, entry.n_parameters, entry.name or None)
         models.append(ListedModel(entry.id, entry.name or entry.id, overrides, *more))
     return models

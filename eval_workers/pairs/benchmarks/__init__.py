@@ -25,7 +25,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as P
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
@@ -87,8 +87,9 @@ def find(name: str) -> Benchmark:
         problem = f"the modules {' and '.join(modules)} each have one of this name"
         raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
     if not modules:
-        names = f"there are {', '.join(sorted(discover()))}"
-        raise UsageProblem(f"benchmark {name!r}", "unknown", names)
+        known = sorted(discover())
+        fix = did_you_mean(name, known, f"there are {', '.join(known)}")
+        raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
     return next(iter(modules.values()))
 
 
@@ -114,10 +115,13 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def under_data(what: str, location: str, data: str | Path) -> Path:
     """A location in the directory ``data`` of released files, by default ``PLUMBLINE_DATA``.
 
-    Raises ``MissingComponent`` about ``what`` if neither is set.
+    ``data`` may also be the clone that the location begins with. Raises ``MissingComponent`` about
+    ``what`` if neither is set.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
-        return Path(root) / location
+        inside = Path(root, *Path(location).parts[1:])
+        is_clone = inside.exists() and inside != Path(root)
+        return inside if is_clone else Path(root) / location
     problem = f"its released files, {location}, are not installed"
     fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to the "
     fix += "directory that holds them: docs/benchmarks.md"
@@ -226,8 +230,9 @@ def _read_own(
     elif source is None and recipe_name:
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:
-        names = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
-        raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
+        known = sorted([*discover(), *RECIPES.names()])
+        fix = did_you_mean(name, known, f"there are {', '.join(known)}; or give --source FILE")
+        raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
     fills = filler(options.groups or recipe.filled_groups(), options.fills)
     facts = recipe.facts() if recipe_name else facts_in(source)
     return replace(read_pairs(name, source, recipe, fills), facts=facts), source

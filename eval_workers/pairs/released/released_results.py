@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -72,38 +72,60 @@ class ImportedScores:
     files: tuple[str, ...]
 
 
-def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+def import_scores(
+    store: Store, directory: Path, run_id: str, samples: Mapping[str, str] | None = None
+) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
-    after an error, benchmarks that were already imported stay.
+    With ``samples``, which maps names of benchmarks to those of samples of them, reads only scores
+    of the samples' pairs, unless they were read before; other lines are no rejects. Writes
+    ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit; after
+    an error, benchmarks that were already imported stay.
 
     Raises as ``find_released`` and ``check_imported``, and ``BadInput`` for a file that can't be
     read to its end, lacks a column or names another model than its file name.
     """
     files = find_released(directory, SCORES)
+    if samples is not None:
+        files = [
+            replace(file, benchmark=sample)
+            for file in files
+            if (sample := samples.get(file.benchmark))
+            and not store.units("pair_score", benchmark=sample, model_key=_key(file.model))
+        ]
     check_imported(store, [file.benchmark for file in files])
     done = []
     for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
         pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
         with store.transaction(run_id, f"scores of {benchmark}"):
             for model_files in grouped(benchmark_files, lambda f: f.model).values():
-                done.append(_import_model(store, pairs, model_files, run_id))
+                is_sample = samples is not None
+                done.append(_import_model(store, pairs, model_files, run_id, is_sample))
     return done
 
 
+def _key(model: str) -> str:
+    """The key of the released scores of a model."""
+    names = {"backend": "released", "model": model}
+    return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def _import_model(
-    store: Store, pairs: Sequence[Row], files: Sequence[ReleasedFile], run_id: str
+    store: Store,
+    pairs: Sequence[Row],
+    files: Sequence[ReleasedFile],
+    run_id: str,
+    is_sample: bool,
 ) -> ImportedScores:
     """Import the files of one model and benchmark, which hold the benchmark's parts."""
     model, benchmark = files[0].model, files[0].benchmark
     columns = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
     by_pair, rejects = gather(files, pairs, columns, _scores, f"{model}/{benchmark}", run_id)
-    names = {"backend": "released", "model": model}
-    key = hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()[:16]
+    rejects = [] if is_sample else rejects
+    key = _key(model)
     # ``n_parameters`` is known of UnStereoEval's models.
     more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model), **described(model)}
-    identity = {"model_key": key, **names, **more, "run_id": run_id}
+    identity = {"model_key": key, "backend": "released", "model": model, **more, "run_id": run_id}
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
     scores = [
         {"pair_id": pair_id, **common, **dict(zip(_SCORES, figures, strict=True))}

@@ -126,8 +126,16 @@ def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str,
 
 
 def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
-    """Figures of whole sets and their topics, with 95% intervals."""
-    return [{n: row[n] for n in _SHOWN} for row in rows_of(store.root, FIGURES, params)]
+    """Figures of whole sets and their topics, with 95% intervals, and the side of GLD."""
+    return [
+        {n: row[n] for n in _SHOWN} | {"gld_side": _side(row["leaning"])}
+        for row in rows_of(store.root, FIGURES, params)
+    ]
+
+
+def _side(leaning: float | None) -> str | None:
+    """Whose words are likelier, on average over prompts; ``None`` without such words."""
+    return ("female" if leaning > 0 else "male") if leaning else None
 
 
 def counts(one: Disclosed) -> Iterator[str]:

@@ -15,9 +15,9 @@ from plumbline.warehouse.text.progress import progress
 SECTIONS = Registry("report section", __name__, ".jinja", "plumbline.report_sections")
 #: Plumbline's templates in the order of the page; those of other packages come after them.
 _ORDER = (
-    *("methods", "preference", "forced_choice", "follow", "closed_world", "constraint"),
-    *("skewed_pairs", "fairpair", "disclosure", "mitigation", "compare_models", "size"),
-    *("compare_corpora", "words", "why", "provenance"),
+    *("methods", "preference", "versions", "forced_choice", "follow", "closed_world"),
+    *("constraint", "skewed_pairs", "fairpair", "disclosure", "mitigation", "compare_models"),
+    *("size", "compare_corpora", "words", "why", "provenance"),
 )
 
 

@@ -1,4 +1,5 @@
--- grain: groups x model_key x place of $benchmark, in this order: a pair by its place in cell.sql
+-- grain: groups x model_key x place of $benchmark, in this order: a pair by its place in cell.sql;
+-- without versions of models that a later one replaced
 WITH cell AS (
     SELECT
         group_a || '/' || group_b AS groups, pair_id,
@@ -12,5 +13,6 @@ SELECT
 FROM scored_pair
 JOIN cell USING (groups, pair_id)
 WHERE benchmark = $benchmark
+    AND model_key NOT IN (SELECT model_key FROM model_version WHERE NOT is_latest)
 GROUP BY ALL
 ORDER BY groups, model_key, place;

@@ -4,6 +4,7 @@ FROM (SELECT benchmark FROM pair_score UNION SELECT benchmark FROM metric_value)
 WHERE benchmark <> ''
 UNION ALL
 SELECT 'model', model_key, label FROM model_label
+WHERE model_key NOT IN (SELECT model_key FROM model_version WHERE NOT is_latest)
 UNION ALL
 SELECT 'corpus', corpus, corpus
 FROM (

@@ -1,4 +1,4 @@
--- grain: as metric_value
+-- grain: as metric_value, without versions of models that a later one replaced
 -- `metric_value` with q: p corrected by Holm for the results that one list has, which are those of all
 -- models in one metric, on one benchmark and groups, by one text and subset. With probability 95%
 -- no result of a list with q <= 0.05 is a false find. NULL where p is.
@@ -8,6 +8,7 @@ WITH tested AS (
         *,
         p * (count(p) OVER list - row_number() OVER (list ORDER BY p, model_key) + 1) AS p_scaled
     FROM metric_value
+    WHERE model_key NOT IN (SELECT model_key FROM model_version WHERE NOT is_latest)
     WINDOW list AS (PARTITION BY metric, benchmark, groups, corpus, contrast, subset, options)
 )
 SELECT

@@ -1,8 +1,10 @@
 -- grain: model_key
 -- Models as they are compared with each other: those that score log-likelihoods, without adapters,
--- quantised models, models of an earlier training step and counted n-grams.
+-- quantised models, models of an earlier training step, versions that a later one replaced and counted
+-- n-grams.
 CREATE OR REPLACE VIEW plain_model AS
 FROM model
 WHERE adapter IS NULL AND quantisation IS NULL AND step IS NULL
     AND coalesce(measure, 'log-likelihood') = 'log-likelihood'
-    AND backend <> 'ngram';
+    AND backend <> 'ngram'
+    AND model_key NOT IN (SELECT model_key FROM model_version WHERE NOT is_latest);

@@ -1,0 +1,93 @@
+"""Versions of a named model: the latest on every page, the paired change, and `--fail-if`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sentences import version_changes
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import AFTER, BEFORE, fill, score, scored_by, version
+from tests.tiny_models import save
+
+_N = 60
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two versions of `mine` and one other model, measured."""
+    store = Store.open(tmp_path_factory.mktemp("versions") / "w")
+    for key, ratios in {"old": BEFORE, "new": AFTER}.items():
+        version(store, "b", key, ratios)
+    fill(store, "model", [scored_by("other", key="other")], "other")
+    fill(store, "pair_score", [score("b", f"p{k}", 0.1, "other", "other") for k in range(_N)])
+    assert main(["measure", "--warehouse", str(store.root)]) == 0
+    return store
+
+
+def test_a_change_is_paired_with_the_interval_over_pairs(store: Store) -> None:
+    """Against differences by hand; each pair is a cluster, the interval Wilson's at their error."""
+    (change,) = version_changes(Facts(store))
+    differences = (np.sign(AFTER) - np.sign(BEFORE)) / 4
+    mean, n = float(np.mean(differences)), _N
+    error = np.sqrt(np.sum(((differences - mean) / (n - 1)) ** 2))
+    share, t = mean + 0.5, stats.t.ppf(0.975, n - 1)
+    size = share * (1 - share) / error**2
+    middle = share + t**2 / (2 * size)
+    reach = t * np.sqrt(share * (1 - share) / size + t**2 / (4 * size**2))
+    low, high = ((middle + sign * reach) / (1 + t**2 / size) - 0.5 for sign in (-1, 1))
+    assert change["change"] == pytest.approx(400 * mean)
+    found = change["change_low"], change["change_high"]
+    assert found == pytest.approx((400 * low, 400 * high), rel=1e-6)
+    assert change["name"] == "mine"
+    assert (change["pd_before"], change["pd"]) == pytest.approx((-10, 25))
+
+
+def test_only_the_latest_version_is_ranked_and_on_the_pages(store: Store, tmp_path: Path) -> None:
+    labels = {r["model_key"]: r["label"] for r in rows_of(store.root, "FROM model_label")}
+    (version,) = rows_of(store.root, "FROM model_version WHERE NOT is_latest")
+    assert labels == {"new": "mine", "old": f"mine ({version['scored_at']:%Y-%m-%d})"} | {
+        "other": "other"
+    }
+    assert set(store.read("model_rank")["model_key"].to_pylist()) == {"new", "other"}
+    page = write_report(store, tmp_path)
+    pages = page.read_text() + (tmp_path / "appendix.html").read_text()
+    assert "mine on b since" in pages and labels["old"] not in pages
+
+
+@pytest.mark.parametrize(
+    ("most", "status", "said"),
+    [("5", 6, "more than 5 points"), ("34.5", 0, "perhaps more than 34.5"), ("40", 0, "mine on b")],
+)
+def test_fail_if_fails_only_where_the_whole_interval_lies_beyond(
+    store: Store, most: str, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = ["--fail-if", f"pd changes by more than {most}"]
+    assert main(["measure", "--warehouse", str(store.root), *rule]) == status
+    assert said in "".join(capsys.readouterr())
+    assert main(["runs", "--warehouse", str(store.root)]) == 0
+    assert "mine on b since" in capsys.readouterr().out
+
+
+def test_another_rule_is_refused(store: Store) -> None:
+    assert main(["measure", "--warehouse", str(store.root), "--fail-if", "us changes"]) == 2
+
+
+def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
+    """A later name is that of the key that was scored without one; a name is for one model."""
+    save("neox", tmp_path / "tiny")
+    store = Store.open(tmp_path / "w")
+    version(store, "b", "old", BEFORE)
+    command = ["score", "--model", str(tmp_path / "tiny"), "--benchmark", "b", "--limit", "2"]
+    command += ["--warehouse", str(store.root)]
+    assert main(command) == main([*command, "--name", "mine"]) == 0
+    names = store.read("model")["name"].to_pylist()
+    assert names == ["mine", "mine"] and store.read("pair_score").num_rows == len(BEFORE) + 2
+    assert main([*command, "--model", "other", "--name", "mine"]) == 2
