@@ -140,6 +140,6 @@ def version(store: Store, benchmark: str, key: str, ratios: Iterable[float]) -> 
         store.publish("benchmark_pair", rows, unit=benchmark, run_id="r")
     scores = [score(benchmark, f"p{k}", ratio, "tiny", key) for k, ratio in pairs.items()]
     with recorded(store, "score", {}) as run_id:
-        model = {**scored_by("tiny", key, key), "name": "mine", "run_id": run_id}
+        model = scored_by("tiny", key) | {"revision": key, "name": "mine", "run_id": run_id}
         store.publish("model", [model], unit=key, run_id=run_id)
         store.publish("pair_score", scores, unit=f"{benchmark} {key}", run_id=run_id)

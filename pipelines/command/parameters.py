@@ -97,6 +97,7 @@ def _declared(kind: type[Command]) -> Iterator[Parameter]:
 def bounds(marks: Sequence[object]) -> str:
     """Text of a number's bounds; an upper bound beyond ``_MANY`` is left out.
 
+    >>> from pydantic import Field
     >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])
     ('(1 to 9)', '(more than 0)', '(at least 1)')
     """

@@ -24,6 +24,7 @@ from plumbline.pipelines.command.parameters import all_fields, parameters
 from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.escape import is_unicode
 from plumbline.warehouse.text.toml_file import read
 
 #: Settings file that is read by default if it exists.
@@ -64,6 +65,8 @@ def made(
             if known[name].is_path and one.value == "":
                 raise UsageProblem(name, "is empty", "give a value, or leave it out")
             fields[name] = known[name].value(one.value)
+            if not is_unicode(str(fields[name])):
+                raise UsageProblem(f"{name} {str(fields[name])!r}", "is not Unicode")
     try:
         return options.make(kind, {**kind.usual(fields), **fields})
     except UsageProblem as e:

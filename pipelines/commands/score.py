@@ -16,7 +16,7 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import InputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import MOST, STRICT, part
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Score(ModelOptions, Command):
     ] = None
     limit: Annotated[
         int | None,
-        Field(ge=1, description="Pairs of each benchmark to score; default: all."),
+        Field(ge=1, le=MOST, description="Pairs of each benchmark to score; default: all."),
     ] = None
     workers: Annotated[
         int,

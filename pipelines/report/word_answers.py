@@ -179,7 +179,7 @@ def excerpts(texts: Rows) -> Column:
 def excerpt(text: str, ngram: str) -> str:
     """The part of a text around an n-gram, else its start, on one line.
 
-    >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
+    >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[54:82]
     'a a a a She, CARES for b b b'
     >>> excerpt("short", "not there")
     'short'
