@@ -21,7 +21,7 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import trained
+from tests.metric_rows import fill, pair, scored_by, trained
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = [
@@ -188,3 +188,38 @@ def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, ki
         total = sum(w[2] for w in words)
         assert total == pytest.approx(scores[pair_id, side], abs=1e-9)
     assert any(n > 1 for words in found.values() for _, n, _ in words)
+
+
+def _placed(store: Store, sentence: str, tokens: Sequence[str]) -> list[tuple[str, int, float]]:
+    """The words of a sentence whose tokens have these texts, and log-probabilities -1, -2, -4."""
+    fill(store, "model", [scored_by("m")])
+    fill(store, "benchmark_pair", [pair("demo", "0", sentence_a=sentence, sentence_b="x")])
+    of = {"model_key": "key-m", "benchmark": "demo", "pair_id": "0", "text_id": "t", "run_id": "r"}
+    rows = [
+        {**of, "side": "a", "position": k, "token_id": k, "token": t, "logprob_nats": -(2.0**k)}
+        for k, t in enumerate(tokens)
+    ]
+    fill(store, "token_logprob", rows)
+    return _words(store)["0", "a"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tokens", "expected"),
+    [
+        # a token over two words counts in the first; the second has what begins in it, or no row
+        ("As the end", ["As", " the en", "d"], [("As", 1, -1), ("the", 1, -2), ("end", 1, -4)]),
+        ("As the end", ["As", " the end"], [("As", 1, -1), ("the", 1, -2)]),
+        # white space alone counts with the word behind it, at the end with the last
+        ("As  the ", ["As", " ", " the", " "], [("As", 1, -1), ("the", 3, -14)]),
+        # halves of a character, and a space before the first word
+        ("naïf tea", [" na", "\ufffd", "\ufffd", "f", " tea"], [("naïf", 4, -15), ("tea", 1, -16)]),
+        # punctuation apart, in lower case, without accents
+        ("Naïf: tea.", [" naif", " :", " te", "##a", " ."], [("Naïf:", 2, -3), ("tea.", 3, -28)]),
+        # a word that it doesn't know is no text to place the others by
+        ("The zyzzy, tea.", [" the", " <unk>", " ,", " tea", " ."], []),
+    ],
+)
+def test_where_words_begin(
+    store: Store, sentence: str, tokens: list[str], expected: list[tuple[str, int, float]]
+) -> None:
+    assert _placed(store, sentence, tokens) == expected
