@@ -228,12 +228,12 @@ def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
 ) -> None:
     """Ends with the tables of an undisturbed one on a disk, row by row."""
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    monkeypatch.setenv("PLUMBLINE_TRAIN_MAX_TOKENS", "40000")
 
     def started(warehouse: str, here: str) -> subprocess.Popen[bytes]:
         (tmp_path / here).mkdir(exist_ok=True)  # tables name files by paths from here
-        small = ["--demo-tokens", "60000", "--train-tokens", "40000"]
-        command = [sys.executable, "-c", _PIPELINE, "pipeline", *small, "--warehouse", warehouse]
-        command += ["--out", "out"]
+        command = [sys.executable, "-c", _PIPELINE, "pipeline", "--demo-tokens", "60000"]
+        command += ["--warehouse", warehouse, "--out", "out"]
         with (tmp_path / here / "said.txt").open("ab") as said:
             return subprocess.Popen(command, cwd=tmp_path / here, stdout=said, stderr=said)
 
