@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -100,6 +102,18 @@ class Table:
     def names(self) -> list[str]:
         """Names of the columns."""
         return [column.name for column in self.columns]
+
+    @property
+    def columns_id(self) -> str:
+        """Hash of the names of the columns, in their order."""
+        return sha256(" ".join(self.names).encode()).hexdigest()[:8]
+
+    def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
+        """Values of the leading partition columns, in order; ``KeyError`` for other columns."""
+        columns = self.partitions[: len(partition)]
+        if len(columns) < len(partition):
+            raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")
+        return tuple(partition[name] for name in columns)
 
     @property
     def arrow(self) -> pa.Schema:

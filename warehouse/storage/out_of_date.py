@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Origin, Table
-from plumbline.warehouse.storage.log import Draft, File
+from plumbline.warehouse.storage.log import Draft
+from plumbline.warehouse.storage.place import File
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store

@@ -24,10 +24,10 @@ from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
+from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
-from plumbline.warehouse.storage.place import Place, sha256_of, staging
+from plumbline.warehouse.storage.place import File, Place, Unit, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -214,7 +214,7 @@ class Store(OpenWarehouse):
         for table in state.declared.keys() - {"run"}:
             for file in state.files(table):
                 with reading(self.place, self.root / file.path):
-                    self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
+                    self.place.local(file, stored=True)
         log.commit(self.place, change, run_id, f"restore {version}")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
@@ -232,7 +232,7 @@ class Store(OpenWarehouse):
         """Rows of one data file, as ``read`` returns them."""
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
-            if where is None or file.columns != columns_id(TABLES[table]):
+            if where is None or file.columns != TABLES[table].columns_id:
                 rows = pq.ParquetFile(path).read()
             else:
                 import pyarrow.dataset as ds  # may load pandas, in 0.5 s
@@ -264,8 +264,8 @@ class Store(OpenWarehouse):
             made.stat().st_size,
             sha256_of(made),
             time.time_ns() // 1_000_000,
-            columns_id(TABLES[table]),
-            log.partition_values(table, partition),
+            TABLES[table].columns_id,
+            TABLES[table].partition_values(partition),
             tuple(units),
         )
         self.place.put(made, name)
@@ -311,7 +311,7 @@ class Store(OpenWarehouse):
 
 def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
     """Names of a partition's directories; ``BadInput`` for values that can't be in a name."""
-    values = log.partition_values(table, partition)
+    values = TABLES[table].partition_values(partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]
 
 
