@@ -18,10 +18,11 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
+from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.place import File, command
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.store import Store
 
 #: By path of a data file: its table, its entry, and the newest version that has it.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
