@@ -7,7 +7,8 @@ from plumbline.warehouse.schema.columns import tables
 _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
 _FROM = """from: continuation by probe_set model_key sampling_key;
     perturbed_continuation by probe_set model_key sampling_key perturber"""
-_WHOSE = """    texts: text -- `filtered`: continuations with a valid perturbation; `as-published`: all g(p(x))
+_WHOSE = """\
+    texts: text -- `filtered`: continuations with a valid perturbation; `as-published`: all g(p(x))
     n_folds
     side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
 
