@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.warehouse.errors import BadInput, Interrupted
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -35,7 +33,6 @@ ORDER BY list_position($samples, benchmark);"""
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Look(DataOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
