@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -110,7 +111,10 @@ def prefer(model: Any, pairs: Any) -> Answer:
     if isinstance(pairs, Sequence) and not all(isinstance(pair, Mapping) for pair in pairs):
         pairs = [{"sentence_a": a, "sentence_b": b} for a, b in pairs]
     wh = _warehouse()
-    scored = wh.score(_location(model), pairs)
+    with warnings.catch_warnings():
+        # `measure` makes the deleted rows again.
+        warnings.filterwarnings("ignore", message="deleted ")
+        scored = wh.score(_location(model), pairs)
     wh.measure()
     params = {"benchmark": scored["benchmark"].iloc[0], "key": scored["model_key"].iloc[0]}
     frame = wh.sql(
