@@ -77,13 +77,23 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     """Which words the texts use near *she* and which near *he*: rows of ``word_lean``.
 
     ``delta_nats`` is above 0 for words nearer to *she*. By default all words, the surest first.
+    Intervals are over the texts for the words you name, by default for the 200 words of each side
+    that lean most. Those of other words are over co-occurrences, which is mostly too narrow;
+    ``over`` says which.
     """
+    from plumbline.jobs.evidence.explanation import explain_candidates
+
     lines = "".join(f"{json.dumps({'text': text})}\n" for text in texts)
     name = f"texts-{hashlib.sha256(lines.encode()).hexdigest()[:8]}"
     shard = _directory() / f"{name}.jsonl"
     shard.write_text(lines, encoding="utf-8")
-    _warehouse().count(name, str(shard))
-    frame = _warehouse().words(words, corpus=name)
+    wh = _warehouse()
+    wh.count(name, str(shard))
+    if words:
+        wh.why(words, corpus=name)
+    else:
+        explain_candidates(wh.store, name)
+    frame = wh.words(words, corpus=name)
     return _answer(frame, "delta_nats", "word", "lean in nats (he < 0 < she)")
 
 
