@@ -8,7 +8,8 @@ _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
 _FROM = """from: continuation by probe_set model_key sampling_key;
     perturbed_continuation by probe_set model_key sampling_key perturber"""
 _WHOSE = """\
-    texts: text -- `filtered`: continuations with a valid perturbation; `as-published`: all g(p(x))
+    texts: text -- what phi compares: `filtered`: continuations, only samples with a valid \
+perturbation; `as-published`: all of g(p(x)) too
     n_folds
     side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
 
