@@ -22,7 +22,7 @@ from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import ChatServer, Say, good_script, serving
+from tests.chat_server import ChatServer, Say, good_script, in_prose, serving
 from tests.test_constrain import filled
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
@@ -150,10 +150,11 @@ def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
     """Only the requests differ: their form is part of their key, and of what is sent."""
     spec = replace(SPEC, words=WORDS[:8])
     made, forms = [], []
-    for knows_schemas, send_schema in ((True, True), (False, True), (False, False)):
-        store = Store.open(tmp_path / f"{knows_schemas}{send_schema}")
+    prose = str(in_prose(tmp_path / "prompts.toml"))
+    for knows_schemas, prompts in ((True, ""), (False, ""), (False, prose)):
+        store = Store.open(tmp_path / f"{knows_schemas}{bool(prompts)}")
         with serving(imperfect, knows_schemas=knows_schemas) as server:
-            counts = _built(_order(store, server), replace(spec, send_schema=send_schema))
+            counts = _built(_order(store, server), replace(spec, prompts=prompts))
         rows = [_pairs(store), *(_rejects(store, step) for step in ("write", "pair", "judge"))]
         made.append([counts, *map(_without_requests, rows)])
         ids = {row["request_id"] for row in _requests(store)}

@@ -41,7 +41,7 @@ class BenchmarkBuild(BuildSpec, Command):
     makes_warehouse = True
     without = (
         *("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens"),
-        *("send_schema", "temperature"),
+        "temperature",
     )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
