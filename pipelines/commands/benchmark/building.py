@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -122,7 +121,7 @@ class BenchmarkBuild(BuildSpec, Command):
         if not self.offline:
             lines = [*lines, f"spent in all: {read_ledger(store, name).spent}"]
         is_limited = done.constraint and done.constraint.eta_nats is not None
-        row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}
+        row = counts | {"n_within_eta": done.n_pairs} if is_limited else {}
         return Done(
             rows=[{"benchmark": name, **row}],
             said=[*said, *lines],
