@@ -67,7 +67,7 @@ SHE, HE, REVISION, FILTERING = files()
         ((SHE, PROMPT.replace("num_words", "long"), "generation", "prompt"), "generate: {long}"),
         ((REVISION, None, "revision"), "revision.yml: revision is missing"),
         ((FILTERING, None, "filters"), "filtering.yml: filters.is_likely.prompt is missing"),
-        ((FILTERING, "Fine?", "filters", "is_likely", "prompt"), "judge: {sentence} is missing"),
+        ((FILTERING, "Fine?", "filters", "is_likely", "prompt"), "judge 1: {sentence} is missing"),
     ],
 )
 def test_changed_files_are_one_clear_line(
