@@ -200,7 +200,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
     shards = [Shard(x["shard"], x["fingerprint"]) for x in ledger if x["status"] == "counted"]
     for shard in shards:
-        if not (directory / f"{shard.fingerprint}.json").is_file():
+        if not (directory / shard.fingerprint).is_dir():
             problem = "is not on this machine"
             fix = "run the same plumbline corpus count again here; the tables stay as they are"
             raise MissingComponent(f"evidence of {shard.name}", problem, fix)

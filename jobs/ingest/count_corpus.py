@@ -21,7 +21,6 @@ from plumbline.jobs.counting.partials import (
     check_failed,
     partial_files,
     partials_directory,
-    remove_stopped,
 )
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import warm_up
@@ -141,7 +140,6 @@ def _count_shards(
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
-    remove_stopped(Path(job.directory))
     return [replace(ledgers[path], shard=name) for path, name in paths.items()]
 
 
