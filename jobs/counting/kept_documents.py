@@ -179,6 +179,11 @@ class Evidence:
                     names.update(dict.fromkeys(column.unique().to_pylist()))
         return tuple(names)
 
+    @property
+    def clusters(self) -> str:
+        """``source`` if the documents name ``FEWEST_SOURCES`` or more, else ``document``."""
+        return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
+
 
 def evidence_of(store: Store, corpus: str) -> Evidence:
     """Find the kept documents of a corpus.
