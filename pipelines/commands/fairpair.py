@@ -19,7 +19,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Draw
+from plumbline.eval_workers.models.sampling_contract import SeededPrompt
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
@@ -194,7 +194,7 @@ def measured(
 
 def _missing(
     run: FairpairRun, rows: Sequence[Row], store: Store | None, model_key: str
-) -> Sequence[Draw]:
+) -> Sequence[SeededPrompt]:
     sampling = run.sampling()
     keys = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     continuations = store.read("continuation", **keys).to_pylist() if store else []
