@@ -30,7 +30,7 @@ class Record(NamedTuple):
     """
 
     number: int
-    fields: Mapping[str, Any]
+    fields: dict[str, Any]
     problem: str | None = None
 
 
