@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import ListedModel, load_available
@@ -17,7 +16,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
 from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import MOST, STRICT, part
+from plumbline.warehouse.options import MOST, part
 
 #: Options that name inputs. If none of them is set, the pipeline runs on the closed world.
 WORK = ("corpus", "benchmarks", "model", "models")
@@ -31,7 +30,6 @@ PROMPTS = "topics"
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
-@options_class(frozen=True, kw_only=True, config=STRICT)
 class PipelineOptions(ModelOptions, ContrastOption, DataOption, Command):
     """The options of `plumbline pipeline`."""
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.sampling_contract import (
-    Draw,
     Sample,
     SamplingModel,
     SamplingOptions,
+    SeededPrompt,
 )
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
@@ -108,21 +108,21 @@ class Continuations(ModelStep[SampleCounts]):
         10
         """
         sides = sides_of(prompts, lead)
-        text_id = {_side(side): self.sampling.draw(side["text"], 0).text_id for side in sides}
+        text_id = {_side(side): self.sampling.seeded(side["text"], 0).text_id for side in sides}
         kept = [row for row in existing if text_id.get(_side(row)) == row["text_id"]]
         drawn = {(*_side(row), row["sample"]) for row in kept}
         missing = {
-            self.sampling.draw(side["text"], k)
+            self.sampling.seeded(side["text"], k)
             for side in sides
             for k in range(self.n)
             if (*_side(side), k) not in drawn
         }
         return State(sides, existing, kept, sorted(missing))
 
-    def chunks(self, missing: Sequence[Draw]) -> Iterator[Chunk]:
+    def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
         """Chunks of draws, the first samples of all texts first.
 
-        >>> draws = [Draw(text, k, 5 + k) for k in range(60) for text in ("It was", "She")]
+        >>> draws = [SeededPrompt(text, k, 5 + k) for k in range(60) for text in ("It was", "She")]
         >>> step = Continuations("demo", SamplingOptions(), 60)
         >>> [len(chunk.items) for chunk in step.chunks(draws)]
         [100, 20]
@@ -132,14 +132,14 @@ class Continuations(ModelStep[SampleCounts]):
             while part := list(itertools.islice(block, CHUNK_DRAWS)):
                 yield Chunk(part, len(part))
 
-    def compute(self, model: SamplingModel, items: Sequence[Draw]) -> list[Sample]:
+    def compute(self, model: SamplingModel, items: Sequence[SeededPrompt]) -> list[Sample]:
         """A sample for each draw."""
         return model.continue_(items, self.sampling)
 
-    def new_rows(self, model: Any, state: State, results: Mapping[Draw, Sample]) -> NewRows:
+    def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
         """New rows of ``continuation``, and one row of ``reject`` for each side and reason."""
         drawn = {(*_side(row), row["sample"]) for row in state.kept}
-        by_text: dict[str, list[Draw]] = {}
+        by_text: dict[str, list[SeededPrompt]] = {}
         for draw in state.missing:
             by_text.setdefault(draw.text, []).append(draw)
         rows, rejects = [], []
@@ -240,7 +240,7 @@ def _side(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["prompt_id"], row["side"]
 
 
-def _columns(model: str, side: Row, draw: Draw, sample: Sample) -> Row:
+def _columns(model: str, side: Row, draw: SeededPrompt, sample: Sample) -> Row:
     return {
         "model": model,
         "prompt_id": side["prompt_id"],

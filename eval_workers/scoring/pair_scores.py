@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.local.text_form import pair_in_form
+from plumbline.eval_workers.models.model_options import pair_in_form
 from plumbline.eval_workers.models.scoring_contract import (
     LOG_LIKELIHOOD,
     SAME_TOKENS,
@@ -22,7 +22,8 @@ from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions

@@ -94,7 +94,7 @@ def train_model(
         raise UsageProblem("training options", problem, "use the preset continue with --base alone")
     backend = None
     if base is not None:
-        from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+        from plumbline.eval_workers.models.local.causal_model import CausalModel
 
         backend = CausalModel(base.model, base.how)  # its weights are loaded when used
         identity["base"] = {

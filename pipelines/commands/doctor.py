@@ -16,14 +16,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.command.settings import shown
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
 from plumbline.warehouse.errors import MissingComponent
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.plugins import distribution, install_line
 from plumbline.warehouse.storage.opening import place_of
@@ -39,7 +37,6 @@ class Absent(Exception):
     """A thing isn't there, or there is too little of it."""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Doctor(DataOption, Command):
     """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.
 
@@ -206,10 +203,10 @@ def _keys(_: Doctor) -> str:
 
 
 def _english(_: Doctor) -> str:
-    from plumbline.jobs.seed_words.english import load_wordnet, model_path
+    from plumbline.jobs.seed_words.english import load_wordnet
 
-    lid = Path(os.environ.get("PLUMBLINE_LID") or model_path())
-    return f"WordNet {load_wordnet().version}{f', and {lid}' if lid.is_file() else ''}"
+    lid = os.environ.get("PLUMBLINE_LID", "")
+    return f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
 #: What is checked: the function that describes it or raises, whether `plumbline pipeline` needs it,
@@ -227,5 +224,5 @@ PROBES: dict[str, tuple[Callable[[Doctor], str], bool, str]] = {
     "Models": (_models, False, "fetched when first named, or give a directory as --model"),
     "Data": (_data, False, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"),
     "Keys": (_keys, False, "export PLUMBLINE_API_KEY=..."),
-    "English": (_english, False, "plumbline corpus words --corpus NAME --download"),
+    "English": (_english, False, "docs/generation.md"),
 }

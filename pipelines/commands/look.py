@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, Command, Context, Done, On
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.warehouse.errors import BadInput, Interrupted
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -35,7 +33,6 @@ ORDER BY list_position($samples, benchmark);"""
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Look(DataOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
@@ -79,7 +76,7 @@ class Look(DataOption, Command):
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
         """The directory of released sets, their names, and lines on why there are none, if so."""
-        from plumbline.eval_workers.pairs.released.set_download import downloaded
+        from plumbline.eval_workers.pairs.released.released_files import downloaded
 
         if names := self.sets(self.data):
             return self.data, names, []
@@ -119,16 +116,19 @@ class Look(DataOption, Command):
         about = tuple(map(glob.escape, shown)) if has_scores else ()
         parts.do(parts.report(model=about))
         (name,) = (model.name for model in parts.plan.models)
-        if data is not None and (scored := parts.results.get(f"score {name}")):
+        scored = parts.results.get(f"score {name}")
+        if scored and data is not None:
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
+        if scored:  # a context may be too short for FairPair; the page answers the rest
+            said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
             said=[*said, *parts.results["report"].said],
             files=parts.results["report"].files,
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
-            failed=next(iter(parts.errors), None),
+            failed=None if scored else next(iter(parts.errors), None),
         )
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:

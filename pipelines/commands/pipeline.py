@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic.dataclasses import dataclass
-
 from plumbline.eval_workers.models import one_model_kept, open_backend
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
@@ -32,7 +30,6 @@ from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
@@ -48,7 +45,6 @@ class Stage(NamedTuple):
     work: Callable[[], object]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Pipeline(PipelineOptions, Command):
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 

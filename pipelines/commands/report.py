@@ -16,7 +16,6 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.text.escape import say
-from plumbline.warehouse.text.progress import progress
 
 #: The texts with words to ask about before they are ranked.
 _TO_ASK = """
@@ -61,7 +60,6 @@ class Narrowed:
         return facts.narrowed(facts.Facts(store), self.about)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Report(Narrowed, Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
@@ -107,8 +105,7 @@ class Report(Narrowed, Command):
         for row in self.facts(store).query(_TO_ASK):
             corpus, contrast = row["corpus"], row["contrast"]
             try:
-                with progress(f"look through {corpus}", "steps") as update:
-                    explain_candidates(store, corpus, contrast, update)
+                explain_candidates(store, corpus, contrast)
             except (BadInput, MissingComponent, UsageProblem) as e:
                 problems.append(f"{e.args[0]} {e.args[1]}")
         if problems:
@@ -116,7 +113,6 @@ class Report(Narrowed, Command):
             yield f"words are ranked over co-occurrences: {why}"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
@@ -149,7 +145,6 @@ class ReportFigure(Narrowed, Command):
         return Done(files=[*map(str, (path, *paths))])
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ReportTable(Narrowed, Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 

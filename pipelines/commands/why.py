@@ -8,7 +8,6 @@ from dataclasses import dataclass as plain_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
@@ -27,10 +26,8 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
-from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.explanation import Sampling
@@ -44,7 +41,6 @@ class WordAnswers:
     rows: Mapping[str, Rows]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Why(ContrastOption, Command):
     """Show why words lean: how far and how sure, in which sources, by which copies, and sentences.
 
@@ -105,9 +101,8 @@ class Why(ContrastOption, Command):
             "params": {"run": context.run_id},
         }
         if self.top:
-            wrote = ("word_evidence", "word_source", "word_snippet")
             lines = tuple(self.answer_top(context.store, self.top))
-            return Done(said=lines, wrote=wrote, next="plumbline report", **of_run)
+            return Done(said=lines, next="plumbline report", **of_run)
         word_answers = self.answers(context.store)
         if self.format != "text":
             for line in word_answers.lines:
@@ -163,8 +158,7 @@ class Why(ContrastOption, Command):
                 lines += [line for some in counts.values() for line in some]
                 continue
             try:
-                with progress(f"look through {name}", "steps") as update:
-                    tables = explain(store, name, list(counts), *options, update)
+                tables = explain(store, name, list(counts), *options)
                 for table, some in tables.items():
                     rows[table] += some
             except UsageProblem as e:  # another corpus may have this contrast
@@ -188,8 +182,7 @@ class Why(ContrastOption, Command):
             if problem := _without_documents(store, name):
                 problems.append(problem)
                 continue
-            with progress(f"look through {name}", "steps") as update:
-                n_words = explain_top(store, name, top, *options, update)
+            n_words = explain_top(store, name, top, *options)
             yield f"{name}: leans of {n_words:,} words"
         if len(problems) == len(names):
             raise problems[0]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
@@ -19,15 +18,13 @@ from plumbline.pipelines.command.fields import (
     lookup_rows,
 )
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT, part
-from plumbline.warehouse.text.progress import progress
+from plumbline.warehouse.options import part
 
 if TYPE_CHECKING:
     from plumbline.jobs.seed_words.sample import SeedVerdict
     from plumbline.warehouse.storage.store import Store
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Concordance(CorpusName, Command):
     """Show a word or phrase in its contexts, and count it: alone, or near a group of words.
 
@@ -65,9 +62,8 @@ class Concordance(CorpusName, Command):
         rows: list[Row] = []
         said: list[str] = []
         for query in self.queries:
-            with progress(f"look through {self.corpus}", "shards") as update:
-                arguments = (self.corpus, query, Sampling(self.n, self.seed), update)
-                counts, lines = occurrences(context.store, *arguments)
+            sampling = Sampling(self.n, self.seed)
+            counts, lines = occurrences(context.store, self.corpus, query, sampling)
             rows.append(counts)
             if lines:
                 near = [("near", "target")] if NEAR in query.split() else []
@@ -84,7 +80,6 @@ class Concordance(CorpusName, Command):
 _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 20
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample seed words that lean least: from the middle one of 19 equal intervals of delta.
 
@@ -111,9 +106,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         Field(description="fastText's lid.176.ftz or lid.176.bin."),
         On(variable="PLUMBLINE_LID"),
     ] = None
-    download: Annotated[
-        bool, Field(description="Download lid.176.ftz (1 MB) once, and use it.")
-    ] = False
     accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     why: Annotated[str, Field(description="The reason for all these words.")] = ""
@@ -139,21 +131,15 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
 
     def _decided(self, store: Store) -> list[str]:
         """Decide which words are candidates unless that is known; returns lines about it."""
-        from plumbline.jobs.seed_words import english
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)
         is_known = store.units("vocabulary", corpus=self.corpus) or store.units(
             "planted_word", corpus=self.corpus
         )
-        if is_known and not (self.language_model or self.download or rules != VocabularyOptions()):
+        if is_known and not (self.language_model or rules != VocabularyOptions()):
             return []
-        model = self.language_model
-        if self.download:
-            model = english.download(english.model_path())
-        elif model is None and english.model_path().is_file():
-            model = english.model_path()
-        done = build_vocabulary(store, self.corpus, rules, model)
+        done = build_vocabulary(store, self.corpus, rules, self.language_model)
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in done.by_reason.items())
         return [
             *(f"Skipped: {line}" for line in done.missing),
@@ -182,7 +168,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
                 f"have a delta{outside}; "
                 f"{done.n_excluded:,} excluded, {done.n_rejected:,} rejected",
             ],
-            wrote=("seed_word", *(("vocabulary",) if decided else ())),
             next=f"{self.line('corpus words')} --accept w1,w2 --reject w3 --why TEXT",
             query="FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed "
             "ORDER BY position",
@@ -197,7 +182,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return Done(
             rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
             said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
-            wrote=("seed_verdict",),
             next=self.line("corpus words"),
             **self.rows_of("seed_verdict", "word"),
         )
