@@ -97,7 +97,7 @@ def test_words_that_can_t_be_spelled_take_their_pairs_along(
     assert {r["word"] for r in _rows(store)} == {"she", "he", "her", "him"}
     assert replace(_probe(store, saved["llama-adds-bos"], words), n_new=3) == done
     unspelled = list_file(tmp_path / "other.toml", [("vixen", "his")])
-    with pytest.raises(BadInput, match="could probe nothing of demo: .*<unk>"):
+    with pytest.raises(BadInput, match=r"could probe nothing of demo: .*<unk>"):
         _probe(store, saved["llama-adds-bos"], unspelled)
     reasons = store.read("reject", stage="probe")["reason"].to_pylist()
     assert len(reasons) == 3 and "no pair of words can be spelled after it; 'vixen'" in reasons[0]
