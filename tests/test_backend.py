@@ -20,7 +20,7 @@ from plumbline.eval_workers.chat.client import ChatClient, Server
 from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
 from plumbline.eval_workers.models.echo import _read
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.scoring_contract import Identity

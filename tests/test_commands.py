@@ -29,13 +29,10 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.warehouse.options import STRICT
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Tidy(Command):
     """Count letters of words.
 

@@ -241,7 +241,7 @@ def on_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(on_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    assert len(commands()) == 13
+    assert len(commands()) == 12
     for command in commands():
         tried = [*command, "--dry-run"] if command[:2] == ["fairpair", "run"] else command
         assert main(tried) == 0, command
@@ -252,7 +252,7 @@ def test_everything_on_the_page_runs(on_page: Path, monkeypatch: pytest.MonkeyPa
     published = {r["phi"] for r in rows if r["texts"] == "as-published"}
     assert published == {"jaccard", "vader"}
     connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 2
+    assert len(blocks("sql")) == 1
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
         found = connection.execute(query).fetchall()
         assert found, query

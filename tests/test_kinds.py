@@ -14,9 +14,9 @@ from transformers.utils import is_sentencepiece_available
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderModel
-from plumbline.eval_workers.models.kinds.masked import MaskedModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
+from plumbline.eval_workers.models.local.encoder_decoder import EncoderDecoderModel
+from plumbline.eval_workers.models.local.masked import MaskedModel
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
@@ -209,7 +209,7 @@ def test_what_needs_next_tokens_names_what_such_a_model_can_do(
 
 def _continued(backend: Any, wanted: list[tuple[str, int]], **how: Any) -> list[Sample]:
     options = SamplingOptions(**how)
-    found: list[Sample] = backend.continue_([options.draw(*one) for one in wanted], options)
+    found: list[Sample] = backend.continue_([options.seeded(*one) for one in wanted], options)
     return found
 
 

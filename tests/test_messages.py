@@ -28,7 +28,6 @@ from plumbline.eval_workers.fairpair.perturbation.perturbers import (
 )
 from plumbline.eval_workers.fairpair.probe_prompts import load as name_prompts
 from plumbline.eval_workers.models import model_lists, open_backend
-from plumbline.eval_workers.models.local.text_form import in_form
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
@@ -245,7 +244,6 @@ CALLS = [
     # models
     Called("dtype", lambda: make(ModelOptions, {"dtype": "int3"}), "dtype = 'int3': ..."),
     Called("batch", lambda: make(ModelOptions, {"batch_tokens": 0}), "batch_tokens = 0: ..."),
-    Called("text in a form", lambda: in_form("She ran.", "lower"), "--text-form lower: ..."),
     Called("GGUF", lambda: open_backend("m.gguf", ModelOptions()), "model m.gguf: ...", BadInput,
         {"m.gguf": "GGUF"}),
     Called("list of models", lambda: model_lists.load("nothing"), "model list 'nothing': ..."),

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from plumbline.eval_workers.disclosure.word_probabilities import probabilities, texts_to_score
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.training import word_losses as passes

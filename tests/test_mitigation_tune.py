@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.adapter_tuning import Tuned, dev_losses, take_steps, tune
 from plumbline.eval_workers.training.learner import adapted, switch_dropout

@@ -18,8 +18,8 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local import tree, weight_files, weights
+from plumbline.eval_workers.models.local import model_files, tree, weights
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
@@ -130,7 +130,7 @@ def test_adapters_that_do_not_fit(
 
 _HUB = """
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.warehouse.errors import BadInput
 backend = CausalModel("somebody/base", ModelOptions(adapter="somebody/tuned"))
 print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)
@@ -215,11 +215,11 @@ def test_heads_that_share_one_key_attend_without_the_fused_kernel(
     for kind in KINDS:
         config = transformers.AutoConfig.from_pretrained(save(kind, tmp_path / kind))
         shares = kind in ("llama-adds-bos", "mistral")
-        assert weight_files._attention(config, "cuda") == ("eager" if shares else None)
-        assert weight_files._attention(config, "cpu") is None
+        assert model_files._attention(config, "cuda") == ("eager" if shares else None)
+        assert model_files._attention(config, "cpu") is None
     falcon = transformers.FalconConfig(multi_query=True)
-    assert weight_files._attention(falcon, "cuda") == "eager"
-    monkeypatch.setattr(weight_files, "_attention", lambda *_: "eager")
+    assert model_files._attention(falcon, "cuda") == "eager"
+    monkeypatch.setattr(model_files, "_attention", lambda *_: "eager")
     shared = tmp_path / "llama-adds-bos"
     backend = CausalModel(str(shared), ModelOptions())
     found = [score.logprob_nats for score in backend.score(SENTENCES)]

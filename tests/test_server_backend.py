@@ -15,7 +15,7 @@ import torch
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.echo import spells
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.scoring_forecast import prospect
@@ -296,7 +296,7 @@ def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path
     kind = "opt-adds-bos"
     with echoing(saved[kind], KINDS[kind].bos) as (server, _):
         with pytest.raises(UsageProblem, match="--backend server"):
-            opened(server.url).continue_([SamplingOptions().draw("She", 0)], SamplingOptions())
+            opened(server.url).continue_([SamplingOptions().seeded("She", 0)], SamplingOptions())
         with pytest.raises(UsageProblem, match="--dry-run"):
             prospect("tiny", ModelOptions(backend="server", base_url=server.url))
 

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from plumbline.eval_workers.models.local.text_form import in_form
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions, in_form
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released.released_results import import_scores

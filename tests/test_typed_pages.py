@@ -20,10 +20,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.deployment import write_dist
-from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests import prefect_server
@@ -105,14 +102,6 @@ def test_what_a_standalone_master_cannot_run_is_parsed(tmp_path: Path) -> None:
     assert sum(parsed(block, dist) for block in blocks("cluster.md")) == 5
     with pytest.raises(AssertionError, match="Unrecognized option"):
         check_submitted("spark-submit --num-executor 2 dist/submit.py corpus count x", dist)
-    (settings,) = blocks("cluster.md", "toml")
-    file = tmp_path / "own.toml"
-    file.write_text(settings)
-    models = make_plan(made(Pipeline, {}, None, here(Pipeline, file, {}))).models
-    assert [(m.location, m.options.backend) for m in models] == [
-        ("EleutherAI/pythia-6.9b", "vllm"),
-        ("/shared/models/m", "transformers"),
-    ]
 
 
 @pytest.mark.spark

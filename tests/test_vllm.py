@@ -26,7 +26,7 @@ import transformers
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models import server_backend, vllm_backend
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.vllm import vllm_client
@@ -115,7 +115,7 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     """One engine: greedy as transformers, the truncated distribution, chance by the seed alone."""
     model = save("gpt2", tmp_path / "tiny")
     greedy = SamplingOptions(greedy=True, max_new_tokens=24)
-    draws = [greedy.draw(prompt, 0) for prompt in PROMPTS]
+    draws = [greedy.seeded(prompt, 0) for prompt in PROMPTS]
     theirs = CausalModel(str(model), ModelOptions()).continue_(draws, greedy)
     plain, how = Plain(model, "gpt2"), SamplingOptions(temperature=2, max_new_tokens=1)
     expected = plain.kept(plain.ids("She"), how)
@@ -124,7 +124,7 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     assert {sample.finish for sample in theirs} == {"length", "stop"}
 
     n = 3000
-    seeds = [how.draw("She", k).seed for k in range(n)]
+    seeds = [how.seeded("She", k).seed for k in range(n)]
     prompt = tuple(plain.ids("She")[1:])
     seen = [new[0] for new in ours.weights.new_tokens([prompt] * n, seeds, how, ours.ends)]
     assert set(seen) <= set(expected)
@@ -133,14 +133,14 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     assert freedom > 10 and abs(square - freedom) < 5 * (2 * freedom) ** 0.5
 
     longer = SamplingOptions(temperature=2, max_new_tokens=12)
-    wanted = [longer.draw(prompt, k) for prompt in PROMPTS for k in range(5)]
+    wanted = [longer.seeded(prompt, k) for prompt in PROMPTS for k in range(5)]
     found = ours.continue_(wanted, longer)
     assert len({sample.text for sample in found}) > 20
     assert ours.continue_(wanted[::-2], longer) == found[::-2]
-    (over,) = ours.continue_([how.draw("She", 0)], SamplingOptions(max_new_tokens=64))
+    (over,) = ours.continue_([how.seeded("She", 0)], SamplingOptions(max_new_tokens=64))
     assert "more than the model's context" in str(over.problem)
     with pytest.raises(BadInput, match=r"vLLM can't run it: temperature must be in \[0, 2\]"):
-        ours.continue_([how.draw("She", 0)], SamplingOptions(temperature=3.0, max_new_tokens=1))
+        ours.continue_([how.seeded("She", 0)], SamplingOptions(temperature=3.0, max_new_tokens=1))
 
 
 def test_the_models_end_token_ends_a_sample(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_models_end_token_ends_a_sample(tmp_path: Path) -> None:
     first = plain.model(torch.tensor([plain.ids("She")])).logits[0, -1].argmax()
     settings = transformers.GenerationConfig(eos_token_id=[5, int(first)], bos_token_id=plain.bos)
     settings.save_pretrained(model)
-    draw = SamplingOptions(greedy=True).draw("She", 0)
+    draw = SamplingOptions(greedy=True).seeded("She", 0)
     short = SamplingOptions(greedy=True, max_new_tokens=9)
     theirs = CausalModel(str(model), ModelOptions()).continue_([draw], short)
     ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))

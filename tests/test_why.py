@@ -282,7 +282,7 @@ def test_the_check_from_outside_gives_the_figures_of_its_page(
 ) -> None:
     """Every figure of "A check from outside" in docs/why.md, by its commands and queries."""
     page = (REPOSITORY / "docs" / "why.md").read_text(encoding="utf-8")
-    part = page[page.index("## A check from outside") : page.index("## More")]
+    part = page.partition("## A check from outside")[2]
     where = ["--warehouse", str(tmp_path / "w")]
     released = str(data / "unstereo-eval" / "data" / "pmi_file_w_counts.csv.gz")
     texts = str(data / "corpora" / "*" / "*.jsonl.zst")

@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.models.sampling_contract import NONE, Instruction
-from plumbline.eval_workers.models.scoring_contract import TextScore, texts_hash
+from plumbline.eval_workers.models.scoring_contract import NONE, Instruction, TextScore, texts_hash
 from plumbline.eval_workers.scoring.continuations import check_prompts
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem

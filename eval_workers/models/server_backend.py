@@ -17,8 +17,7 @@ from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models.echo import EchoFault, EchoServer, read_echo
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.probe import probe
-from plumbline.eval_workers.models.sampling_contract import Instruction
-from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
+from plumbline.eval_workers.models.scoring_contract import Identity, Instruction, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
 #: Stands for a revision or dtype that only the server knows.

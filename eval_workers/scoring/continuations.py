@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.sampling_contract import (
-    Draw,
     Sample,
     SamplingModel,
     SamplingOptions,
+    SeededPrompt,
 )
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
@@ -97,7 +97,7 @@ class Continuations(ModelStep[SampleCounts]):
         state = state_of(sides, rows, "prompt_id", "side")
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
-    def _draws(self, state: State) -> Iterator[tuple[Row, Draw]]:
+    def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
         """Each draw of a side that has no row, after its side."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
@@ -105,16 +105,16 @@ class Continuations(ModelStep[SampleCounts]):
                 if (side["prompt_id"], side["side"], k) not in drawn:
                     yield side, self.sampling.draw(side["text"], k)
 
-    def chunks(self, missing: Sequence[Draw]) -> Iterator[Chunk]:
+    def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
         """Chunks of draws, in their order: those of one text follow each other."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
 
-    def compute(self, model: SamplingModel, items: Sequence[Draw]) -> list[Sample]:
+    def compute(self, model: SamplingModel, items: Sequence[SeededPrompt]) -> list[Sample]:
         return model.continue_(items, self.sampling)
 
-    def new_rows(self, model: Any, state: State, results: Mapping[Draw, Sample]) -> NewRows:
+    def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
         """New rows of ``continuation``, and one row of ``reject`` for each side and reason."""
         rows: list[Row] = []
         refused: dict[tuple[str, str, str], list[Row]] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.local.text_form import pair_in_form
+from plumbline.eval_workers.models.model_options import pair_in_form
 from plumbline.eval_workers.models.scoring_contract import (
     LOG_LIKELIHOOD,
     SAME_TOKENS,

@@ -69,7 +69,7 @@ def model_size(config: Any, kind: Any = "causal") -> Size:
     """The size of a model by its configuration; no weights are allocated."""
     import torch
 
-    from plumbline.eval_workers.models.kinds.model_kind import auto_class
+    from plumbline.eval_workers.models.local.model_files import auto_class
 
     with torch.device("meta"):
         try:

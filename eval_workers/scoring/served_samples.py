@@ -20,12 +20,8 @@ from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import (
-    Draw,
-    Instruction,
-    Sample,
-    SamplingOptions,
-)
+from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, alike
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
@@ -80,11 +76,11 @@ class ServedModel:
         """The instruction's text before a prompt."""
         return instruction.prefix
 
-    def request(self, draw: Draw, options: SamplingOptions) -> Request:
+    def request(self, draw: SeededPrompt, options: SamplingOptions) -> Request:
         """The request for one sample; its seed and number make it unique.
 
         >>> options = SamplingOptions()
-        >>> one, two = (ServedModel("m").request(options.draw("It", k), options) for k in (0, 1))
+        >>> one, two = (ServedModel("m").request(options.seeded("It", k), options) for k in (0, 1))
         >>> dict(one.parameters)["top_p"], one.request_id == two.request_id
         (0.9, False)
         """
@@ -107,13 +103,13 @@ class ServedModel:
             endpoint=self.endpoint,
         )
 
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+    def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given; a few are requested and checked first.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
         assert self.build is not None, "a model that is asked has a ledger"
-        samples: dict[Draw, Sample] = {}
+        samples: dict[SeededPrompt, Sample] = {}
         for part in (_first(draws), draws):
             replies = self.build.replies([self.request(draw, options) for draw in part], "samples")
             samples = dict(zip(part, map(_sample, replies), strict=True))
@@ -159,7 +155,7 @@ def sample_from_server(
     return step.outcome(done, n_new / (time.monotonic() - start) if n_new else None)
 
 
-def _first(draws: Sequence[Draw]) -> list[Draw]:
+def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
     """The first few samples of the first few texts."""
     texts = groupby(sorted(draws), lambda draw: draw.text)
     return [draw for _, of_text in islice(texts, _FIRST) for draw in islice(of_text, _FIRST)]
@@ -174,7 +170,7 @@ def _sample(reply: Reply) -> Sample:
     return Sample(problem=f"the server ended it with {reply.finish_reason!r}, not stop or length")
 
 
-def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> None:
+def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
     """Raise ``BadInput`` when the samples of every prompt are nearly all the same.
 
     Options that leave little to chance, such as a low temperature, are not checked.

@@ -20,10 +20,9 @@ from typing import Any
 import torch
 
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.devices import memory_problems
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models import devices, memory_problems
 from plumbline.eval_workers.models.local.adapter import find_adapter
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.learner import adapted, save_adapter, switch_dropout
 from plumbline.eval_workers.training.trained_models import made_once, plain_name

@@ -27,7 +27,7 @@ from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+    from plumbline.eval_workers.models.local.causal_model import CausalModel
 
 END_OF_TEXT = "<|endoftext|>"
 #: Number of parts of a new model's batch, and of lanes that compute them.

@@ -89,7 +89,7 @@ def train_model(
         identity["ngram_version"] = NGRAM_VERSION
     backend = None
     if base is not None:
-        from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+        from plumbline.eval_workers.models.local.causal_model import CausalModel
 
         backend = CausalModel(base.model, base.how)  # its weights are loaded when used
         identity["base"] = {

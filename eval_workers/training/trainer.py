@@ -27,14 +27,14 @@ import numpy as np
 import torch
 from transformers import get_cosine_with_min_lr_schedule_with_warmup_lr_rate
 
-from plumbline.eval_workers.models.devices import memory_problems
+from plumbline.eval_workers.models import memory_problems
 from plumbline.eval_workers.training.learner import Learner, continued, new
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+    from plumbline.eval_workers.models.local.causal_model import CausalModel
 
 #: Figures of a step or a part of its batch by name, such as losses.
 Figures: TypeAlias = dict[str, float]

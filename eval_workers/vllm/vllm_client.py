@@ -54,10 +54,6 @@ class EngineFailed(Exception):
         self.kind = kind
 
 
-class EngineDied(ConnectionError):
-    """The process was killed: a transient error."""
-
-
 def killed(what: str, event: str) -> Interrupted:
     """The error for a vLLM process that was killed by a user or for lack of memory.
 
@@ -65,7 +61,7 @@ def killed(what: str, event: str) -> Interrupted:
     "model m: vLLM's process was killed by SIGKILL"
     """
     error = Interrupted(what, f"vLLM's process {event}", _RESUME)
-    error.__cause__ = EngineDied()
+    error.__cause__ = ConnectionError()  # a transient error
     return error
 
 
@@ -97,46 +93,45 @@ environment with vLLM)
 class VllmProcess:
     """A process that runs ``vllm_engine``; it ends when nothing refers to this object.
 
-    ``popen`` is the process, which has its own temporary directory. It and its workers write their
-    output to an unnamed file, which is copied to a named log if the process dies.
+    ``popen`` is the process. It and its workers have a temporary directory of their own, with a log
+    of their output, which is copied if the process dies.
     """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         python = interpreter()
-        self._place = tempfile.mkdtemp(prefix=vllm_engine.PLACE)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
+        place = tempfile.mkdtemp(prefix=vllm_engine.PLACE)
+        self._log = Path(place) / "log"
         try:
-            self.popen = subprocess.Popen(
-                # -I: nothing of this environment is imported there.
-                [str(python), "-I", vllm_engine.__file__, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=self._log if arguments else subprocess.PIPE,
-                stderr=self._log,
-                env={**(environment or {}), **os.environ, "TMPDIR": self._place},
-                start_new_session=True,  # Ctrl-C reaches this process, which ends it
-                text=True,
-            )
+            with self._log.open("wb") as log:
+                self.popen = subprocess.Popen(
+                    # -I: nothing of this environment is imported there.
+                    [str(python), "-I", vllm_engine.__file__, *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=log if arguments else subprocess.PIPE,
+                    stderr=log,
+                    env={**(environment or {}), **os.environ, "TMPDIR": place},
+                    start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                    text=True,
+                )
         except OSError as e:
-            shutil.rmtree(self._place, ignore_errors=True)
+            shutil.rmtree(place, ignore_errors=True)
             problem, fix = f"{python} can't be run: {e.strerror}", "name an environment with vLLM"
             raise MissingComponent(VARIABLE, problem, fix) from e
-        self.close = weakref.finalize(self, _end, self.popen, self._place)
+        self.close = weakref.finalize(self, _end, self.popen, place)
 
     def printed(self) -> str:
         """Output of vLLM and its workers so far."""
-        n_bytes = os.fstat(self._log.fileno()).st_size
-        return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
+        return self._log.read_text(encoding="utf-8", errors="replace")
 
     def death(self, what: str) -> BadInput | Interrupted:
         """The error for the ended process: ``Interrupted`` if it was killed, else ``BadInput``."""
         status = self.popen.wait()
+        descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log")
+        os.close(descriptor)
+        shutil.copyfile(self._log, log)
         self.close()
-        descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log", text=True)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(self.printed())
         if status >= 0:
-            problem, fix = f"vLLM's process ended with {status}, see {log}", _MEND
-            return BadInput(what, problem, fix)
+            return BadInput(what, f"vLLM's process ended with {status}, see {log}", _MEND)
         return killed(what, f"was killed by {signal.Signals(-status).name}, see {log}")
 
 

@@ -12,7 +12,7 @@ from dataclasses import field, fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -66,7 +66,7 @@ class Done:
         table: rows for Python, JSON and CSV if ``rows`` is empty and a table is printed as text.
         said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
             is a warning.
-        wrote: names of tables.
+        wrote: names of the tables that the run wrote; ``execute_on`` fills it.
         files: paths of files that were written.
         next: the command line that comes next; empty for none.
         query: SQL for the rows that the command made, with ``params``; Python returns these rows.
@@ -113,9 +113,10 @@ class Context:
         return result
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Command:
-    """A command on a warehouse. Subclasses are frozen pydantic dataclasses with ``kw_only``.
+    """A command on a warehouse. Each subclass becomes a frozen pydantic dataclass by itself.
 
     A field is annotated with a ``Field`` that has its description, bounds and choices, and ``On``
     if needed. ``__post_init__`` raises ``UsageProblem`` for fields that don't go together.
@@ -140,6 +141,9 @@ class Command:
         Field(description="Directory of the warehouse, or s3://BUCKET/DIR."),
         On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
     ] = DEFAULT_WAREHOUSE
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
@@ -212,18 +216,25 @@ def execute_on(store: Store | None, command: Command) -> Done:
     from plumbline.warehouse.storage.out_of_date import to_make_again
 
     name, values = name_of(type(command)), values_of(command)
-    before = store.snapshot().out_of_date
-    done: Done | None = None
+    before, run_id, done = store.snapshot(), "", Done()
     try:
         with recorded(store, name, values) as run_id:
             done = command.run(Context(store, run_id))
             if done.failed is not None:
                 raise done.failed
     except Exception:
-        if done is None or done.failed is None:
+        if done.failed is None:
             raise
-    deleted = to_make_again(store.snapshot().out_of_date, before)
-    return dataclasses.replace(done, said=[*done.said, *(WARNING + line for line in deleted)])
+    after = store.snapshot()
+    units = {
+        table: [unit for f in listing.files for unit in f.units]
+        for table, listing in after.tables.items()
+        if table != "run"
+    }
+    wrote = [table for table, held in units.items() if run_id in {unit.run_id for unit in held}]
+    deleted = to_make_again(after.out_of_date, before.out_of_date)
+    said = [*done.said, *(WARNING + line for line in deleted)]
+    return dataclasses.replace(done, said=said, wrote=wrote)
 
 
 def values_of(command: Command) -> dict[str, object]:

@@ -16,14 +16,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.command.settings import shown
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
 from plumbline.warehouse.errors import MissingComponent
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.plugins import distribution, install_line
 from plumbline.warehouse.storage.opening import place_of
@@ -39,7 +37,6 @@ class Absent(Exception):
     """A thing isn't there, or there is too little of it."""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Doctor(DataOption, Command):
     """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.
 

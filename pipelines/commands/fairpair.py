@@ -7,7 +7,6 @@ from dataclasses import asdict, fields
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import expected_tokens
 from plumbline.eval_workers.chat.ledger import read_ledger
@@ -20,13 +19,13 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Draw
+from plumbline.eval_workers.models.sampling_contract import SeededPrompt
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -39,7 +38,6 @@ _PromptSet: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairpairRun(FairPairSpec, Command):
     """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
 
@@ -126,11 +124,9 @@ class FairpairRun(FairPairSpec, Command):
                 drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
                 audited.append((drawn, measured(context, self, name, drawn, chosen)))
         keys = [sampled for _, sampled in audited]
-        asked = ("generation_request",) if self.base_url else ()
         return Done(
             rows=figures(store, keys, chosen, self),
             said=[line for drawn, _ in audited for line in _drawn_lines(drawn)],
-            wrote=("probe_prompt", "continuation", *asked, *TABLES),
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
@@ -149,7 +145,6 @@ _MEASURING = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairpairScore(FairPairSpec, Command):
     """Measure the samples in the warehouse again, with other folds, phi or perturber.
 
@@ -174,7 +169,6 @@ class FairpairScore(FairPairSpec, Command):
         keys = [measured(context, self, self.probe_set, one, chosen) for one in sampled_models]
         return Done(
             rows=figures(store, keys, chosen, self),
-            wrote=TABLES,
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
             params={"probe_set": self.probe_set},
@@ -200,7 +194,7 @@ def measured(
 
 def _missing(
     run: FairpairRun, rows: Sequence[Row], store: Store | None, model_key: str
-) -> Sequence[Draw]:
+) -> Sequence[SeededPrompt]:
     sampling = run.sampling()
     keys = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     continuations = store.read("continuation", **keys).to_pylist() if store else []
@@ -266,13 +260,6 @@ def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:
             "--filter-unit characters"
         )
     return planned(run.probe_set, "new units needed", n_new, text_filter.unit, note)
-
-
-#: Tables that measuring writes.
-TABLES = (
-    *("perturbed_continuation", "fairpair_prompt", "fairpair_set"),
-    *("fairpair_convergence", "fairpair_calibration"),
-)
 
 
 def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:

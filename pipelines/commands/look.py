@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, Command, Context, Done, On
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.warehouse.errors import BadInput, Interrupted
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -35,7 +33,6 @@ ORDER BY list_position($samples, benchmark);"""
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Look(DataOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
@@ -123,6 +120,8 @@ class Look(DataOption, Command):
         if data is not None and parts.scored:
             key = parts.scored[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
+        if parts.scored:  # a context may be too short for FairPair; the page answers the rest
+            said += [WARNING + line for line in parts.failed]
         page = Path(report.files[0])
         return Done(
             rows=[row for row in measured.rows if row["model"] in shown],
@@ -130,7 +129,7 @@ class Look(DataOption, Command):
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
-            failed=next(map(BadInput, parts.failed), None),
+            failed=None if parts.scored else next(map(BadInput, parts.failed), None),
         )
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:

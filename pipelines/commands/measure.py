@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.scoring.measure import WRITTEN, MeasureOptions, measure
+from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import Facts, named
@@ -21,14 +20,12 @@ from plumbline.pipelines.report.sentences import (
     version_changes,
 )
 from plumbline.warehouse.errors import ModelChanged, UsageProblem
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
 _EPSILONS = "SELECT DISTINCT benchmark, epsilon_nats FROM metric_value WHERE metric = 'us'"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Measure(MeasureOptions, Command):
     """Compute US, PD, AuFC, gaps and how far models follow each counted corpus.
 
@@ -76,7 +73,6 @@ class Measure(MeasureOptions, Command):
                 *filter(None, [few_pairs(of_all)]),
                 f"{rows.num_rows:,} metrics",
             ],
-            wrote=WRITTEN,
             next="plumbline report",
             query="FROM metric_value ORDER BY ALL",
             failed=failed,

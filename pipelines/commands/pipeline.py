@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import (
@@ -21,19 +20,13 @@ from plumbline.pipelines.command.base import (
 from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import MOST, STRICT
+from plumbline.warehouse.options import MOST
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.storage.store import Store
 
 _OUT = Path("out")
-#: The tables of interest that it writes.
-_WRITES = (
-    *("corpus", "word_delta", "benchmark_pair", "pair_association"),
-    *("pair_score", "metric_value"),
-)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 
@@ -152,7 +145,6 @@ class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
         errors += [parts.changed] if parts.changed else []
         return Done(
             said=[*pipeline_parts.recovered(store), *caveats],
-            wrote=_WRITES,
             files=report.files,
             next="plumbline sql",
             query="FROM metric_value",

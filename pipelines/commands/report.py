@@ -61,7 +61,6 @@ class Narrowed:
         return facts.narrowed(facts.Facts(store), self.about)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Report(Narrowed, Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
@@ -115,7 +114,6 @@ class Report(Narrowed, Command):
             yield f"words are ranked over co-occurrences: {why}"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
@@ -148,7 +146,6 @@ class ReportFigure(Narrowed, Command):
         return Done(files=[*map(str, (path, *paths))])
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ReportTable(Narrowed, Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 

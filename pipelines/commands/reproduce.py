@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import check_output
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
@@ -30,7 +28,6 @@ _CORPUS = "pile"
 _announce = partial(say, err=True)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Reproduce(Command):
     """Compute a paper's printed figures, or put them beside your own runs.
 
@@ -126,7 +123,6 @@ class Reproduce(Command):
             most=_MOST,
             said=list(result.lines()),
             files=self._written(result.rows()),
-            wrote=("benchmark_pair", "pair_score", "metric_value"),
             next="plumbline sql",
             query="FROM metric_value ORDER BY ALL",
             failed=failed,
@@ -183,7 +179,6 @@ class Reproduce(Command):
         return [str(self.out)]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Lists(Command):
     """Compare the pairs of a word list: how many words have a delta, and if pairs rank them alike.
 

@@ -6,11 +6,9 @@ import shlex
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.warehouse import run_records
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.store import Store
 
 #: Characters that a table shows of a long text.
@@ -29,7 +27,6 @@ class _Long(str):
         return self[:] if len(self) <= _SHOWN else f"{self[: _SHOWN - 1]}…"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Runs(Command):
     """List runs, the newest first; of one run show options, versions, seeds and what it wrote.
 

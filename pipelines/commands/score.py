@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
@@ -16,7 +15,7 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import InputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
-from plumbline.warehouse.options import MOST, STRICT, part
+from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ Benchmarks = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Score(ModelOptions, Command):
     """Log-probability of both sentences of every pair; only pairs without a score are computed.
 
@@ -106,7 +104,6 @@ class Score(ModelOptions, Command):
         if failed is not None and not done:
             raise failed
         keys = list(dict.fromkeys(one.model_key for one in done))
-        rejects = ["reject"] if any(one.n_rejected for one in done) else []
         return Done(
             rows=[asdict(one) for one in done],
             said=[
@@ -115,7 +112,6 @@ class Score(ModelOptions, Command):
                 for one in done
                 if one.n_rejected
             ],
-            wrote=(*(["pair_score"] if any(one.n_new for one in done) else []), *rejects),
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
@@ -178,7 +174,6 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
             raise BadInput(f"model {result.model}", problem, fix)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ScoreImport(Command):
     """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
 
@@ -215,7 +210,6 @@ class ScoreImport(Command):
         return Done(
             rows=[{n: v for n, v in asdict(one).items() if n != "files"} for one in done],
             said=said,
-            wrote=("pair_score", "model", *(("reject",) if n_rejected else ())),
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($models, model) ORDER BY ALL",
             params={"models": [one.model for one in done]},
@@ -225,7 +219,6 @@ class ScoreImport(Command):
 _NOT_USED = ("n_rejected", "n_missing")
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Choose(ChoiceOptions, Command):
     """Ask a served model which sentence of each pair is likelier, in both orders.
 
@@ -278,7 +271,6 @@ class Choose(ChoiceOptions, Command):
         return Done(
             rows=[asdict(one) for one in done],
             said=[line for one in done for line in self._lines(context.store, one)],
-            wrote=("pair_choice", "model", "generation_request"),
             next="plumbline report",
             query="FROM forced_choice WHERE list_contains($benchmarks, benchmark) "
             "AND model_key = $key AND setting = $setting ORDER BY ALL",

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import duckdb
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
@@ -23,7 +22,6 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
 from plumbline.pipelines.result_output import show, write_result
 from plumbline.warehouse.errors import UsageProblem, disk_problems
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import (
     READ_ONLY,
     connect,
@@ -45,7 +43,6 @@ _HELP = (
 _Form = Literal["table", "csv", "json", "parquet"]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Sql(Command):
     """Ask the warehouse in SQL: one query, or a shell with all tables and views.
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
@@ -18,7 +17,7 @@ from plumbline.jobs.kernel.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
 from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.options import STRICT, part, words
+from plumbline.warehouse.options import part, words
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -32,7 +31,6 @@ Shards: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
 
@@ -98,7 +96,6 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         row = {"model": self.name, **{name: getattr(trained, name) for name in names}}
         return Done(
             rows=[{**row, "seconds": trained.seconds, "trained_now": not trained.reused}],
-            wrote=("trained_model",),
             files=(str(trained.path),),
             next=f"{line} --benchmark NAME",
             query="FROM trained_model WHERE model = $model",

@@ -9,11 +9,9 @@ from typing import Annotated
 
 import pyarrow.compute as pc
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage import check, compaction, log
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.storage.out_of_date import to_make_again
@@ -25,7 +23,6 @@ _CHECK = "plumbline warehouse check"
 _MOST = 50
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Check(Command):
     """Check every version's files by hash; the newest's by schema, partition and unique keys.
 
@@ -74,7 +71,6 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
                         }
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Compact(Command):
     """Merge small files, drop old versions, and remove what stopped commands left.
 
@@ -105,7 +101,6 @@ class Compact(Command):
         return Done(rows=[row], said=context.store.snapshot().kept, next=_CHECK)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Restore(Command):
     """Make all tables what they were at an earlier version; without one, list the versions.
 

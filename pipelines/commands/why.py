@@ -8,7 +8,6 @@ from dataclasses import dataclass as plain_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
@@ -27,7 +26,6 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
@@ -44,7 +42,6 @@ class WordAnswers:
     rows: Mapping[str, Rows]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Why(ContrastOption, Command):
     """Show why words lean: how far and how sure, in which sources, by which copies, and sentences.
 
@@ -105,9 +102,8 @@ class Why(ContrastOption, Command):
             "params": {"run": context.run_id},
         }
         if self.top:
-            wrote = ("word_evidence", "word_source", "word_snippet")
             lines = tuple(self.answer_top(context.store, self.top))
-            return Done(said=lines, wrote=wrote, next="plumbline report", **of_run)
+            return Done(said=lines, next="plumbline report", **of_run)
         word_answers = self.answers(context.store)
         if self.format != "text":
             for line in word_answers.lines:

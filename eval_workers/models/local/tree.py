@@ -9,7 +9,6 @@ and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,18 +33,6 @@ class Tree:
     depths: list[int]
     ends: list[int]
     paths: list[list[int]]
-
-
-def longest_short(config: Any) -> int:
-    """Most tokens of a text that LongRoPE (Phi-3) reads with its short factors.
-
-    It reads all texts of a pass with its long factors if one is longer. Models without LongRoPE
-    have no such limit: ``sys.maxsize``.
-    """
-    rotary = getattr(config, "rope_parameters", None) or {}
-    if rotary.get("rope_type") != "longrope":
-        return sys.maxsize
-    return int(rotary["original_max_position_embeddings"])
 
 
 def n_shared(first: Tokens, second: Tokens) -> int:

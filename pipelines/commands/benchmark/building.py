@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
@@ -21,14 +20,12 @@ from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.store import Store
 
 _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
@@ -126,22 +123,13 @@ class BenchmarkBuild(BuildSpec, Command):
         return Done(
             rows=[{"benchmark": name, **row}],
             said=[*said, *lines],
-            wrote=self._tables(),
             files=tuple(map(str, done.paths)),
             next=f"plumbline score --model ID_OR_PATH --benchmark {name}",
             query=_PAIRS,
             params={"benchmark": name},
         )
 
-    def _tables(self) -> tuple[str, ...]:
-        return (
-            "benchmark_pair",
-            *(() if self.offline else ("generation_request", "reject")),
-            *(("pair_association",) if self.corpus else ()),
-        )
 
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Constrain(Command):
     """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
 
@@ -197,7 +185,6 @@ class Constrain(Command):
         return Done(
             rows=rows,
             said=[warning] if is_sum else (),
-            wrote=("pair_association",),
             next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.benchmark[0])}",
             query="FROM pair_association WHERE corpus = $corpus "
             "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
 from plumbline.eval_workers.pairs.sharing.export import Constraint, export
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import rows_of
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class BenchmarkExport(ContrastOption, Command):
     """Write a benchmark as a folder to share: its pairs, a card, and a task of the harness.
 
@@ -69,7 +66,6 @@ class BenchmarkExport(ContrastOption, Command):
         )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ImportRatings(Command):
     """Read raters' answers; those that can't be used are kept in `reject` with the reason.
 
@@ -101,7 +97,6 @@ class ImportRatings(Command):
         return Done(
             rows=rows_of(store.root, _AGREEMENT, params),
             said=said,
-            wrote=("rating", "rating_agreement", "reject"),
             next=f"plumbline benchmark export {shlex.quote(benchmarks[0])}",
             query=_AGREEMENT,
             params=params,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
@@ -19,13 +18,11 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.input.remote_files import located
-from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class BenchmarkImport(DataOption, Command):
     """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
 
@@ -111,7 +108,6 @@ class BenchmarkImport(DataOption, Command):
                 for one in done
             ],
             said=[line for one in done for line in (*_not_used(one), *one.said)],
-            wrote=("benchmark_pair", "reject") if done else (),
             next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
             "ORDER BY benchmark, pair_id",
@@ -137,7 +133,6 @@ FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
 """
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class BenchmarkShow(Command):
     """List the benchmarks; of a named one the first pairs, and how small an effect it can find.
 

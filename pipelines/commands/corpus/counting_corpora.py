@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import CorpusName, InputFile, Shards
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import part
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
     from plumbline.warehouse.storage.store import Store
 
-#: Tables that counting writes.
-_COUNTED = ("word_count", "pair_count", "corpus_shard", "corpus", "reject")
 #: Columns of `corpus` that are printed after a count, and in the list of corpora.
 _SHOWN = (
     *("corpus", "n_shards", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens"),
@@ -56,7 +53,6 @@ def _shard_row(path: Path, partials: Path | None) -> Row:
     return planned(str(path), state, size, "bytes")
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
@@ -134,13 +130,11 @@ class Count(CorpusName, CorpusOptions, Command):
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
             said=said,
-            wrote=_COUNTED if counted.changed else (),
             next=again,
             **self.rows_of("corpus"),
         )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Associate(CorpusName, Command):
     """Compute PMI of every word with every target, and delta of every pair and list.
 
@@ -173,17 +167,14 @@ class Associate(CorpusName, Command):
         done = associate(context.store, self.corpus, self.targets, self.word_weights)
         names = ("n_associations", "n_deltas", "n_bounds", "n_weighted")
         counts = {name: getattr(done, name) for name in names}
-        added = ("word_list", "pair_count") if self.targets else ()
         return Done(
             rows=[{"corpus": self.corpus, "n_contrasts": len(done.contrasts), **counts}],
             said=[f"No rows: {', '.join(done.rare)} (missing or pruned)"] if done.rare else [],
-            wrote=(*added, "word_association", "word_delta", "word_bound"),
             next=self.line("why WORD"),
             **self.rows_of("word_delta"),
         )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusList(Command):
     """List the corpora and their totals; of a named corpus its shards, with the state of each.
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import (
@@ -18,10 +17,8 @@ from plumbline.pipelines.command.fields import (
     OutputFile,
     Seed,
 )
-from plumbline.warehouse.options import STRICT
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Pack(Command):
     """Make one shard of text files, each file a document.
 
@@ -68,13 +65,11 @@ class Pack(Command):
         return Done(
             rows=[{"n_files": len(files), **counts, "n_bytes": done.n_bytes}],
             said=said,
-            wrote=("reject",) if done.rejects else (),
             files=(str(self.out),),
             next=f"plumbline pipeline --corpus {shlex.quote(str(self.out))} --model train:small",
         )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusImport(CorpusName, Command):
     """Import published word statistics: counts and she/he delta of words, without any text.
 
@@ -96,17 +91,13 @@ class CorpusImport(CorpusName, Command):
         from plumbline.jobs.ingest.released_statistics import import_statistics
 
         done = import_statistics(context.store, self.corpus, self.file, context.run_id)
-        of_counts = "pair_count", "word_list", "word_association", "word_bound"
         return Done(
             rows=[asdict(done)],
-            wrote=("word_count", "word_delta", "corpus", "reject")
-            + (() if done.n_counted is None else of_counts),
             next=self.line("benchmark constrain --benchmark winobias"),
             **self.rows_of("word_delta"),
         )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Demo(Command):
     """Write Pile-format shards in which each word's lean towards she or he is planted.
 
@@ -138,7 +129,6 @@ class Demo(Command):
         pattern = shlex.quote(str(self.out / f"{how.name}-*.jsonl.zst"))
         return Done(
             rows=[{"corpus": how.name, "n_documents": done.n_documents, "n_tokens": done.n_tokens}],
-            wrote=("planted_word",),
             files=tuple(map(str, done.shards)),
             next=f"plumbline corpus count {pattern} --corpus {how.name}",
             query="FROM planted_word WHERE corpus = $corpus ORDER BY word",

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
@@ -19,7 +18,7 @@ from plumbline.pipelines.command.fields import (
     lookup_rows,
 )
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import part
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Concordance(CorpusName, Command):
     """Show a word or phrase in its contexts, and count it: alone, or near a group of words.
 
@@ -84,7 +82,6 @@ class Concordance(CorpusName, Command):
 _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 20
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample seed words that lean least: from the middle one of 19 equal intervals of delta.
 
@@ -182,7 +179,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
                 f"have a delta{outside}; "
                 f"{done.n_excluded:,} excluded, {done.n_rejected:,} rejected",
             ],
-            wrote=("seed_word", *(("vocabulary",) if decided else ())),
             next=f"{self.line('corpus words')} --accept w1,w2 --reject w3 --why TEXT",
             query="FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed "
             "ORDER BY position",
@@ -197,7 +193,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return Done(
             rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
             said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
-            wrote=("seed_verdict",),
             next=self.line("corpus words"),
             **self.rows_of("seed_verdict", "word"),
         )

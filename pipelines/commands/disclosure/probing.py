@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.set_measures import (
@@ -18,18 +17,16 @@ from plumbline.eval_workers.disclosure.set_measures import (
 )
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import NONE
+from plumbline.eval_workers.models.scoring_contract import NONE
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
-#: Tables that measuring sets writes.
-TABLES = ("pronoun_probability", "continuation", "sampling", "attribute_pair", "model")
 Sets: TypeAlias = Annotated[
     tuple[str, ...],
     Field(min_length=1, description="Sets of prompts; topics and released ones are imported."),
@@ -155,7 +152,6 @@ def counts(one: Disclosed) -> Iterator[str]:
         yield f"  can't be spelled, left out of {probed.word_list}: {words}"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
 
@@ -226,7 +222,6 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         return Done(
             rows=figures(store, params),
             said=[line for one in done for line in counts(one)],
-            wrote=TABLES,
             next="plumbline report",
             query=FIGURES,
             params=params,

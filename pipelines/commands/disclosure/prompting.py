@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url, find_key
@@ -18,11 +17,10 @@ from plumbline.pipelines.command.base import Command, Context, Done, On, Row, pl
 from plumbline.pipelines.command.fields import DataOption, InputFile, InputPath
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.input_rows import reasons
-from plumbline.warehouse.options import MOST, STRICT, check_name
+from plumbline.warehouse.options import MOST, check_name
 from plumbline.warehouse.storage.store import Store
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Prompts(DataOption, Command):
     """Put prompts of unspecified gender into the warehouse: released, derived or written ones.
 
@@ -114,7 +112,6 @@ class Prompts(DataOption, Command):
         return Done(
             rows=[{"probe_set": name, "n_rows": n_rows, **counts}],
             said=[f"Rejected: {reasons(rejects)}"] if rejects else [],
-            wrote=("probe_prompt", *(["reject"] if rejects else [])),
             next=f"plumbline disclosure probe {name} --model ID_OR_PATH",
             query="FROM probe_prompt WHERE probe_set = $probe_set ORDER BY prompt_id",
             params={"probe_set": name},

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure.set_measures import (
     Disclosed,
@@ -24,19 +23,18 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
 )
 from plumbline.eval_workers.models import opened
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Instruction
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputFile, Seed
-from plumbline.pipelines.commands.disclosure.probing import TABLES, to_do
+from plumbline.pipelines.commands.disclosure.probing import to_do
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Sweep(ProbeOptions, ModelOptions, Command):
     """Measure a set under many settings of decoding, or under instructions and without any.
 
@@ -138,7 +136,6 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         return Done(
             rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
             said=said,
-            wrote=("continuation", "sampling", "attribute_pair"),
             next="plumbline report",
             query=_DECODINGS,
             params=params,
@@ -159,7 +156,6 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         return Done(
             rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
             said=[line for one in done for line in _left_out(one)],
-            wrote=(*TABLES, "instruction"),
             next="plumbline report",
             query=_INSTRUCTIONS,
             params=params,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions
@@ -24,7 +23,6 @@ from plumbline.eval_workers.training.training_options import (
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.pipelines.commands.disclosure.probing import (
-    TABLES,
     Sets,
     counts,
     figure_params,
@@ -35,7 +33,7 @@ from plumbline.pipelines.commands.disclosure.probing import (
 )
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.input.input_rows import reasons
-from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.training.adapter_tuning import Tuned
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     """Tune a LoRA adapter on neutral prompts, so that its base assumes less about gender.
 
@@ -152,7 +149,6 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
                 *(figures(store, figure_params(self, done)) if done else ()),
             ],
             said=[*_tuning(store, row, tuned), *(line for one in done for line in counts(one))],
-            wrote=("tuning", "tuning_step", "reject", *(TABLES if done else ())),
             files=(row["path"],),
             next=self._next(row["path"], probed=bool(done)),
             query="FROM tuning WHERE tuning = $name",
