@@ -92,9 +92,14 @@ class Continuations(ModelStep[SampleCounts]):
     def state(self, store: Store, model: Any) -> State:
         """The prompts' sides as sent, their rows, and the distinct draws without a row."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
-        sides = sides_of(prompts, model.lead(self.sampling.full_instruction))
         rows = store.read(self.table, **self.partition(model)).to_pylist()
-        state = state_of(sides, rows, "prompt_id", "side")
+        return self.state_of(prompts, rows, model.lead(self.sampling.full_instruction))
+
+    def state_of(
+        self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
+    ) -> State:
+        """``state`` from prompts, existing rows, and the text before each prompt."""
+        state = state_of(sides_of(prompts, lead), rows, "prompt_id", "side")
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
@@ -103,7 +108,7 @@ class Continuations(ModelStep[SampleCounts]):
         for side in state.wanted:
             for k in range(self.n):
                 if (side["prompt_id"], side["side"], k) not in drawn:
-                    yield side, self.sampling.draw(side["text"], k)
+                    yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
         """Chunks of draws, in their order: those of one text follow each other."""
@@ -121,8 +126,8 @@ class Continuations(ModelStep[SampleCounts]):
         for side, draw in self._draws(state):
             sample = results[draw]
             if sample.problem:
-                name = (side["prompt_id"], side["side"], sample.problem)
-                refused.setdefault(name, []).append(side)
+                of = (side["prompt_id"], side["side"], sample.problem)
+                refused.setdefault(of, []).append(side)
                 continue
             rows.append(
                 {

@@ -213,8 +213,8 @@ class PairScores(ModelStep[ScoredBenchmark]):
         rows, rejects = [], []
         for pair in state.missing:
             a, b, *baseline = (results[item] for item in self.items(pair))
-            if problem := self._problem(model, a, b):
-                side, problem = problem
+            if found := self._problem(model, a, b):
+                side, problem = found
                 reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {problem}"
                 reject = rejected(pair, reason, pair[f"sentence_{side}"])
                 rejects.append({**reject, "text_id": pair["text_id"]})
