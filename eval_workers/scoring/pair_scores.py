@@ -22,7 +22,8 @@ from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions

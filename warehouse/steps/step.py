@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.paths import opened
+from plumbline.warehouse.storage.data_files import write_file
 from plumbline.warehouse.storage.locks import claimed
-from plumbline.warehouse.storage.store import write_file
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
