@@ -9,13 +9,14 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,15 @@ import torch
 import transformers
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models import server_backend, vllm_backend
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.remote import vllm_client
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
-from plumbline.eval_workers.vllm import vllm_client
-from plumbline.eval_workers.writing.build import write_sentences
-from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
-from tests.test_generation_serve import TEMPLATE
 from tests.test_sampling import PROMPTS, Plain
 from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, SENTENCES, save
@@ -277,49 +274,28 @@ def test_two_devices_share_a_model_and_a_killed_command_leaves_no_worker(
     assert row["model_key"] == vllm_backend.VllmBackend(str(model), options).identity.key
 
 
-def test_a_chat_model_is_served_while_it_is_asked(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A model that knows nothing: its replies are counted, and its server is gone afterwards."""
-    model = save("neox", tmp_path / "noise")
-    (model / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 1024}))
-    spec = BuildSpec(words=("oven",), model=str(model), base_url="vllm", n_sentences=1)
-    spec = replace(spec, generate_rounds=1, concurrency=2)
-    build = Build(store, "demo", "run", spec.server())
-    try:
-        write_sentences(build, spec.words, spec)
-        assert list(vllm_client._running) == [str(model)]
-        process, address = vllm_client._running[str(model)]
-        assert address.startswith("http://127.0.0.1:") and process.popen.poll() is None
-    finally:
-        vllm_client.stop()
-    assert process.popen.poll() is not None and not vllm_client._running
-    rows = store.read("generation_request").to_pylist()
-    assert rows and all(row["model"] == str(model) for row in rows)
-    assert all((row["n_output_tokens"] or 0) > 0 for row in rows)
-
-
 @pytest.fixture
 def float32_server(tmp_path: Path) -> Any:
     """Serves a model with its weights as they are, which `vllm serve` makes smaller by itself."""
-    processes: list[vllm_client.VllmProcess] = []
+    processes: list[subprocess.Popen[bytes]] = []
 
     def start(model: Path) -> str:
-        port = vllm_client._free_port()
-        arguments = ("--model", str(model), "--served-model-name", "tiny", "--dtype", "float32")
-        where = ("--host", "127.0.0.1", "--port", str(port))
-        memory = {"VLLM_CPU_KVCACHE_SPACE": "1"}
-        processes.append(vllm_client.VllmProcess(*arguments, *where, environment=memory))
-        while not vllm_client._answers(f"http://127.0.0.1:{port}/health"):
-            assert processes[-1].popen.poll() is None, processes[-1].printed()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [vllm_client.interpreter(), "-m", "vllm.entrypoints.openai.api_server"]
+        command += ["--model", model, "--served-model-name", "tiny", "--dtype", "float32"]
+        command += ["--host", "127.0.0.1", "--port", str(port)]
+        memory = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1"}
+        processes.append(subprocess.Popen(command, env=memory, start_new_session=True))
+        while True:
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health"):
+                return f"http://127.0.0.1:{port}/v1"
+            assert processes[-1].poll() is None
             time.sleep(0.5)
-        return f"http://127.0.0.1:{port}/v1"
 
     yield start
     for process in processes:
-        process.close()
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos"])

@@ -17,7 +17,12 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.scoring_contract import Instruction, Model, texts_hash
+from plumbline.eval_workers.models.scoring_contract import (
+    Instruction,
+    Model,
+    short_hash,
+    texts_hash,
+)
 from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
@@ -95,8 +100,7 @@ class SamplingOptions:
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
-        text = json.dumps(row, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(row)
 
     @property
     def label(self) -> str:
