@@ -20,7 +20,6 @@ from plumbline.warehouse.plugins import install_line
 EXTRA_OF = {
     "fasttext": "vocabulary",
     "nltk": "vocabulary",
-    "pooch": "vocabulary",
     "requests": "vocabulary",
     "openai": "models",
     "peft": "models",

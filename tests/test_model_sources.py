@@ -320,11 +320,3 @@ def test_what_is_no_causal_model(
         unnamed = {"no head": "weights are missing", "BERT both ways": "of the kind masked"}
         word = unnamed.get(case, word)
     assert word in refused(path)
-
-
-def test_a_slip_in_the_name_of_a_model_beside_others_is_seen_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "models" / "mine-5gram").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert "did you mean models/mine-5gram?" in refused("models/mine-5gra")

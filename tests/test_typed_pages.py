@@ -49,7 +49,7 @@ def commands(block: str) -> list[str]:
 def parsed(block: str, dist: Path) -> bool:
     """True if a block needs what isn't here: its options and names are checked."""
     lines = commands(block)
-    if lines[0].startswith("FROM ") or "venv-pack" in block:  # an image, an environment
+    if "venv-pack" in block:  # an environment
         (names,) = re.findall(r"pip install -c \S*requirements\.lock (.*)", "\n".join(lines))
         lock = (REPOSITORY / "requirements.lock").read_text(encoding="utf-8")
         pinned = {canonicalize_name(name) for name in re.findall(r"(?m)^(.+)==", lock)}
@@ -99,7 +99,7 @@ def released(data: Path) -> None:
 @pytest.mark.slow
 def test_what_a_standalone_master_cannot_run_is_parsed(tmp_path: Path) -> None:
     dist = write_dist(tmp_path / "dist")[0].parent
-    assert sum(parsed(block, dist) for block in blocks("cluster.md")) == 5
+    assert sum(parsed(block, dist) for block in blocks("cluster.md")) == 4
     with pytest.raises(AssertionError, match="Unrecognized option"):
         check_submitted("spark-submit --num-executor 2 dist/submit.py corpus count x", dist)
 

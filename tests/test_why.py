@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
-from plumbline.jobs.evidence import index as indices
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.evidence.index import Index, Row, text_hashes
@@ -168,15 +167,6 @@ def test_a_planted_source_is_found(store: Store, tmp_path: Path) -> None:
         )
         for ours, theirs in names:
             assert by_source[source][ours] == pytest.approx(of_fresh[theirs], rel=1e-12), source
-
-
-def test_sources_beyond_the_most_are_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indices, "MOST_SOURCES", 3)
-    texts = [["tea", "she"]] * 7
-    sources = ["a", None, "b", "c", "a", "d", "b"]
-    index = indexed(made(texts, sources, 2), question(texts, ["tea"]))
-    named = [index.sources[k] for k in index.source]
-    assert named == ["a", "(none)", "b", "other", "a", "other", "b"]
 
 
 def near_copy(rng: np.random.Generator, text: str, share: float) -> str:

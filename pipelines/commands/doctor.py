@@ -203,10 +203,10 @@ def _keys(_: Doctor) -> str:
 
 
 def _english(_: Doctor) -> str:
-    from plumbline.jobs.seed_words.english import load_wordnet, model_path
+    from plumbline.jobs.seed_words.english import load_wordnet
 
-    lid = Path(os.environ.get("PLUMBLINE_LID") or model_path())
-    return f"WordNet {load_wordnet().version}{f', and {lid}' if lid.is_file() else ''}"
+    lid = os.environ.get("PLUMBLINE_LID", "")
+    return f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
 #: What is checked: the function that describes it or raises, whether `plumbline pipeline` needs it,
@@ -224,5 +224,5 @@ PROBES: dict[str, tuple[Callable[[Doctor], str], bool, str]] = {
     "Models": (_models, False, "fetched when first named, or give a directory as --model"),
     "Data": (_data, False, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"),
     "Keys": (_keys, False, "export PLUMBLINE_API_KEY=..."),
-    "English": (_english, False, "plumbline corpus words --corpus NAME --download"),
+    "English": (_english, False, "docs/generation.md"),
 }
