@@ -41,15 +41,6 @@ class TestTransformers(BackendContract):
     limit = 64
     batch_tokens = (1, 40, 100_000)
 
-    def test_tokenizers_that_add_bos_themselves_do_so(self, saved: dict[str, Path]) -> None:
-        """The kinds are what they say: some tokenizers add BOS when let, the others do not."""
-        from transformers import AutoTokenizer
-
-        for kind, path in saved.items():
-            tokenizer = AutoTokenizer.from_pretrained(path)
-            starts_with_bos = tokenizer("She ran.")["input_ids"][0] == tokenizer.bos_token_id
-            assert starts_with_bos == kind.endswith("adds-bos")
-
     def test_devices_that_are_not_there(self, saved: dict[str, Path]) -> None:
         with pytest.raises(UsageProblem, match="no such option"):
             self.opened(saved["gpt2"], tensor_parallel=2)
