@@ -60,7 +60,7 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert headline(facts) is None
     page = front(facts, ReportPage())
     answer, *_, questions = page.sections
-    assert page.title == "Which way do 3 language models lean on ages (old/young)?"
+    assert page.title == "Which sentences of ages (old/young) do 3 language models prefer?"
     assert "ages (old/young)" in answer.intro[0] and "dutch" not in answer.intro[0]
     assert questions.intro == ["dutch: `plumbline report --benchmark dutch`"]
     assert {row[0].text for row in answer.tables[0].rows} == {"ages (old/young)"}

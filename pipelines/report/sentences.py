@@ -238,7 +238,7 @@ def evenness(us: Rows) -> str:
     times = f"{alike} {shown(math.exp(us[0]['epsilon_nats']))} times as likely as the other (US"
     if len(us) == 1:
         return f"The model treats {low}% of pairs {times}; {sureness(us[0], 0)})."
-    return f"Depending on the model, {low}% to {high}% of pairs are treated {times})."
+    return f"Models treat {low}% to {high}% of pairs {times})."
 
 
 def lack(row: Row) -> str:
