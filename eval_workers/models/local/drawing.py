@@ -166,13 +166,6 @@ class Read:
         """Add one token to each sequence and read it."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
-        rotary = getattr(self._model.config, "rope_parameters", None) or {}
-        n_before = self._ids.shape[1] - 1
-        if (
-            rotary.get("rope_type") == "longrope"
-            and rotary["original_max_position_embeddings"] == n_before
-        ):
-            self._cache = None  # keys with the short factors: read all again, as ``generate`` does
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:
