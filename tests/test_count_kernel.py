@@ -121,7 +121,7 @@ def test_rejects_and_block_cuts(cuts: list[int]) -> None:
         (5, "`text`"),
         (9, "`text`"),
     ]
-    assert (counts.n_documents_in, counts.n_documents, counts.n_blank) == (7, 4, 2)
+    assert (counts.n_documents_in, counts.n_documents) == (7, 4)
     assert rejects[0]["excerpt"] == "junk \\xff"
     good = ["She likes tea", "He drinks \x00 tea with her", "queen queen queen", "x-ray 😀 she"]
     assert as_oracle(counts) == oracle(good, TARGETS, "pairs", 10)

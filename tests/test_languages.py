@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -247,21 +246,6 @@ def test_a_file_that_is_not_valid_is_one_line(change: tuple[str, str], problem: 
     with pytest.raises(BadInput) as error:
         languages.parse("sv", SWEDISH.replace(*change), "language sv.toml")
     assert problem in str(error.value) and "sv.toml" in str(error.value)
-
-
-@pytest.mark.parametrize("code", BUNDLED)
-def test_pairs_of_a_language_differ_by_the_pronoun_alone(store: Store, code: str) -> None:
-    name, pairs = f"{code}-pairs", languages.load(code).pairs
-    assert pairs is not None
-    done = import_benchmark(store, name, None, "r")
-    assert done.n_pairs >= 50 and done.n_rejects == 0
-    ((female, male),) = pairs.forms.values()
-    for row in store.read("benchmark_pair", benchmark=name).to_pylist():
-        a, b = (re.findall(r"\w+", row[f"sentence_{side}"].lower()) for side in "ab")
-        differ = {(x, y) for x, y in zip(a, b, strict=True) if x != y}
-        assert differ == {(female, male)} and row["sentence_a"][0].isupper(), row
-        assert (row["group_a"], row["group_b"]) == ("female", "male")
-        assert row["pronoun_first"] == (a[0] == female)
 
 
 def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import atexit
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -22,11 +23,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import plumbline
-from plumbline.jobs.kernel.cache import user_temporary
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.warehouse.errors import Interrupted, UsageProblem
-from plumbline.warehouse.storage.locks import temporary_directory
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int]:
@@ -200,10 +199,8 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         os.environ["JAVA_HOME"] = str(find_java_home())
     if local:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
-        # Java unpacks libraries into it; the next session removes what a killed one left.
-        options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
+        options = f"-Dlog4j2.configurationFile={log}"
         settings.setdefault("spark.driver.extraJavaOptions", options)
-        settings.setdefault("spark.local.dir", str(_temporary()))
     builder = SparkSession.builder.appName("plumbline")
     for key, value in settings.items():
         builder.config(key, value)
@@ -257,16 +254,10 @@ def _ship(context: SparkContext) -> None:
     """
     # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)
-    context.addPyFile(str(write_archive(_temporary() / CODE_ARCHIVE)))
+    directory = tempfile.mkdtemp(prefix="plumbline-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    context.addPyFile(str(write_archive(Path(directory, CODE_ARCHIVE))))
     sys.path[:] = path
-
-
-@cache
-def _temporary() -> Path:
-    """This process's temporary directory, removed at its end; see ``temporary_directory``."""
-    directories = ExitStack()
-    atexit.register(directories.close)
-    return directories.enter_context(temporary_directory(user_temporary(), "spark-"))
 
 
 def stop_session() -> None:
