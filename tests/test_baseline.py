@@ -9,6 +9,8 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, Row, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.baselines import add_baselines, frequency_warning
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.query.connection import rows_of
@@ -34,6 +36,34 @@ def imported(store: Store, name: str, path: Path, a: str, b: str) -> None:
 def pair(a: str, b: str) -> Row:
     row = {"pair_id": "1", "sentence_a": a, "sentence_b": b, "group_a": "x", "group_b": "y"}
     return {**row, "source_file": "f", "source_row": 1}
+
+
+def baselines(*pairs: Row, language: str = "") -> list[tuple[object, object] | None]:
+    """The baseline that an import gives each pair."""
+    benchmark = Parsed("mine", [dict(p) for p in pairs])
+    benchmark.facts = {"Language": language} if language else {}
+    add_baselines(benchmark)
+    return [
+        (p["baseline_a"], p["baseline_b"]) if "baseline_a" in p else None for p in benchmark.pairs
+    ]
+
+
+def warned(*pairs: Row) -> bool:
+    return "how frequent" in " ".join(frequency_warning(pairs))
+
+
+def test_only_english_pairs_have_a_baseline() -> None:
+    """A recipe's word counts; without it, common words tell German and French from English."""
+    german = pair("Der alte Mann war in der Stadt.", "Der stille Mann war in der Stadt.")
+    french = pair("Un homme riche est assis.", "Un homme pauvre est assis.")
+    english = pair("The old man sings.", "The quiet man sings.")
+    short = pair("Old men sing.", "Quiet men sing.")
+    assert baselines(german) == baselines(french) == [None]
+    assert warned(german) and warned(french)
+    assert baselines(german, french, language="de") == [None, None]
+    assert baselines(english, language="de") == [None]
+    assert all(baselines(english, short))
+    assert all(baselines(short, language="en-GB"))
 
 
 def test_the_baseline_is_what_the_words_score_alone(

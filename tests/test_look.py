@@ -20,7 +20,7 @@ import torch
 import plumbline
 from plumbline.eval_workers.pairs.benchmarks import default_source
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
-from plumbline.eval_workers.pairs.released import set_download as archive
+from plumbline.eval_workers.pairs.released import released_files as archive
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.score import Score

@@ -19,9 +19,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
 
-from plumbline.eval_workers.chat.client import ChatClient, Server, completion
+from plumbline.eval_workers.chat.client import ChatClient, Server, completion, retried
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.chat.retries import retried
 
 if TYPE_CHECKING:
     import openai

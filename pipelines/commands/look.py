@@ -76,7 +76,7 @@ class Look(DataOption, Command):
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
         """The directory of released sets, their names, and lines on why there are none, if so."""
-        from plumbline.eval_workers.pairs.released.set_download import downloaded
+        from plumbline.eval_workers.pairs.released.released_files import downloaded
 
         if names := self.sets(self.data):
             return self.data, names, []
