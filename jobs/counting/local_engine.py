@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from queue import SimpleQueue
 
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
@@ -134,7 +132,7 @@ def _n_helpers(shards: Sequence[str]) -> int:
 
 
 class _Helper:
-    """A process that counts one shard at a time, and ends when its parent does."""
+    """A process that counts one shard at a time, and ends soon after its parent does."""
 
     def __init__(self, job: ShardJob) -> None:
         # In its own session, so that a terminal's Ctrl-C reaches only the parent.
@@ -174,12 +172,14 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout."""
-    requests: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    while True:
-        pickle.dump(_reply(*requests.get()), sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout.
+
+    Ends with the parent, whose end closes stdin.
+    """
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            pickle.dump(_reply(*pickle.load(sys.stdin.buffer)), sys.stdout.buffer)
+            sys.stdout.buffer.flush()
 
 
 def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
@@ -189,11 +189,3 @@ def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
         return e
     except Exception:  # the parent shows where it comes from
         return RuntimeError(traceback.format_exc())
-
-
-def _listen(requests: SimpleQueue[tuple[ShardJob, str]]) -> None:
-    """Queue requests; end this process with the parent, whose end closes stdin."""
-    with suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            requests.put(pickle.load(sys.stdin.buffer))
-    os._exit(0)
