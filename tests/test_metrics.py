@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
 
@@ -195,54 +194,3 @@ def wilson(p: float, n: float, t: float) -> tuple[float, float]:
     """The two p0 of which p is t standard errors away, as roots of a quadratic equation."""
     roots = np.roots([1 + t**2 / n, -(2 * p + t**2 / n), p**2]).real
     return float(roots.min()), float(roots.max())
-
-
-def test_student_points_equal_scipy(store: Store) -> None:
-    connection = connect(store.root)
-    fractional = [(df, 1.1e-4) for df in (1.01, 1.2, 1.5, 1.9, 2, 2.5, 3, 4.4)]
-    for df, tolerance in [(1, 1e-6), *fractional, (6, 1e-5), (40, 1e-6), (4000, 1e-7)]:
-        row = connection.execute("SELECT t975($df)", {"df": df}).fetchone()
-        assert row is not None
-        assert row[0] == pytest.approx(stats.t.ppf(0.975, df), rel=tolerance)
-
-
-@pytest.mark.slow
-def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> None:
-    """400 samples of 60 pairs from a known mixture: coverage 95% within 4 standard errors."""
-    samples, n = 400, 60
-    rng = np.random.default_rng(20)
-    constrained = rng.random((samples, n)) < 0.4
-    p_f, p_0 = np.where(constrained, 0.15, 0.4), np.where(constrained, 0.7, 0.3)
-    draw = rng.random((samples, n))
-    ratio = np.where(draw < p_f, 1.0, np.where(draw < p_f + p_0, 0.0, -1.0))
-    truth = {
-        ("us", "all"): 0.4 * 0.7 + 0.6 * 0.3,
-        ("us", "|max_pmi| <= 0.5"): 0.7,
-        ("pd", "all"): 100 * (0.4 * 0.0 + 0.6 * 0.1),
-        ("aufc", "all"): None,
-    }
-    # A pair of ratio 0 has area 6; of ratio 1, first covered at epsilon = 1.02, 0.06 * 83.5.
-    truth["aufc", "all"] = 0.46 * 6 + 0.54 * 0.06 * 83.5
-    fill(store, "benchmark_pair", [pair("b", f"{s}-{i}") for s in range(samples) for i in range(n)])
-    for s in range(samples):
-        rows = [score("b", f"{s}-{i}", float(ratio[s, i]), f"m{s:03}") for i in range(n)]
-        fill(store, "pair_score", rows)
-    fill(
-        store,
-        "pair_association",
-        [
-            association("b", f"{s}-{i}", 0.1 if constrained[s, i] else 0.9)
-            for s in range(samples)
-            for i in range(n)
-        ],
-    )
-    rows = compute(store.root, MeasureOptions(eta=(0.5,)), "r").to_pylist()
-    for (metric, subset), value in truth.items():
-        mine = [r for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
-        assert len(mine) == samples
-        covered = np.mean([r["value_low"] <= value <= r["value_high"] for r in mine])
-        assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995, (metric, subset)
-    # The gap's truth with the sample's own share w of constrained pairs is (1 - w) (0.7 - 0.3).
-    gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
-    covered = np.mean([r["value_low"] <= (1 - r["n"] / n) * 0.4 <= r["value_high"] for r in gaps])
-    assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
