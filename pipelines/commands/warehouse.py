@@ -24,7 +24,7 @@ _MOST = 50
 
 
 class Check(Command):
-    """Check every version's files by hash; the newest's by schema, partition and unique keys.
+    """Check every version's files by hash, and that keys are unique in the newest version.
 
     The tables of a counted corpus are compared with its ledger. Leftovers are found, too. In an
     object store the stored bytes are read, not local copies. Each problem has a fix; the status is
