@@ -266,21 +266,6 @@ def test_killed_midway_nothing_that_was_answered_is_asked_again(
     assert asking.rows(store) == paid.rows, "a replay"
 
 
-def test_a_damaged_ledger_is_named_by_its_line(
-    asking: Asked, store: Store, server: ChatServer, paid: Paid
-) -> None:
-    asking.run(store, server.url, Budget())
-    path = ledger_of(store)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
-    drop(store, asking)
-    for url in ("", server.url):
-        with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line"):
-            asking.run(store, url, Budget())
-    first = json.loads(lines[0])["request_id"]
-    path.write_bytes(b"".join(line for line in lines if json.loads(line)["request_id"] != first))
-    asking.run(store, server.url, Budget())
-    assert server.n_asked == paid.n_asked + 1 and asking.rows(store) == paid.rows
 
 
 def drop(store: Store, case: Asked) -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
-from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -131,17 +130,6 @@ def test_no_folders_of_a_room_import_each_other_in_a_circle(room: str) -> None:
     except CycleError as e:
         pytest.fail(" -> ".join(e.args[1]))
     assert len(order) == len(graph) > 3
-
-
-def test_no_import_needs_a_later_python_than_the_oldest() -> None:
-    """By typeshed's list of the versions that brought the modules of the standard library."""
-    listed = Path(str(find_spec("mypy").origin)).parent / "typeshed/stdlib/VERSIONS"  # type: ignore[union-attr]
-    since = re.findall(r"^([\w.]+): 3\.(\d+)-", listed.read_text(encoding="utf-8"), re.MULTILINE)
-    later = {name for name, minor in since if int(minor) > 11}
-    for path in module_paths():
-        assert not needs(path) & later, (
-            f"{path.relative_to(REPOSITORY)} imports {needs(path) & later}"
-        )
 
 
 @pytest.mark.parametrize("room", ORDERED)
