@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ import pytest
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import open_ledger
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.steps.step import write_results
 from plumbline.warehouse.storage.store import Store
@@ -264,8 +263,6 @@ def test_killed_midway_nothing_that_was_answered_is_asked_again(
     assert "the run ended before a reply" in again["error"]
     asking.run(store, "", Budget())
     assert asking.rows(store) == paid.rows, "a replay"
-
-
 
 
 def drop(store: Store, case: Asked) -> None:

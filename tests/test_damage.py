@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import plumbline
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -91,10 +90,6 @@ def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
     assert "is damaged" in problems(capsys, store.root)[str(path)]["problem"]
     path.write_bytes(whole)
     assert differences(Store.open(store.root), Store.open(tmp_path / "sound")) == []
-
-
-
-
 
 
 def publish(store: Store, unit: str) -> None:

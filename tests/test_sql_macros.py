@@ -65,8 +65,6 @@ def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
     assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
 
 
-
-
 @pytest.mark.parametrize("nothing", ["NULL", "'nan'", "'-inf'"])
 def test_without_a_ratio_there_is_no_figure(
     connection: duckdb.DuckDBPyConnection, nothing: str
@@ -106,8 +104,6 @@ def assert_close_to_bootstrap(low: float, high: float, resampled: np.ndarray, se
     assert ours == pytest.approx(se, rel=0.02)
     expected = np.quantile(resampled, [0.025, 0.975])
     assert (low, high) == pytest.approx(tuple(expected), abs=0.25 * se)
-
-
 
 
 def test_gap_between_etas(world: dict[str, Any]) -> None:
