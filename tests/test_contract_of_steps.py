@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
-from plumbline.eval_workers.chat.ledger import open_ledger
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
-from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.steps.step import write_results
 from plumbline.warehouse.storage.store import Store
@@ -269,22 +268,6 @@ def drop(store: Store, case: Asked) -> None:
     """Remove the results of a case: its requests are in the ledger."""
     for table in {*case.tables} - {"model", "sampling"}:
         store.drop(table, {})
-
-
-def test_a_second_worker_is_told_of_the_first(
-    asking: Asked, store: Store, server: ChatServer, paid: Paid
-) -> None:
-    """Two would pay for the same replies."""
-    asking.run(store, server.url, Budget())
-    drop(store, asking)
-    (ledger,) = set(store.read("generation_request")["benchmark"].to_pylist())
-    with (
-        open_ledger(store, ledger),
-        pytest.raises(UsageProblem, match="another command writes to it: process"),
-    ):
-        asking.run(store, server.url, Budget())
-    asking.run(store, server.url, Budget())
-    assert server.n_asked == paid.n_asked and asking.rows(store) == paid.rows
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_paid_for_twice(
