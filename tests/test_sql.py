@@ -142,7 +142,7 @@ def test_text_on_standard_output(
         ["--format", "table", "--out", "r.csv"],
         ["--out", "w/r.csv"],
         ["--out", "../it's/r.xls"],
-        *(["--init", name] for name in ("w/views.sql", "x.duckdb", "views")),
+        ["--init", "w/views.sql"],
     ],
 )
 def test_wrong_formats_and_files_of_the_warehouse_are_refused(

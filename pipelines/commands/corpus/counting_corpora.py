@@ -31,8 +31,6 @@ _LISTED = (
 )
 #: Most shards that a terminal shows.
 _MOST = 100
-#: A count says that files are small if there are so many shards, smaller on average than this.
-_MANY, _SMALL_BYTES = 1_000, 1_000_000
 
 
 #: State, in a plan, of a shard that has no partial counts.
@@ -119,13 +117,6 @@ class Count(CorpusName, CorpusOptions, Command):
             lists = ", ".join(counted.dropped)
             said.append(
                 f"{WARNING}dropped the added word lists {lists}; again: {again} --targets LIST"
-            )
-        n = len(counted.ledgers)
-        n_bytes = sum(ledger.n_bytes for ledger in counted.ledgers)
-        if counted.changed and n >= _MANY and n_bytes < n * _SMALL_BYTES:
-            said.append(
-                f"{n:,} shards of {n_bytes / n / 1_000:,.1f} kB on average: up to 5 files of each "
-                "stay, even after `warehouse compact`; join shards with `cat` to have fewer files"
             )
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
