@@ -24,7 +24,7 @@ export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 .PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint mutants docs site report sql bench dist clean
 
 help: ## list the targets
-	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
+	@echo "Plumbline measures gender preferences of language models and traces them to their training text."
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo

@@ -10,12 +10,13 @@ from setuptools.command.build_py import build_py
 
 
 class BuildWithVega(build_py):
-    """``build_py`` that first writes ``pipelines/report/vega.js``."""
+    """``build_py`` that first writes ``plumbline/pipelines/report/vega.js``."""
 
     def run(self) -> None:
         import vl_convert
 
-        script = Path(__file__).parent / "pipelines" / "report" / "vega.js"
+        # An sdist has the package's path only, a checkout also the room that it links to.
+        script = Path(__file__).parent / "plumbline" / "pipelines" / "report" / "vega.js"
         script.write_text(vl_convert.javascript_bundle(), encoding="utf-8")
         super().run()
 

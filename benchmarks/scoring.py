@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_model import sentences, write_model
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import CHUNK_TEXTS
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -77,13 +78,23 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     """Which words the texts use near *she* and which near *he*: rows of ``word_lean``.
 
     ``delta_nats`` is above 0 for words nearer to *she*. By default all words, the surest first.
+    Intervals are over the texts for the words you name, by default for the 200 words of each side
+    that lean most. Those of other words are over co-occurrences, which is mostly too narrow;
+    ``over`` says which.
     """
+    from plumbline.jobs.evidence.explanation import explain_candidates
+
     lines = "".join(f"{json.dumps({'text': text})}\n" for text in texts)
     name = f"texts-{hashlib.sha256(lines.encode()).hexdigest()[:8]}"
     shard = _directory() / f"{name}.jsonl"
     shard.write_text(lines, encoding="utf-8")
-    _warehouse().count(name, str(shard))
-    frame = _warehouse().words(words, corpus=name)
+    wh = _warehouse()
+    wh.count(name, str(shard))
+    if words:
+        wh.why(words, corpus=name)
+    else:
+        explain_candidates(wh.store, name)
+    frame = wh.words(words, corpus=name)
     return _answer(frame, "delta_nats", "word", "lean in nats (he < 0 < she)")
 
 
@@ -100,7 +111,10 @@ def prefer(model: Any, pairs: Any) -> Answer:
     if isinstance(pairs, Sequence) and not all(isinstance(pair, Mapping) for pair in pairs):
         pairs = [{"sentence_a": a, "sentence_b": b} for a, b in pairs]
     wh = _warehouse()
-    scored = wh.score(_location(model), pairs)
+    with warnings.catch_warnings():
+        # `measure` makes the deleted rows again.
+        warnings.filterwarnings("ignore", message="deleted ")
+        scored = wh.score(_location(model), pairs)
     wh.measure()
     params = {"benchmark": scored["benchmark"].iloc[0], "key": scored["model_key"].iloc[0]}
     frame = wh.sql(

@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from tests.conftest import REPOSITORY
 
 
 @dataclass(frozen=True)
@@ -201,3 +204,10 @@ def good_script(prompt: str, count: int) -> Say:
         for k in range(int(n.group(1)))
     ]
     return Say("\n".join(lines))
+
+
+def in_prose(path: Path) -> Path:
+    """Our wordings in a file of their own, whose requests ask for prose instead of JSON."""
+    ours = (REPOSITORY / "eval_workers/writing/prompts.toml").read_text("utf-8")
+    path.write_text(ours.replace("as_json = true", "as_json = false"), "utf-8")
+    return path

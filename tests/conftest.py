@@ -153,7 +153,7 @@ def copied(store: Store, directory: Path) -> Store:
 @pytest.fixture
 def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that reaches a model of transformers from now on, in order."""
-    from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+    from plumbline.eval_workers.models.local.causal_model import CausalModel
 
     seen: list[str] = []
     score = CausalModel.score

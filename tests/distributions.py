@@ -12,7 +12,7 @@ from tests.conftest import REPOSITORY
 ROOMS = ("eval_workers", "jobs", "pipelines", "spark_conf", "warehouse")
 FILES = (
     *("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "codemeta.json"),
-    "pyproject.toml",
+    *("pyproject.toml", "setup.py"),
 )
 _BUILT = shutil.ignore_patterns("__pycache__", "*.pyc")
 

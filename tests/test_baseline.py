@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, Row, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import add_baselines, pair_warnings
+from plumbline.eval_workers.pairs.benchmarks.own.baselines import add_baselines, frequency_warning
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -49,7 +49,7 @@ def baselines(*pairs: Row, language: str = "") -> list[tuple[object, object] | N
 
 
 def warned(*pairs: Row) -> bool:
-    return "how frequent" in " ".join(pair_warnings(pairs))
+    return "how frequent" in " ".join(frequency_warning(pairs))
 
 
 def test_only_english_pairs_have_a_baseline() -> None:

@@ -16,13 +16,13 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
 from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
+from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import ChatServer, Say, good_script, serving
+from tests.chat_server import ChatServer, Say, good_script, in_prose, serving
 from tests.test_constrain import filled
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
@@ -59,7 +59,7 @@ def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Bu
     return Build(store, "demo", run_id, to)
 
 
-def _built(order: Build, spec: BuildSpec = SPEC) -> SentenceCounts:
+def _built(order: Build, spec: BuildSpec = SPEC) -> dict[str, Any]:
     """The steps one after the other, as the flow takes them."""
     words = steps.seed_words(order.store, spec)
     written = write_sentences(order, words, spec)
@@ -83,7 +83,7 @@ def _requests(store: Store) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, SentenceCounts, int]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, Any], int]]:
     """A build of 40 words that nothing disturbed: its warehouse, account and requests."""
     store = Store.open(tmp_path_factory.mktemp("whole") / "warehouse")
     with serving(imperfect) as server:
@@ -93,16 +93,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Sen
 
 
 @pytest.mark.slow
-def test_every_sentence_has_one_fate(whole: tuple[Store, SentenceCounts, int]) -> None:
+def test_every_sentence_has_one_fate(whole: tuple[Store, dict[str, Any], int]) -> None:
     store, counts, n_asked = whole
-    assert counts.n_words == 40 and 200 < counts.n_kept < 40 * 6
-    assert counts.n_in == counts.n_kept + counts.n_rejected + counts.n_revised
-    assert counts.n_kept == counts.n_pairs + counts.n_unpaired
-    assert counts.n_rejected == len(_rejects(store, "write")) > 0
-    assert counts.n_revised == 10 + 8, "of she, and of he where it isn't too long besides"
+    assert counts["n_words"] == 40 and 200 < counts["n_kept"] < 40 * 6
+    assert counts["n_in"] == counts["n_kept"] + counts["n_rejected"] + counts["n_revised"]
+    assert counts["n_kept"] == counts["n_pairs"] + counts["n_unpaired"]
+    assert counts["n_rejected"] == len(_rejects(store, "write")) > 0
+    assert counts["n_revised"] == 10 + 8, "of she, and of he where it isn't too long besides"
     unpaired = _rejects(store, "pair")
     reasons = {r["reason"] for r in unpaired}
-    assert len(unpaired) == counts.n_unpaired == 8 + 1
+    assert len(unpaired) == counts["n_unpaired"] == 8 + 1
     assert any(reason.startswith('holds "hers"') for reason in reasons)
     assert any("stays undecided: " in reason for reason in reasons)
     requests = _requests(store)
@@ -113,10 +113,10 @@ def test_every_sentence_has_one_fate(whole: tuple[Store, SentenceCounts, int]) -
 
 
 @pytest.mark.slow
-def test_what_is_published(whole: tuple[Store, SentenceCounts, int]) -> None:
+def test_what_is_published(whole: tuple[Store, dict[str, Any], int]) -> None:
     store, counts, _ = whole
     pairs = _pairs(store)
-    assert len(pairs) == counts.n_pairs == len({p["pair_id"] for p in pairs})
+    assert len(pairs) == counts["n_pairs"] == len({p["pair_id"] for p in pairs})
     replies = {r["request_id"]: r["reply"] for r in _requests(store)}
     for pair in pairs:
         assert template_problem(pair["template"]) is None and pair["word"] in pair["template"]
@@ -125,15 +125,15 @@ def test_what_is_published(whole: tuple[Store, SentenceCounts, int]) -> None:
         swapped = re.sub(r"\bShe\b", "He", pair["sentence_a"]).replace("saw her", "saw his")
         assert swapped == pair["sentence_b"]
         assert pair["is_natural"] == (" dropped " not in pair["template"])
-    assert counts.n_natural == sum(p["is_natural"] for p in pairs) < counts.n_pairs
-    assert len(_rejects(store, "judge")) == counts.n_pairs - counts.n_natural
+    assert counts["n_natural"] == sum(p["is_natural"] for p in pairs) < counts["n_pairs"]
+    assert len(_rejects(store, "judge")) == counts["n_pairs"] - counts["n_natural"]
     told = sum("{pronoun1} smile" in p["template"] for p in pairs)
     assert told == 7 - 1, "what the rules could not tell and the model could"
-    assert statistics(store.root, "demo")["n_pairs"] == counts.n_natural
+    assert statistics(store.root, "demo")["n_pairs"] == counts["n_natural"]
 
 
 def test_a_replay_from_the_table_is_the_same_benchmark(
-    whole: tuple[Store, SentenceCounts, int], tmp_path: Path
+    whole: tuple[Store, dict[str, Any], int], tmp_path: Path
 ) -> None:
     store, counts, _ = whole
     copy = Store.open(tmp_path / "copy")
@@ -150,10 +150,11 @@ def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
     """Only the requests differ: their form is part of their key, and of what is sent."""
     spec = replace(SPEC, words=WORDS[:8])
     made, forms = [], []
-    for knows_schemas, send_schema in ((True, True), (False, True), (False, False)):
-        store = Store.open(tmp_path / f"{knows_schemas}{send_schema}")
+    prose = str(in_prose(tmp_path / "prompts.toml"))
+    for knows_schemas, prompts in ((True, ""), (False, ""), (False, prose)):
+        store = Store.open(tmp_path / f"{knows_schemas}{bool(prompts)}")
         with serving(imperfect, knows_schemas=knows_schemas) as server:
-            counts = _built(_order(store, server), replace(spec, send_schema=send_schema))
+            counts = _built(_order(store, server), replace(spec, prompts=prompts))
         rows = [_pairs(store), *(_rejects(store, step) for step in ("write", "pair", "judge"))]
         made.append([counts, *map(_without_requests, rows)])
         ids = {row["request_id"] for row in _requests(store)}
@@ -181,7 +182,7 @@ def test_two_words_with_the_same_sentence_make_one_pair(store: Store) -> None:
     spec = replace(SPEC, words=("clock", "spoon"), n_sentences=2, generate_rounds=1)
     with serving(same) as server:
         counts = _built(_order(store, server), spec)
-    assert (counts.n_pairs, {p["word"] for p in _pairs(store)}) == (2, {"clock"})
+    assert (counts["n_pairs"], {p["word"] for p in _pairs(store)}) == (2, {"clock"})
     reasons = [r["reason"] for r in _rejects(store, "pair")]
     assert reasons.count("repeats a sentence of the word clock") == 2
     assert set(reasons) == {
@@ -232,7 +233,7 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     found = steps.pair_sentences(order, written, spec)
     steps.publish(order, found.pairs, ["write", "pair"])
     assert {p["is_natural"] for p in _pairs(store)} == {None}
-    assert steps.count(spec.words, written, 0, found.pairs).n_natural is None
+    assert steps.count(spec.words, written, 0, found.pairs)["n_natural"] is None
     assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
     steps.publish(order, steps.write_offline(store, "demo", spec.words, spec), [])
     assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))

@@ -127,8 +127,8 @@ def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path
     assert 'license: "cc-by-4.0"' in text and "- Source: a survey\n" in text
     assert "@misc{ages2026, title = {Ages}}" in text
     for metadata, problem in {
-        "[]": "not an object of texts",
-        "{": "not JSON",
+        "[]": "not a JSON object of texts",
+        "{": "not a JSON object of texts",
         '{"Licence": "a b"}': "licence does not fit",
     }.items():
         table = pq.read_table(first.paths[1]).replace_schema_metadata({IN_PARQUET: metadata})

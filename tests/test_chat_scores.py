@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.tiny_models import save

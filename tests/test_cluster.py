@@ -194,7 +194,7 @@ def test_an_executor_killed_in_the_middle_of_a_count(
     command = [sys.executable, str(driver), str(report), *count(shards, warehouse)]
     # Of two executors, each is at one of the long shards once the four before them are done.
     process = start(command, log, env=environment(home, **paths))
-    until(lambda: len(list(warehouse.glob("_work/count/*/*.json"))) == 4, process, log)
+    until(lambda: len(list(warehouse.glob("_work/count/*/*/ledger.json"))) == 4, process, log)
     running = executors(process)
     assert len(running) == 2
     os.kill(running[0], signal.SIGKILL)

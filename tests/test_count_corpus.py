@@ -1,4 +1,4 @@
-"""Counting on Spark: equal to the embedded sweep, resumable, and honest about bad shards."""
+"""Counting a corpus: equal to plain Python, resumed, and with bad shards reported."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
+from plumbline.jobs.kernel.counter import ShardCounts
 from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
 from plumbline.warehouse.errors import BadInput
@@ -157,26 +158,22 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not done.stderr
 
 
-def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:
-    """Files of killed attempts go, of shards counted since or not; the loser removes its own."""
+def test_of_two_attempts_at_a_shard_the_first_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
     shard.write_text('{"text": "she drinks tea"}\n')
-    where.mkdir()
-    mark = partial.fingerprint(shard)
-    slow, killed, alone = (partial._Writer(where, m) for m in (mark, mark, "0" * len(mark)))
-    words = pa.table({"word": pa.array([], pa.string())})
-    for writer in (slow, killed, alone):
-        writer.write("words", words)
-    with partial.claimed(slow.claim):
-        first = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS).count(str(shard))
-        partial.remove_stopped(where)
-        assert first.status == "counted"
-        for writer in (killed, alone):
-            assert not [name for name in writer._files if (where / name).exists()]
-        assert all((where / name).exists() for name in slow._files)
-        (where / next(iter(slow._files))).unlink()  # needs no reading to be dropped
-        slow.publish(first)
-    kept = partial._read(where / f"{mark}.json")[1]
-    assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
-    partial.remove_stopped(where)
-    assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
+    job, count_shard = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS), partial.count_shard
+    killed = where / "attempt-killed"
+
+    def count_twice(*args: Any) -> ShardCounts:
+        monkeypatch.setattr(partial, "count_shard", count_shard)
+        killed.mkdir()
+        killed.with_suffix(".claim").touch()
+        first.append(job.count(str(shard)))
+        return count_shard(*args)
+
+    first: list[partial.ShardLedger] = []
+    monkeypatch.setattr(partial, "count_shard", count_twice)
+    assert job.count(str(shard)) == first[0] and first[0].status == "counted"
+    assert [path.name for path in where.iterdir()] == [partial.fingerprint(shard)]

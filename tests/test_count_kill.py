@@ -89,7 +89,7 @@ def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
-    while not (done := list(killed.glob("_work/count/*/*.json"))):
+    while not (done := list(killed.glob("_work/count/*/*/ledger.json"))):
         assert process.poll() is None and time.monotonic() < deadline, "nothing to kill"
         time.sleep(0.005)
     helpers = children(process.pid)
@@ -123,7 +123,7 @@ def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
-    while not list(warehouse.glob("_work/count/*/*.json")):  # a small shard is counted
+    while not list(warehouse.glob("_work/count/*/*/ledger.json")):  # a small shard is counted
         assert process.poll() is None and time.monotonic() < deadline, "nothing to interrupt"
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)

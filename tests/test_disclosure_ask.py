@@ -12,9 +12,9 @@ import transformers
 
 from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Instruction
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -13,9 +13,10 @@ import transformers
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.disclosure.set_measures import Grid
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Instruction, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.disclosure.sweeping import Sweep

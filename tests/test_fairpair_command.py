@@ -16,7 +16,6 @@ from plumbline.eval_workers.fairpair.fairpair_options import FairPairSpec, Figur
 from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.options import part
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.conftest import REPOSITORY
@@ -241,7 +240,7 @@ def on_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(on_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    assert len(commands()) == 13
+    assert len(commands()) == 12
     for command in commands():
         tried = [*command, "--dry-run"] if command[:2] == ["fairpair", "run"] else command
         assert main(tried) == 0, command
@@ -251,8 +250,3 @@ def test_everything_on_the_page_runs(on_page: Path, monkeypatch: pytest.MonkeyPa
     assert of == {("jaccard", 0), ("jaccard", 20), ("vader", 0)}
     published = {r["phi"] for r in rows if r["texts"] == "as-published"}
     assert published == {"jaccard", "vader"}
-    connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 2
-    for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
-        found = connection.execute(query).fetchall()
-        assert found, query

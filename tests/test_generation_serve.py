@@ -19,6 +19,7 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.storage.store import Store
+from tests.chat_server import in_prose
 from tests.tiny_models import save
 
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}1."
@@ -70,7 +71,7 @@ def test_a_model_that_writes_noise_is_asked_and_its_noise_counted(
         max_words=4,
         revise_rounds=2,
         generate_rounds=2,
-        send_schema=False,
+        prompts=str(in_prose(store.root / "prompts.toml")),
     )
     server = Server(url, 60.0, concurrency=2, max_attempts=1)
     words = ["clock", "tea"]

@@ -20,7 +20,7 @@ import torch
 import plumbline
 from plumbline.eval_workers.pairs.benchmarks import default_source
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
-from plumbline.eval_workers.pairs.released import set_download as archive
+from plumbline.eval_workers.pairs.released import released_files as archive
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.score import Score
@@ -157,6 +157,7 @@ def test_a_model_has_its_place_among_the_published_ones(
     def score(parts: Parts, model: ModelPlan) -> None:
         fields = {"model": (model.location,), "benchmark": parts.plan.scored()}
         parts.scored += parts._do("score", Score, **fields).rows
+        raise NothingUsed("model tiny", "too short a context")  # as FairPair's prompts may
 
     monkeypatch.setattr(Parts, "_audit", score)
     monkeypatch.setattr(Look, "sets", lambda *_: ["use-5"])
@@ -172,10 +173,13 @@ def test_a_model_has_its_place_among_the_published_ones(
 
 
 def test_words_lean_to_the_side_they_are_near() -> None:
-    texts = ["She met the nurse by the sea."] * 30 + ["He met the baker by the sea."] * 30
+    met = ["She met the nurse by the sea."] * 30 + ["He met the baker by the sea."] * 30
+    texts = [*met, "She ran.", "He ran.", "He ran again."]
     found = plumbline.lean(texts, ["nurse", "met", "baker"])
     low, _, high = found["delta_nats_low"], found["delta_nats"], found["delta_nats_high"]
     assert low[0] > 0 > high[2] and low[1] < 0 < high[1]
+    assert set(found["over"]) == {"documents"}
+    assert set(plumbline.lean(texts, ["nurse"])["over"]) == {"documents"}
     assert found.chart().to_dict(validate=False)["layer"]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting.corpus_lookup import run_checks
 from plumbline.jobs.counting.partials import partials_directory
-from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse import wordlists

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.models import model_lists, one_model_kept, opened
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local import weight_files as _weights
+from plumbline.eval_workers.models.local import model_files as _weights
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
 from plumbline.pipelines.command.main import main

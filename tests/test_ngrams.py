@@ -16,13 +16,18 @@ import numpy as np
 import pytest
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models import ngram_training, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import SENTENCE_END, NgramOptions, ngram_training
-from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramModel, laid_out
-from plumbline.eval_workers.models.ngram.ngram_training import count_ngrams, numbered
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
-from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
+from plumbline.eval_workers.models.ngram_model import (
+    BOS,
+    UNKNOWN,
+    NgramModel,
+    NgramOptions,
+    laid_out,
+)
+from plumbline.eval_workers.models.ngram_training import SENTENCE_END, count_ngrams, numbered
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions, SeededPrompt
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -110,7 +115,7 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
         open_backend(str(tmp_path), ModelOptions(backend="ngram"))
     model = NgramBackend(str(directory), ModelOptions())
     with pytest.raises(UsageProblem, match=r"can't continue a text .give a neural model"):
-        model.continue_([Draw("She", 0, 1)], SamplingOptions(max_new_tokens=1))
+        model.continue_([SeededPrompt("She", 0, 1)], SamplingOptions(max_new_tokens=1))
     write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
     with pytest.raises(BadInput, match="hold no text"):
         train_model([tmp_path / "empty.jsonl.zst"], "x", "c", NgramOptions(), tmp_path)

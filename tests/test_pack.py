@@ -109,7 +109,6 @@ def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Pat
     [
         ("latin-1", "El niño comió piña mañana. ¿Adiós?"),
         ("utf-16", "Tea, she said."),
-        ("utf-16-le", "Чай, сказала она."),
     ],
 )
 def test_another_encoding_is_named(encoding: str, text: str, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions, SeededPrompt
 from tests.tiny_models import KINDS
 
 _BOS = "<|endoftext|>"
@@ -108,7 +108,7 @@ def test_scores_and_samples_are_those_of_one_text_at_a_time(path: Path) -> None:
     assert backend.weights.longest_in_tree == 0  # a tree needs masks, which a state does not see
     before = backend.score(_TEXTS)
     prompts = ["She", "He", "The nurse said", "She"]
-    draws = [Draw(prompt, i, seed=i) for i, prompt in enumerate(prompts)]
+    draws = [SeededPrompt(prompt, i, seed=i) for i, prompt in enumerate(prompts)]
     many = backend.continue_(draws, SamplingOptions(max_new_tokens=6))
     assert many == [backend.continue_([d], SamplingOptions(max_new_tokens=6))[0] for d in draws]
     greedy = backend.continue_(draws, SamplingOptions(greedy=True, max_new_tokens=6))

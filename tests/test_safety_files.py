@@ -108,13 +108,13 @@ ROWS = [
 ]
 LEDGERS = [f"{json.dumps(ROW)}\n{json.dumps(row)}\n" for row in ROWS]
 PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
-COUNTS = in_work("count", "x", "mark.json")
+COUNTS = in_work("count", "x", "ledger.json")
 REPLIES = in_work("generate", "b", "ledger.jsonl")
 WEIGHTS = ("model.safetensors", "tokenizer.json", "config.json")
 TABLE = beside("scores.csv.gz")
 
 READERS = {
-    "counts": Reader(COUNTS, lambda _, path: _read(path), r"mark\.json"),
+    "counts": Reader(COUNTS, lambda _, path: _read(path.parent), r"ledger\.json"),
     "marker": Reader(
         lambda store: store.root / "plumbline.json",
         lambda store, _: Store.open(store.root),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
 from plumbline.warehouse.storage.store import Store
 from tests.steps import sample_set
 from tests.tiny_models import save
@@ -46,12 +46,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Draw]:
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[SeededPrompt]:
     """Every draw that reaches the model, in order."""
-    seen: list[Draw] = []
+    seen: list[SeededPrompt] = []
     compute = CausalModel.continue_
 
-    def watched(self: CausalModel, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+    def watched(
+        self: CausalModel, draws: Sequence[SeededPrompt], options: SamplingOptions
+    ) -> list[Sample]:
         seen.extend(draws)
         return compute(self, draws, options)
 
@@ -68,7 +70,7 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 
 
 def test_more_samples_draw_the_further_ones_and_other_seeds_are_other_rows(
-    store: Store, model: Path, drawn: list[Draw], tmp_path: Path
+    store: Store, model: Path, drawn: list[SeededPrompt], tmp_path: Path
 ) -> None:
     fill(store)
     _sample(store, model, 3)

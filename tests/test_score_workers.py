@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.local.lanes import in_lanes, raise_if_stopped
+from plumbline.eval_workers.models import devices, memory_problems
+from plumbline.eval_workers.models.devices import in_lanes, raise_if_stopped
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.scoring import pair_scores
@@ -36,7 +36,7 @@ _HELPER = """
 import os, pathlib, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.warehouse.steps import helper_processes as helpers
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 
 pair_scores.CHUNK_TEXTS = 8
 log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", CausalModel.score
@@ -148,7 +148,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # not as a background job inherits it
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.warehouse.steps import helper_processes as helpers
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.pipelines.command.main import main
 
 CausalModel.score = lambda self, texts: time.sleep(100)
@@ -241,9 +241,9 @@ def test_memory_that_runs_out_is_one_line() -> None:
         devices.torch.OutOfMemoryError("CUDA out of memory"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     ):
-        with pytest.raises(BadInput, match="model m: takes more"), devices.memory_problems("m"):
+        with pytest.raises(BadInput, match="model m: takes more"), memory_problems("m"):
             raise error
-    with pytest.raises(RuntimeError, match="shapes"), devices.memory_problems("m"):
+    with pytest.raises(RuntimeError, match="shapes"), memory_problems("m"):
         raise RuntimeError("shapes do not match")
 
 

@@ -67,7 +67,7 @@ def compiled(line: bytes) -> str | None:
     reader.field, reader.n_field = address(name), name.size
     reader.texts, reader.next = address(texts), address(buf)
     documents, sources = np.zeros(2, np.int64), Words(["other"])
-    reader.documents, reader.documents_room = address(documents), 2
+    reader.documents, reader.documents_capacity = address(documents), 2
     end = address(buf) + len(line)
     # In pieces of seven bytes: no escape is torn apart, nothing is lost between them.
     reader.limit = 7

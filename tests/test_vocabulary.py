@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +16,8 @@ from hypothesis import strategies as st
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words import english
-from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
+from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train
 from tests.test_constrain import filled
@@ -123,74 +119,6 @@ def test_without_wordnet_the_model_decides(
     with pytest.raises(MissingComponent, match=r"wordnet-base.*--any-language"):
         build_vocabulary(store, "c", VocabularyOptions())
     assert [r["status"] for r in store.read("run").to_pylist()] == ["finished"]
-
-
-MODEL = b"model" * 100
-PUBLISHED_SHA256 = hashlib.sha256(MODEL).hexdigest()
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    """The address of a server of `/m.ftz`, and of `/broken`, whose connection ends half way."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = self.path in ("/m.ftz", "/broken")
-            self.send_response(200 if known else 404)
-            self.send_header("Content-Length", str(len(MODEL) if known else 0))
-            self.end_headers()
-            if known:
-                self.wfile.write(MODEL[: 250 if self.path == "/broken" else None])
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-
-
-def published(monkeypatch: pytest.MonkeyPatch, url: str, sha256: str = PUBLISHED_SHA256) -> None:
-    monkeypatch.setattr(english, "MODEL_URL", url)
-    monkeypatch.setattr(english, "MODEL_SHA256", sha256)
-
-
-def test_a_file_is_downloaded_once(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "cache" / "m.ftz"
-    published(monkeypatch, f"{server}/m.ftz")
-    assert download(target) == target
-    assert target.read_bytes() == MODEL
-    assert [p.name for p in target.parent.iterdir()] == ["m.ftz"]
-    # nothing is asked of a server for a file that is there
-    published(monkeypatch, "http://127.0.0.1:9/")
-    assert download(target) == target
-
-
-@pytest.mark.parametrize(
-    ("path", "sha256", "error", "message"),
-    [
-        ("/m.ftz", "0" * 64, BadInput, "is not the published file"),
-        ("/none", PUBLISHED_SHA256, MissingComponent, "404"),
-        ("/broken", PUBLISHED_SHA256, Interrupted, "250 bytes read"),
-    ],
-)
-def test_a_download_that_fails_leaves_nothing(
-    server: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    path: str,
-    sha256: str,
-    error: type[Exception],
-    message: str,
-) -> None:
-    published(monkeypatch, server + path, sha256)
-    with pytest.raises(error, match=message) as e:
-        download(tmp_path / "cache" / "m.ftz")
-    assert "--language-model PATH" in str(e.value) and "\n" not in str(e.value)
-    assert not list((tmp_path / "cache").iterdir())
 
 
 @needs_wordnet

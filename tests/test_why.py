@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
-from plumbline.jobs.evidence import index as indices
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.evidence.index import Index, Row, text_hashes
@@ -170,15 +169,6 @@ def test_a_planted_source_is_found(store: Store, tmp_path: Path) -> None:
             assert by_source[source][ours] == pytest.approx(of_fresh[theirs], rel=1e-12), source
 
 
-def test_sources_beyond_the_most_are_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indices, "MOST_SOURCES", 3)
-    texts = [["tea", "she"]] * 7
-    sources = ["a", None, "b", "c", "a", "d", "b"]
-    index = indexed(made(texts, sources, 2), question(texts, ["tea"]))
-    named = [index.sources[k] for k in index.source]
-    assert named == ["a", "(none)", "b", "other", "a", "other", "b"]
-
-
 def near_copy(rng: np.random.Generator, text: str, share: float) -> str:
     words = text.split()
     filler = [k for k, word in enumerate(words) if word.startswith("v")]
@@ -282,7 +272,7 @@ def test_the_check_from_outside_gives_the_figures_of_its_page(
 ) -> None:
     """Every figure of "A check from outside" in docs/why.md, by its commands and queries."""
     page = (REPOSITORY / "docs" / "why.md").read_text(encoding="utf-8")
-    part = page[page.index("## A check from outside") : page.index("## More")]
+    part = page.partition("## A check from outside")[2]
     where = ["--warehouse", str(tmp_path / "w")]
     released = str(data / "unstereo-eval" / "data" / "pmi_file_w_counts.csv.gz")
     texts = str(data / "corpora" / "*" / "*.jsonl.zst")

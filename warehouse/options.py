@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
@@ -15,6 +15,8 @@ from plumbline.warehouse.errors import UsageProblem
 STRICT = ConfigDict(strict=True, extra="forbid")
 #: Upper bound of quantities without a natural bound; every file format can hold it.
 MOST = 10**12
+#: A seed of random numbers.
+Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 #: A frozen dataclass of options.
 Options = TypeVar("Options", bound=Any)
 

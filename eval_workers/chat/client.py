@@ -1,27 +1,28 @@
-"""One attempt at a completion, against any server that speaks OpenAI's protocol.
+"""Attempts at completions, and their retries, against any server that speaks OpenAI's protocol.
 
-An attempt is one HTTP request. The retries of the package openai are off: ``retries.retried`` does
-them, so that the ledger records each attempt. The package's exceptions never leave this module,
-because they hold the request and its key.
+An attempt is one HTTP request. The retries of the package openai are off: ``retried`` does them, so
+that the ledger records each attempt. The package's exceptions never leave this module, because they
+hold the request and its key.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
+import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.vllm.vllm_client import SERVED_HERE, address
-from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.text.escape import spellings
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _ERROR_CHARACTERS = 300
 #: Loggers that write headers and bodies at DEBUG; a server may repeat the key in these.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
+_CHECK = "check the model's name, the key and the options; earlier replies are kept"
+_RESUME = "run the same command again to resume"
+_Outcome = TypeVar("_Outcome")
 
 
 #: Most bytes of a reply; the longest replies of chat models have a few hundred thousand bytes.
@@ -46,10 +50,10 @@ Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Server:
-    """A server's address and limits; with the address ``vllm`` Plumbline starts the server itself.
+    """A server's address and limits.
 
     ``concurrency`` is the number of requests at the same time. The key is read from the
-    environment when it is used. ``retries.retried`` explains the waits.
+    environment when it is used. ``retried`` explains the waits.
     """
 
     base_url: str = DEFAULT_URL
@@ -85,23 +89,17 @@ class ChatClient:
 
     async def attempt(self, request: Request) -> Reply | Failure:
         """Send a request once, and wait for its reply up to the time-out."""
-        body = await self.body(request.model, partial(_call, request))
+        body = await self.body(partial(_call, request))
         if isinstance(body, str):
             return self._reply(request.request_id, body)
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
-    async def body(self, model: str, call: Call) -> str | Failure:
+    async def body(self, call: Call) -> str | Failure:
         """The raw body of an answer within the time-out, of at most ``LARGEST`` bytes."""
         import openai
 
         try:
-            client = self._client
-            if self._server.base_url == SERVED_HERE:
-                client = client.with_options(base_url=await asyncio.to_thread(address, model))
-            return await asyncio.wait_for(call(client), self._server.timeout_s)
-        except PlumblineError as e:
-            permanent = not isinstance(e, Interrupted)
-            return Failure(self.clean(str(e)), retry=False, permanent=permanent)
+            return await asyncio.wait_for(call(self._client), self._server.timeout_s)
         except (TimeoutError, openai.APITimeoutError):
             problem = f"no reply within {self._server.timeout_s:g} s"
             return Failure(problem, retry=True, charged=True)
@@ -223,11 +221,9 @@ def _open(key: str, server: Server) -> openai.AsyncOpenAI:
 def checked_url(url: str) -> str:
     """The address, if it is valid and holds no secret; else raises ``UsageProblem``.
 
-    >>> checked_url("http://localhost:8000/v1"), checked_url("vllm")
-    ('http://localhost:8000/v1', 'vllm')
+    >>> checked_url("http://localhost:8000/v1")
+    'http://localhost:8000/v1'
     """
-    if url == SERVED_HERE:
-        return url
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -244,17 +240,11 @@ def checked_url(url: str) -> str:
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     """The API key for a server, from the first variable of ``KEYS`` that is set; empty if none is.
 
-    Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key;
-    ``MissingComponent`` for the address `vllm` if vLLM isn't installed.
+    Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
     """
-    if base_url == SERVED_HERE:
-        from plumbline.eval_workers.vllm.vllm_client import interpreter
-
-        _ = interpreter(environment)
-        return ""
     keys = ((name, environment.get(name, "").strip()) for name in KEYS)
     name, key = next((named for named in keys if named[1]), ("", ""))
     if not (key.isascii() and key.isprintable()):
@@ -299,3 +289,34 @@ def _count(usage: Any, name: str) -> int | None:
 def _encodable(text: str) -> str:
     """The text with `?` for each lone surrogate, which JSON can hold and UTF-8 can't."""
     return text.encode("utf-8", "replace").decode()
+
+
+async def retried(
+    attempt: Callable[[], Awaitable[_Outcome | Failure]], server: Server, stopped: asyncio.Event
+) -> _Outcome:
+    """Attempt a request until it succeeds, with a wait after each failure.
+
+    Each failure doubles the wait, up to ``server.longest_wait_s``. A server may ask for a longer
+    wait within that limit. A wait ends early once ``stopped`` is set. Raises ``BadInput`` for a
+    refused request, ``Interrupted`` after the last attempt or if the server asks for a wait beyond
+    the limit, and what ``attempt`` raises.
+    """
+    name = f"server {server.base_url}"
+    for n_attempts in itertools.count(1):
+        outcome = await attempt()
+        if not isinstance(outcome, Failure):
+            return outcome
+        if outcome.permanent:
+            raise BadInput(name, f"refuses the request: {outcome.error}", _CHECK)
+        if not outcome.retry or n_attempts == server.max_attempts:
+            tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
+            fix = f"is it running at this address? then {_RESUME}"
+            raise Interrupted(name, f"no reply after {tries}: {outcome.error}", fix)
+        asked_s = outcome.retry_after_s or 0.0
+        if asked_s > server.longest_wait_s:
+            raise Interrupted(name, f"asks to wait {asked_s:.0f} s ({outcome.error})", _RESUME)
+        doubled_s = min(server.first_wait_s * 2.0 ** (n_attempts - 1), server.longest_wait_s)
+        with suppress(TimeoutError):
+            wait_s = max(doubled_s, asked_s) * random.uniform(1.0, 1.25)
+            await asyncio.wait_for(stopped.wait(), wait_s)
+    raise AssertionError("the last attempt returns or raises")

@@ -44,13 +44,11 @@ class ChatModel:
         seed: a request's seed is this plus its round; ``None`` for servers that refuse a seed.
         token_limit: name of the parameter that bounds the reply; newer models of OpenAI need
             ``max_completion_tokens``.
-        send_schema: False for servers that refuse ``response_format``.
     """
 
     name: str
     seed: int | None = 0
     token_limit: TokenLimit = "max_tokens"
-    send_schema: bool = True
 
     def request(
         self,
@@ -72,7 +70,7 @@ class ChatModel:
         parameters: dict[str, Any] = {"temperature": temperature, self.token_limit: max_tokens}
         if self.seed is not None:
             parameters["seed"] = self.seed + round
-        if as_json and self.send_schema:
+        if as_json:
             parameters["response_format"] = _FORMS[purpose]
         in_order = tuple(sorted(parameters.items()))
         return Request(self.name, prompt, in_order, purpose, word, pronoun, round, max_tokens)

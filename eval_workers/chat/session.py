@@ -16,10 +16,9 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from plumbline.eval_workers.chat.budget import UNLIMITED, Budget, BudgetMeter, Spent, most
-from plumbline.eval_workers.chat.client import ChatClient, Server
+from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.chat.retries import retried
 from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress

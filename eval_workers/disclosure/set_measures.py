@@ -26,7 +26,8 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
     load_words,
 )
 from plumbline.eval_workers.models import memory_released, opened
-from plumbline.eval_workers.models.sampling_contract import NONE, Instruction, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT

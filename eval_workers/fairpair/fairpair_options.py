@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass as plain
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -15,12 +15,12 @@ from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import TextFilter, Unit
 from plumbline.eval_workers.fairpair.perturbation.perturbers import PerturbWording, load_wording
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions, refuse_options
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import STRICT, Seed
 
 #: Name of the rule-based perturber; any other name means a chat model.
 RULES = "rules"
@@ -31,6 +31,10 @@ INSTRUCTION = "Continue the following text. Write only what comes next:"
 def texts_of(as_published: bool) -> str:
     """Column ``texts`` of the tables of figures: the texts that Phi compares."""
     return "as-published" if as_published else "filtered"
+
+
+_Many: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
+_Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -49,21 +53,14 @@ class FigureOptions:
         int, Field(ge=0, le=100_000, description="Folds of each side's samples; 0: none.")
     ] = 0
     level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
-    n_permutations: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Permutations of a test.")
-    ] = 999
-    n_resamples: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Resamples of an interval.")
-    ] = 1000
-    seed: Annotated[
-        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of samples, folds and tests.")
-    ] = 0
+    n_permutations: Annotated[_Many, Field(description="Permutations of a test.")] = 999
+    n_resamples: Annotated[_Many, Field(description="Resamples of an interval.")] = 1000
+    seed: Annotated[Seed, Field(description="Seed of samples, folds and tests.")] = 0
     as_published: Annotated[
         bool, Field(description="Filter only perturbations, as the paper does.")
     ] = False
     filter_limit: Annotated[
-        float,
-        Field(gt=0, le=1, description="Largest valid Jaccard dissimilarity to the original."),
+        _Share, Field(description="Largest valid Jaccard dissimilarity to the original.")
     ] = TextFilter.limit
     filter_unit: Annotated[
         Unit, Field(description="Count different words or different characters.")
@@ -72,6 +69,10 @@ class FigureOptions:
     def __post_init__(self) -> None:
         if self.folds == 1:
             raise UsageProblem(f"folds {self.folds}", "0 for single samples, or 2 and more")
+
+    def text_filter(self) -> TextFilter:
+        """The filter of perturbations."""
+        return TextFilter(self.filter_limit, self.filter_unit)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -83,34 +84,20 @@ class FairPairOptions(FigureOptions):
 
     n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
     temperature: Annotated[float, Field(gt=0, le=100, description="Temperature of sampling.")] = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1, description="Nucleus of sampling.")] = 0.9
-    max_new_tokens: Annotated[int, Field(ge=1, le=100_000, description="Tokens of a sample.")] = 128
+    top_p: Annotated[_Share, Field(description="Nucleus of sampling.")] = 0.9
+    max_new_tokens: Annotated[_Many, Field(description="Tokens of a sample.")] = 128
     instruction: Annotated[
-        str | None,
-        Field(description="Put before each prompt; chat models get one by default."),
+        str | None, Field(description="Put before each prompt; chat models get one by default.")
     ] = None
     phi: Annotated[
-        tuple[str, ...],
-        Field(description="Scoring functions by commas; default: jaccard,vader."),
+        tuple[str, ...], Field(description="Scoring functions by commas; default: jaccard,vader.")
     ] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.sampling()
-
-    def text_filter(self) -> TextFilter:
-        """The filter of perturbations."""
-        return TextFilter(self.filter_limit, self.filter_unit)
 
     def sampling(self) -> SamplingOptions:
         """Options for drawing samples."""
-        return SamplingOptions(
-            temperature=self.temperature,
-            top_p=self.top_p,
-            max_new_tokens=self.max_new_tokens,
-            seed=self.seed,
-            instruction=self.instruction or None,
-        )
+        names = ("temperature", "top_p", "max_new_tokens", "seed")
+        drawn = {name: getattr(self, name) for name in names}
+        return SamplingOptions(**drawn, instruction=self.instruction or None)
 
 
 #: For the closed world, whose prompts end before one word: few samples of one token.
@@ -158,9 +145,9 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     wording: Annotated[str, Field(description="What a chat perturber is asked (TOML).")] = ""
 
     def __post_init__(self) -> None:
-        for name in OF_SCORES:
-            if getattr(self, name) != getattr(ModelOptions, name):
-                raise UsageProblem(name, "is for scores of sentences", "leave it out")
+        FairPairOptions.__post_init__(self)
+        ServerOptions.__post_init__(self)
+        refuse_options(self, OF_SCORES, "is for scores of sentences")
         if self.model and self.models:
             raise UsageProblem("--model and --models", "exclude each other", "give one of them")
         if self.endpoint == "chat" and not self.base_url:
@@ -172,8 +159,6 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")
         if self.perturber != RULES and self.terms:
             raise UsageProblem("terms", "are for the rules", "leave out --perturber")
-        FairPairOptions.__post_init__(self)
-        ServerOptions.__post_init__(self)
 
     def sampling(self) -> SamplingOptions:
         """Options for drawing samples; by default chat models get ``INSTRUCTION``."""

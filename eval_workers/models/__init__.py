@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from plumbline.eval_workers.models.local.source import check_directory, is_ngram
-from plumbline.warehouse.errors import disk_problems
+from plumbline.eval_workers.models.local.source import is_ngram
+from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")
-    if options.backend in ("transformers", "vllm"):
-        check_directory(model)
     module: BackendModule = BACKENDS.load(options.backend)
     return module.open_model(model, options)
 
@@ -69,6 +67,26 @@ def _release() -> None:
         release()
 
 
+@contextmanager
+def memory_problems(
+    model: str,
+    fix: str = "see `--dry-run`; try a smaller batch_tokens (option or setting) or another --dtype",
+) -> Iterator[None]:
+    """Raise ``BadInput`` with the advice ``fix`` if memory runs out inside the block."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as e:
+        if not is_about_memory(e):
+            raise
+        raise BadInput(f"model {model}", "takes more memory than there is", fix) from e
+
+
+def is_about_memory(error: Exception) -> bool:
+    """True if memory ran out; torch's ``RuntimeError`` is recognised by its text."""
+    words = ("out of memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(said in str(error) for said in words)
+
+
 #: The open model by its name and options; ``None`` outside ``one_model_kept``.
 _kept: dict[tuple[str, ModelOptions], Any] | None = None
 
@@ -89,25 +107,16 @@ def one_model_kept() -> Iterator[None]:
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     """A model for several steps; a full disk or memory within the block raises ``BadInput``.
 
-    Unless the model is open already, another open model and servers started here are closed first,
-    to free their memory.
+    Unless the model is open already, another open model is closed first, to free its memory.
     """
-    from plumbline.eval_workers.vllm import vllm_client
-
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:
-        vllm_client.stop()
         if kept:
             kept.clear()
             _release()
         kept[model, options] = open_backend(model, options)
-    memory: AbstractContextManager[None] = nullcontext()
-    with suppress(ModuleNotFoundError):  # the backend may need no torch
-        from plumbline.eval_workers.models.devices import memory_problems
-
-        memory = memory_problems(model)
     try:
-        with disk_problems(store.root), memory:
+        with disk_problems(store.root), memory_problems(model):
             yield kept[model, options]
     except BaseException:
         kept.clear()  # the model itself may have failed

@@ -1,24 +1,36 @@
-"""The CUDA devices, threads and free memory that this process can use."""
+"""The CUDA devices, threads and free memory that this process can use.
+
+Lanes are forward passes at the same time on one copy of the weights. On a CPU, threads of one
+matrix product wait for each other at every small kernel; if another program uses a core, all of
+them are delayed. So each lane is a thread that computes one whole pass after another. Lanes don't
+wait for each other; one lane per core suits a busy machine too.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 #: Tokens per forward pass. More aren't faster on a CPU: there a causal model reads a pass as one
 #: tree of texts, and attention is quadratic in the length of the tree.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 #: Backends whose workers need devices of their own.
 _OF_DEVICES = ("transformers", "vllm")
+#: Set while lanes have to end.
+_stop = threading.Event()
+Part = TypeVar("Part")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
@@ -73,6 +85,39 @@ def limit_threads(n_threads: int) -> None:
     torch.set_num_threads(n_threads)
 
 
+class Stopped(Exception):
+    """Another lane failed, or Ctrl-C was pressed: the results of this pass aren't needed."""
+
+
+def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
+    """Call ``work`` on each item in lanes that share ``n_threads``; items are started in order.
+
+    A single lane runs in the calling thread. The first error, or Ctrl-C, is raised once the passes
+    that run already have ended, or stopped at ``raise_if_stopped``; no other is started.
+    """
+    n_lanes = max(1, min(n_threads, len(items)))
+    if n_lanes == 1:
+        for item in items:
+            work(item)
+        return
+    # Each lane has an equal share of the threads.
+    pool = ThreadPoolExecutor(n_lanes, "", limit_threads, (n_threads // n_lanes,))
+    try:
+        for done in as_completed([pool.submit(work, item) for item in items]):
+            done.result()
+    finally:
+        _stop.set()
+        pool.shutdown(cancel_futures=True)
+        _stop.clear()
+        limit_threads(n_threads)  # later threads would inherit a lane's number
+
+
+def raise_if_stopped() -> None:
+    """Raise ``Stopped`` if lanes have to end."""
+    if _stop.is_set():
+        raise Stopped
+
+
 def release() -> None:
     """Free the memory of models that are no longer used."""
     gc.collect()
@@ -94,24 +139,3 @@ def free_bytes(device: str) -> int:
         limit, used = (int(path.read_text()) for path in of_container)
         free = min(free, limit - used)
     return free
-
-
-@contextmanager
-def memory_problems(
-    model: str,
-    fix: str = "see `--dry-run`; try a smaller batch_tokens (option or setting) or another --dtype",
-) -> Iterator[None]:
-    """Raise ``BadInput`` with the advice ``fix`` if memory runs out inside the block."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as e:
-        if not is_about_memory(e):
-            raise
-        raise BadInput(f"model {model}", "takes more memory than there is", fix) from e
-
-
-def is_about_memory(error: Exception) -> bool:
-    """True if memory ran out. On a CPU, torch's ``RuntimeError`` is recognised by its text."""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    return any(words in str(error) for words in ("out of memory", "can't allocate memory"))

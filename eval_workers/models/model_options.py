@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -25,8 +25,8 @@ class ModelOptions:
     """Options for loading and running a model.
 
     All fields but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency``,
-    ``per_token`` and ``family`` can change a score. ``text_form``: see ``local.text_form``;
-    ``pll``: see ``kinds.masked``; ``chat``: see ``local.chat_template``.
+    ``per_token`` and ``family`` can change a score. ``text_form``: see ``in_form``; ``pll``: see
+    ``local.masked``; ``chat``: see ``local.chat_template``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
@@ -96,3 +96,29 @@ def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) ->
     for name in names:
         if (value := getattr(options, name)) != getattr(defaults, name):
             raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem, "leave it out")
+
+
+def in_form(text: str, form: TextForm) -> str:
+    """A sentence in a text form: `written`, or as for UnStereoEval's released scores.
+
+    Those scores (Belem et al., ICLR 2024) are of sentences without straight double quotes, in lower
+    case except for the first letter.
+
+    >>> in_form('"She met the CEO of BBC," Ann said.', "released")
+    'She met the ceo of bbc, ann said.'
+    >>> in_form("She met the CEO.", "written")
+    'She met the CEO.'
+    """
+    # Quotes are removed first: the letter after an opening quote becomes the capital.
+    return text.replace('"', "").capitalize() if form == "released" else text
+
+
+def pair_in_form(pair: dict[str, Any], form: TextForm) -> dict[str, Any]:
+    """A row of ``benchmark_pair`` with its sentences in a text form.
+
+    >>> pair = {"pair_id": "1", "sentence_a": "She, a CEO.", "sentence_b": "He, a CEO."}
+    >>> pair_in_form(pair, "released")["sentence_b"]
+    'He, a ceo.'
+    """
+    texts = ("sentence_a", "sentence_b", "baseline_a", "baseline_b")
+    return pair | {c: in_form(text, form) for c in texts if (text := pair.get(c)) is not None}

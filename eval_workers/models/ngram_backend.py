@@ -5,7 +5,6 @@ Unknown words have a probability too. The model can't continue prompts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +13,12 @@ from typing import NoReturn
 import tokenizers
 from transformers import PretrainedConfig
 
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.kinds.model_kind import Files
 from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.causal_model import CausalModel
+from plumbline.eval_workers.models.local.model_files import Files
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
-from plumbline.eval_workers.models.ngram import VERSION
-from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
-from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
+from plumbline.eval_workers.models.ngram_model import VERSION, NgramModel
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object
 
@@ -55,8 +52,8 @@ class NgramBackend(CausalModel):
         """The model of the directory."""
         return NgramModel.load(Path(self.source.location))
 
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> NoReturn:
-        """Raise ``UsageProblem``."""
+    def continue_(self, *_: object) -> NoReturn:
+        """Raise ``UsageProblem``: an n-gram model only scores."""
         problem = "counts n-grams, scores sentences and can't continue a text"
         fix = "give a neural model: a hub id, or one of plumbline train with another preset"
         raise UsageProblem(f"model {self.source.name}", problem, fix)

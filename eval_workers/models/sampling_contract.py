@@ -4,10 +4,6 @@ Each sample has its own seed, made from the options' seed, the prompt as sent an
 number. So the first n samples don't depend on how many are drawn. They don't depend on the batch
 either, if the backend computes the same in every batch. A sample has the same seed at every
 temperature, ``top_k`` and ``top_p``.
-
-An instruction before a prompt has one of two forms. `prefix`: one text of the instruction, a space
-and the prompt. `chat`: the instruction is a user's message in the model's chat template, and the
-assistant's turn begins with the prompt. In both forms, the model continues the prompt.
 """
 
 from __future__ import annotations
@@ -21,64 +17,15 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.scoring_contract import Model, texts_hash
+from plumbline.eval_workers.models.scoring_contract import (
+    Instruction,
+    Model,
+    short_hash,
+    texts_hash,
+)
 from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
-FORMS = ("prefix", "chat")
-#: The key for no instruction.
-NO_INSTRUCTION = "none"
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """An instruction and its form. Without an instruction (``None``), the form is ignored.
-
-    Raises ``UsageProblem`` for an empty or blank instruction, and for an unknown form.
-
-    >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
-    ('none', False)
-    >>> Instruction("")
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: instruction '': is empty (leave it out for none)
-    """
-
-    text: str | None = None
-    form: str = "prefix"
-
-    def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise UsageProblem(f"form {self.form!r}", f"is not one of {', '.join(FORMS)}")
-        if self.text is not None and not self.text.strip():
-            raise UsageProblem(f"instruction {self.text!r}", "is empty", "leave it out for none")
-
-    @property
-    def key(self) -> str:
-        """Hash of instruction and form (16 hex digits), or `none`."""
-        if self.text is None:
-            return NO_INSTRUCTION
-        return hashlib.sha256(json.dumps([self.text, self.form]).encode()).hexdigest()[:16]
-
-    @property
-    def prefix(self) -> str:
-        """The text before a prompt in the form `prefix`; empty without an instruction.
-
-        Raises ``UsageProblem`` for the form `chat`, whose frame needs a model's template.
-
-        >>> Instruction("Go on:").prefix + "It was", Instruction().prefix + "It was"
-        ('Go on: It was', 'It was')
-        """
-        if self.text is None:
-            return ""
-        if self.form != "prefix":
-            problem = "needs a model that is loaded here, whose chat template is known"
-            raise UsageProblem(f"form {self.form!r}", problem, "use the form prefix")
-        return f"{self.text} "
-
-
-#: No instruction.
-NONE = Instruction()
 
 
 @dataclass(frozen=True)
@@ -153,8 +100,7 @@ class SamplingOptions:
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
-        text = json.dumps(row, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(row)
 
     @property
     def label(self) -> str:
@@ -171,14 +117,23 @@ class SamplingOptions:
             parts = [f"temperature {self.temperature:g}", *parts]
         return ", ".join(parts)
 
-    def draw(self, text: str, sample: int) -> Draw:
-        """The draw of a prompt's sample. ``text``: the prompt as sent; ``sample``: from 0."""
-        return Draw(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
+    def seeded(self, text: str, sample: int) -> SeededPrompt:
+        """Return a prompt as sent with the number of a sample, from 0, and its seed.
+
+        Seeds are below 2^53: every JSON reader keeps them exactly.
+
+        >>> seeds = {SamplingOptions(seed=s).seeded("It", k).seed for s in (0, 1) for k in range(9)}
+        >>> len(seeds)
+        18
+        """
+        place = json.dumps([self.seed, texts_hash([text]), sample])
+        digest = hashlib.sha256(place.encode()).digest()
+        return SeededPrompt(text, sample, int.from_bytes(digest[:8], "big") >> 11)
 
 
 @dataclass(frozen=True, order=True)
-class Draw:
-    """One sample to draw: the prompt as sent, the sample's number and its seed."""
+class SeededPrompt:
+    """A prompt as sent, with the number and the seed of one sample to draw."""
 
     text: str
     sample: int
@@ -188,18 +143,6 @@ class Draw:
     def text_id(self) -> str:
         """Hash of the prompt as sent (16 hex digits)."""
         return texts_hash([self.text])
-
-
-def sample_seed(seed: int, text_id: str, sample: int) -> int:
-    """The seed of one sample, from 0 to 2^53 - 1, which every JSON reader keeps exactly.
-
-    >>> sample_seed(0, "ab", 1) == sample_seed(0, "ab", 1)
-    True
-    >>> len({sample_seed(s, t, k) for s in (0, 1) for t in ("ab", "cd") for k in range(100)})
-    400
-    """
-    digest = hashlib.sha256(json.dumps([seed, text_id, sample]).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 11
 
 
 @dataclass(frozen=True)
@@ -225,8 +168,8 @@ class Sample:
 class SamplingModel(Model, Protocol):
     """A model that continues prompts."""
 
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given (loads the weights).
+    def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
+        """A sample for each prompt, in the order given (loads the weights).
 
         The sample of a prompt that can't be continued, such as one that leaves no room for
         ``max_new_tokens``, has a problem.

@@ -7,8 +7,12 @@ texts, their order or the batch size. A text that can't be scored exactly gets a
 number.
 
 A model without log p(text | BOS), and a causal model in a chat, give another sum over tokens in
-nats. ``Identity.measure``
-names the sum, so that scores of two measures are never compared by accident.
+nats. ``Identity.measure`` names the sum, so that scores of two measures are never compared by
+accident.
+
+An instruction before a prompt has one of two forms. `prefix`: one text of the instruction, a space
+and the prompt. `chat`: the instruction is a user's message in the model's chat template, and the
+assistant's turn begins with the prompt. In both forms, the model continues the prompt.
 """
 
 from __future__ import annotations
@@ -17,21 +21,24 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from plumbline.eval_workers.models.sampling_contract import Instruction
-
+from plumbline.warehouse.errors import UsageProblem
 
 #: The problem of a pair whose two sentences a model can't tell apart.
 SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 
 
+def short_hash(value: object) -> str:
+    """Hash of a value that JSON can hold (16 hex digits)."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def texts_hash(texts: Sequence[str]) -> str:
     """Hash of some texts in their order (16 hex digits)."""
-    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]
+    return short_hash(list(texts))
 
 
 #: A text as the model sees it: token ids, without BOS.
@@ -77,8 +84,7 @@ class Identity:
         for name, default in (("measure", LOG_LIKELIHOOD), ("conversation", None)):
             if fields[name] == default:
                 del fields[name]
-        text = json.dumps(fields, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(fields)
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,58 @@ class TextScore:
     def n_tokens(self) -> int:
         """Number of ``token_ids``."""
         return len(self.token_ids)
+
+
+FORMS = ("prefix", "chat")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction and its form. Without an instruction (``None``), the form is ignored.
+
+    Raises ``UsageProblem`` for an empty or blank instruction, and for an unknown form.
+
+    >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
+    ('none', False)
+    >>> Instruction("")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: instruction '': is empty (leave it out for none)
+    """
+
+    text: str | None = None
+    form: str = "prefix"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageProblem(f"form {self.form!r}", f"is not one of {', '.join(FORMS)}")
+        if self.text is not None and not self.text.strip():
+            raise UsageProblem(f"instruction {self.text!r}", "is empty", "leave it out for none")
+
+    @property
+    def key(self) -> str:
+        """Hash of instruction and form (16 hex digits), or `none`."""
+        return "none" if self.text is None else short_hash([self.text, self.form])
+
+    @property
+    def prefix(self) -> str:
+        """The text before a prompt in the form `prefix`; empty without an instruction.
+
+        Raises ``UsageProblem`` for the form `chat`, whose frame needs a model's template.
+
+        >>> Instruction("Go on:").prefix + "It was", Instruction().prefix + "It was"
+        ('Go on: It was', 'It was')
+        """
+        if self.text is None:
+            return ""
+        if self.form != "prefix":
+            problem = "needs a model that is loaded here, whose chat template is known"
+            raise UsageProblem(f"form {self.form!r}", problem, "use the form prefix")
+        return f"{self.text} "
+
+
+#: No instruction.
+NONE = Instruction()
 
 
 class Model(Protocol):

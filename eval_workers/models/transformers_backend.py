@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderModel
-from plumbline.eval_workers.models.kinds.masked import MaskedModel
-from plumbline.eval_workers.models.kinds.model_kind import Kind, read_files
+from plumbline.eval_workers.models.local.causal_model import CausalModel
+from plumbline.eval_workers.models.local.encoder_decoder import EncoderDecoderModel
+from plumbline.eval_workers.models.local.masked import MaskedModel
+from plumbline.eval_workers.models.local.model_files import Kind, read_files
 from plumbline.eval_workers.models.model_options import ModelOptions
 
 _CLASSES: dict[Kind, type[CausalModel | MaskedModel]] = {

@@ -17,13 +17,13 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
 from plumbline.eval_workers.models.local import loading
-from plumbline.eval_workers.models.local.weight_files import check_complete, n_embedded
+from plumbline.eval_workers.models.local.causal_model import CausalModel
+from plumbline.eval_workers.models.local.model_files import check_complete, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.remote.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.vllm.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
 #: Memory for attention's keys and values on a CPU, where vLLM would take nine tenths of all memory.
@@ -57,8 +57,6 @@ class VllmBackend(CausalModel):
         """This model itself, which asks the engine's process."""
         return self
 
-    longest_in_tree = 0
-
     @cached_property
     def _n_positions(self) -> int:
         """Number of positions that fit in memory; frees unused models and loads the weights."""
@@ -84,12 +82,10 @@ class VllmBackend(CausalModel):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """The result of an engine's method; ``RuntimeError`` if it ran out of memory."""
+        """The result of an engine's method."""
         try:
             return self._engine.ask(name, **arguments)
         except EngineFailed as e:
-            if devices.is_about_memory(error := RuntimeError(str(e))) or e.kind == "MemoryError":
-                raise error from e
             raise self._refusal(e) from e
 
     def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,8 @@ class Answered:
 
     def __str__(self) -> str:
         n_used, n_rejected = len(self.rows), len(self.rejects)
-        return (
-            f"{self.rater} ({self.benchmark}): {n_used + n_rejected:,} answers = {n_used:,} used + "
-            f"{n_rejected:,} rejected"
-        )
+        counts = f"{n_used + n_rejected:,} answers = {n_used:,} used + {n_rejected:,} rejected"
+        return f"{self.rater} ({self.benchmark}): {counts}"
 
 
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
@@ -92,19 +90,16 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
             first = f"; the first: {file.rejects[0]['reason']}" if file.rejects else ""
             raise BadInput(str(path), f"no usable answer, {len(file.rejects)} rejected{first}")
     with store.transaction(run_id, "ratings"):
-        for benchmark in dict.fromkeys(file.benchmark for file in by_rater.values()):
-            new = [file for file in by_rater.values() if file.benchmark == benchmark]
-            raters = {file.rater for file in new}
+        for (benchmark, rater), file in by_rater.items():
+            where = {"benchmark": benchmark, "rater": rater}
+            subject = {"stage": STAGE, "subject": f"{benchmark}/{rater}"}
+            store.replace("rating", [{**row, "run_id": run_id} for row in file.rows], where, run_id)
+            rejects = [{**row, "run_id": run_id} for row in file.rejects]
+            store.replace("reject", rejects, subject, run_id)
+        for benchmark in dict.fromkeys(benchmark for benchmark, _ in by_rater):
             stored = store.read("rating", benchmark=benchmark).to_pylist()
-            ratings = [row for row in stored if row["rater"] not in raters]
-            ratings += [row for file in new for row in file.rows]
-            for file in new:
-                kept = ({**row, "run_id": run_id} for row in file.rows)
-                rejects = [{**row, "run_id": run_id} for row in file.rejects]
-                where = {"benchmark": benchmark, "rater": file.rater}
-                store.replace("rating", [*kept], where, run_id)
-                subject = {"stage": STAGE, "subject": f"{benchmark}/{file.rater}"}
-                store.replace("reject", rejects, subject, run_id)
+            ratings = [row for row in stored if (benchmark, row["rater"]) not in by_rater]
+            ratings += [r for (name, _), f in by_rater.items() if name == benchmark for r in f.rows]
             rows = [{"benchmark": benchmark, **row, "run_id": run_id} for row in agreement(ratings)]
             store.replace("rating_agreement", rows, {"benchmark": benchmark}, run_id)
     return list(by_rater.values())
@@ -119,6 +114,9 @@ def _read(store: Store, path: Path) -> Answered:
     if not questions:
         problem = "has no answers" if first else "has no rows"
         raise BadInput(str(path), problem, "expected a column for each question, such as natural")
+    if odd := next((name for name in questions if not _QUESTION.fullmatch(name)), ""):
+        problem = f"column '{printable(odd)}' can't name a question"
+        raise BadInput(str(path), problem, "expected a-z, 0-9 and _")
     benchmark = first["benchmark"].strip()
     pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     if not pairs:
@@ -138,17 +136,19 @@ def _read(store: Store, path: Path) -> Answered:
         source = {"source_file": str(path), "source_row": record.number}
         for question in questions:
             answer = fields.get(question, "").lower()
-            unusable = row_problem or _answer_problem(question, answer)
-            if unusable is not None:
-                reason = f"{printable(question)}: {unusable}"
-                row = rejected(source, reason, f"{pair_id} {answer}")
+            reason = row_problem
+            if reason is None and answer not in ANSWERS:
+                problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
+                reason = f"{problem}, expected {' or '.join(ANSWERS)}"
+            if reason is not None:
                 subject = {"stage": STAGE, "subject": f"{benchmark}/{rater}"}
-                answered.rejects.append({**subject, **row})
+                row = rejected(source, f"{question}: {reason}", f"{pair_id} {answer}", **subject)
+                answered.rejects.append(row)
                 continue
-            about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id}
             level = ANSWERS.index(answer)
             said = {"question": question, "answer": answer, "answer_level": level}
             said |= {"design": printable(fields.get("design", "")) or None, "is_yes": level > 0}
+            about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id}
             answered.rows.append({**about, **said, **source})
     return answered
 
@@ -169,15 +169,6 @@ def _row_problem(
     if not shown <= {pair["sentence_a"].strip(), pair["sentence_b"].strip()}:
         return f"the sentences of pair {pair_id} are others today"
     return None
-
-
-def _answer_problem(question: str, answer: str) -> str | None:
-    if not _QUESTION.fullmatch(question):
-        return "no name of a question, expected a-z, 0-9 and _"
-    if answer in ANSWERS:
-        return None
-    problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
-    return f"{problem}, expected {' or '.join(ANSWERS)}"
 
 
 def alpha(counts: npt.ArrayLike) -> float:
@@ -224,27 +215,25 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _of_question(rows: Sequence[Row]) -> list[Row]:
+def _of_question(rows: Sequence[Row]) -> Iterator[Row]:
     raters = sorted({row["rater"] for row in rows})
     n_answers = Counter(row["pair_id"] for row in rows)
     places = {pair: k for k, pair in enumerate(sorted(p for p, n in n_answers.items() if n > 1))}
-    n_levels = 1 + max(row["answer_level"] for row in rows)
-    counts = np.zeros((len(raters), len(places), n_levels))
+    counts = np.zeros((len(raters), n := len(places), len(ANSWERS)))
     for row in rows:
         if row["pair_id"] in places:
             counts[raters.index(row["rater"]), places[row["pair_id"]], row["answer_level"]] += 1
-    n, totals = len(places), counts.sum(0)
     drawn = np.zeros((0, n), np.int64)
     if n >= _FEWEST_PAIRS:
         drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
-    all_alphas, row = _alphas(totals, drawn)
-    result = [{"without_rater": "", **row, "n_raters": len(raters)}]
+    totals = counts.sum(0)
+    all_alphas, figures = _alphas(totals, drawn)
+    yield {"without_rater": "", **figures, "n_raters": len(raters)}
     for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
-        alphas, row = _alphas(totals - of_rater, drawn)
+        alphas, figures = _alphas(totals - of_rater, drawn)
         low, high = _interval(alphas - all_alphas, 0.05 / len(raters))
-        row |= {"without_rater": rater, "gain_low": low, "gain_high": high}
-        result.append({**row, "n_raters": len(raters) - 1})
-    return result
+        figures |= {"without_rater": rater, "gain_low": low, "gain_high": high}
+        yield {**figures, "n_raters": len(raters) - 1}
 
 
 def _alphas(counts: Floats, drawn: npt.NDArray[np.int64]) -> tuple[Floats, Row]:

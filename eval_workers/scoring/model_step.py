@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.model_texts import described
-from plumbline.eval_workers.models.sampling_contract import Instruction
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
     LOG_LIKELIHOOD,
+    Instruction,
     Model,
 )
 from plumbline.warehouse.errors import UsageProblem

@@ -11,8 +11,8 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby, islice
 
 from plumbline.eval_workers.chat.budget import UNLIMITED, Budget
 from plumbline.eval_workers.chat.client import Server
@@ -20,12 +20,8 @@ from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import (
-    Draw,
-    Instruction,
-    Sample,
-    SamplingOptions,
-)
+from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, alike
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
@@ -61,12 +57,14 @@ class ServedModel:
 
     The endpoint ``completions`` continues the prompt itself, as base models expect; ``chat`` sends
     it as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    ``token_limit``: see ``ChatModel``.
+    ``token_limit``: see ``ChatModel``. ``build`` has the ledger, budget and server of its requests,
+    once it is asked.
     """
 
     name: str
     endpoint: Endpoint = "completions"
     token_limit: TokenLimit = "max_tokens"
+    build: Build | None = None
     n_parameters = None
 
     @property
@@ -78,11 +76,11 @@ class ServedModel:
         """The instruction's text before a prompt."""
         return instruction.prefix
 
-    def request(self, draw: Draw, options: SamplingOptions) -> Request:
+    def request(self, draw: SeededPrompt, options: SamplingOptions) -> Request:
         """The request for one sample; its seed and number make it unique.
 
         >>> options = SamplingOptions()
-        >>> one, two = (ServedModel("m").request(options.draw("It", k), options) for k in (0, 1))
+        >>> one, two = (ServedModel("m").request(options.seeded("It", k), options) for k in (0, 1))
         >>> dict(one.parameters)["top_p"], one.request_id == two.request_id
         (0.9, False)
         """
@@ -105,20 +103,13 @@ class ServedModel:
             endpoint=self.endpoint,
         )
 
-
-@dataclass(frozen=True)
-class AskedModel(ServedModel):
-    """A served model, and the ledger, budget and server of its requests."""
-
-    build: Build | None = None
-
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+    def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given; a few are requested and checked first.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
         assert self.build is not None, "a model that is asked has a ledger"
-        samples: dict[Draw, Sample] = {}
+        samples: dict[SeededPrompt, Sample] = {}
         for part in (_first(draws), draws):
             replies = self.build.replies([self.request(draw, options) for draw in part], "samples")
             samples = dict(zip(part, map(_sample, replies), strict=True))
@@ -158,19 +149,16 @@ def sample_from_server(
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
     n_held, start = len(read_ledger(store, ledger).replies), time.monotonic()
-    build = Build(store, ledger, run_id, server, budget)
-    asked = AskedModel(model.name, model.endpoint, model.token_limit, build)
+    asked = replace(model, build=Build(store, ledger, run_id, server, budget))
     done = run_at_once(store, asked, step, run_id)
     n_new = len(read_ledger(store, ledger).replies) - n_held
     return step.outcome(done, n_new / (time.monotonic() - start) if n_new else None)
 
 
-def _first(draws: Sequence[Draw]) -> list[Draw]:
+def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
     """The first few samples of the first few texts."""
-    by_text: dict[str, list[Draw]] = {}
-    for draw in sorted(draws):
-        by_text.setdefault(draw.text, []).append(draw)
-    return [draw for of_text in islice(by_text.values(), _FIRST) for draw in of_text[:_FIRST]]
+    texts = groupby(sorted(draws), lambda draw: draw.text)
+    return [draw for _, of_text in islice(texts, _FIRST) for draw in islice(of_text, _FIRST)]
 
 
 def _sample(reply: Reply) -> Sample:
@@ -182,14 +170,13 @@ def _sample(reply: Reply) -> Sample:
     return Sample(problem=f"the server ended it with {reply.finish_reason!r}, not stop or length")
 
 
-def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> None:
+def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
     """Raise ``BadInput`` when the samples of every prompt are nearly all the same.
 
     Options that leave little to chance, such as a low temperature, are not checked.
     """
-    if options.greedy or options.top_k == 1 or options.temperature < 0.5:
-        return
-    if (options.top_p or 1.0) < 0.5 or options.max_new_tokens < _LONG:
+    is_random = options.temperature >= 0.5 and (options.top_p or 1.0) >= 0.5 and options.top_k != 1
+    if options.greedy or not is_random or options.max_new_tokens < _LONG:
         return
     texts: dict[str, list[str]] = {}
     for draw, sample in samples.items():
@@ -198,8 +185,9 @@ def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> No
     several = [of_prompt for of_prompt in texts.values() if len(of_prompt) > 1]
     if several and all(map(alike, several)):
         n_texts, n_seeds = sum(len(set(of_prompt)) for of_prompt in several), sum(map(len, several))
-        outcome = f"{n_texts} different texts" if n_texts > 1 else "one text"
-        draws = f"{n_seeds} seeds of {len(several)} prompts"
-        problem = f"{outcome} for {draws}: the server ignores seeds or caches"
+        problem = (
+            f"{n_texts} different texts for {n_seeds} seeds of {len(several)} prompts: the server "
+            "ignores seeds or caches"
+        )
         fix = "check its seeds and cache, then draw with another seed: these replies are kept"
         raise BadInput("the server", problem, fix)

@@ -15,8 +15,8 @@ from typing import Any
 
 from plumbline.eval_workers.models.local.source import content_hash
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
-from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.models.ngram_model import VERSION as NGRAM_VERSION
+from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training.training_options import Base, StepProgress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
@@ -74,27 +74,22 @@ def train_model(
     ``text_field``: field of a record with the text. ``base``: the model to continue, with its own
     tokenizer. A model of this name with other options is replaced once the new one is complete.
 
-    Raises ``UsageProblem`` for options that exclude each other; ``BadInput`` for shards that can't
-    be read or hold no text, a loss that is not finite, and a disk that can't be written; and what
-    ``made_once`` raises.
+    Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
+    and a disk that can't be written; and what ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
         "options": asdict(options),
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
+        "text_field": text_field,
         "trainer_version": TRAINER_VERSION,
     }
     if isinstance(options, NgramOptions):
         identity["ngram_version"] = NGRAM_VERSION
-    if text_field != "text":
-        identity["text_field"] = text_field
-    if isinstance(options, TrainOptions) and (base is None) != bool(options.hidden):
-        problem = "are of a new model" if base else "are of a model that is continued"
-        raise UsageProblem("training options", problem, "use the preset continue with --base alone")
     backend = None
     if base is not None:
-        from plumbline.eval_workers.models.kinds.causal_model import CausalModel
+        from plumbline.eval_workers.models.local.causal_model import CausalModel
 
         backend = CausalModel(base.model, base.how)  # its weights are loaded when used
         identity["base"] = {
@@ -105,7 +100,7 @@ def train_model(
 
     def make(work: Path) -> dict[str, Any]:
         if isinstance(options, NgramOptions):
-            from plumbline.eval_workers.models.ngram.ngram_training import train as count
+            from plumbline.eval_workers.models.ngram_training import train as count
 
             return count(shards, name, corpus, options, work, text_field)
         from plumbline.eval_workers.training.trainer import train

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-
 from plumbline.eval_workers.chat.budget import expected_tokens
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
@@ -32,28 +30,16 @@ from plumbline.eval_workers.writing.written_sentences import PRONOUNS, Written, 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.options import check_name
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.
 _STEPS = ("write", "pair", "judge")
-
-
-@dataclass(frozen=True)
-class SentenceCounts:
-    """Counts of sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
-
-    The offline writer counts only words and pairs. ``n_natural`` is ``None`` without verdicts.
-    """
-
-    n_words: int
-    n_in: int
-    n_kept: int
-    n_rejected: int
-    n_revised: int
-    n_unpaired: int
-    n_pairs: int
-    n_natural: int | None
+_SAMPLE = """
+SELECT word FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed
+ORDER BY position
+"""
 
 
 @dataclass(frozen=True)
@@ -82,16 +68,13 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
     n_sentences = len(lists) * n
     n_verdicts = 2 * n_sentences if spec.judge else 0
     verdict = spec.request("judge", "garden", "she", 1, sentence="garden " * spec.max_words)
-    most_of_list = spec.generate_rounds * (1 + n * spec.n_revisions)
+    n_most = len(lists) * spec.generate_rounds * (1 + n * spec.n_revisions)
     # Only sentences with "she", one of a word's two lists, can have a "her" to convert.
-    most_conversions = n_sentences // len(PRONOUNS) * CONVERSION_ROUNDS
+    n_most += n_sentences // len(PRONOUNS) * CONVERSION_ROUNDS + JUDGE_ROUNDS * n_verdicts
     n_input = sum(expected_tokens(r.prompt) for r in lists)
-    return Forecast(
-        n_requests=len(lists) + n_verdicts,
-        n_requests_most=len(lists) * most_of_list + most_conversions + JUDGE_ROUNDS * n_verdicts,
-        n_input_tokens=n_input + n_verdicts * expected_tokens(verdict.prompt),
-        n_output_tokens=math.ceil(n_sentences * (1.4 * spec.max_words + 4) + n_verdicts * 8),
-    )
+    n_input += n_verdicts * expected_tokens(verdict.prompt)
+    n_output = math.ceil(n_sentences * (1.4 * spec.max_words + 4) + n_verdicts * 8)
+    return Forecast(len(lists) + n_verdicts, n_most, n_input, n_output)
 
 
 def publish_rejects(build: Build, step: str, rejects: Sequence[Mapping[str, object]]) -> None:
@@ -171,16 +154,15 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
     if not spec.corpus or store is None:
         fix = "give --corpus NAME, or words = [...] in the configuration"
         raise UsageProblem("seed words", "they need a corpus to come from", fix)
-    table = store.read("seed_word", corpus=spec.corpus)
-    drawn = pc.and_(pc.equal(table["contrast"], spec.contrast), pc.equal(table["seed"], spec.seed))
-    words = table.filter(drawn).sort_by("position")["word"].to_pylist()
-    if len(words) < (spec.n_words or 1):
-        problem = f"its sample for {spec.contrast}, seed {spec.seed} holds {len(words)} words"
+    sample = {"corpus": spec.corpus, "contrast": spec.contrast, "seed": spec.seed}
+    rows = rows_of(store.root, _SAMPLE, sample)
+    if len(rows) < (spec.n_words or 1):
+        problem = f"its sample for {spec.contrast}, seed {spec.seed} holds {len(rows)} words"
         n = f"--n {spec.n_words} " if spec.n_words else ""
         fix = f"plumbline corpus words --corpus {spec.corpus} {n}--seed {spec.seed}"
         fix += f" --contrast {spec.contrast}" if spec.contrast != BuildSpec.contrast else ""
         raise UsageProblem(f"seed words of corpus {spec.corpus!r}", problem, fix)
-    return tuple(words[: spec.n_words])
+    return tuple(row["word"] for row in rows[: spec.n_words])
 
 
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
@@ -211,24 +193,27 @@ def write_offline(
 
 def count(
     words: Sequence[str], written: Sequence[Written], n_unpaired: int, pairs: Sequence[Row]
-) -> SentenceCounts:
-    """Counts of a build's sentences and pairs."""
+) -> dict[str, int | None]:
+    """Counts of sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
+
+    The offline writer counts only words and pairs. ``n_natural`` is ``None`` without verdicts.
+    """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
-    return SentenceCounts(
-        n_words=len(words),
-        n_in=sum(p.n_in for p in written),
-        n_kept=sum(len(p.kept) for p in written),
-        n_rejected=sum(len(p.rejected) for p in written),
-        n_revised=sum(p.n_revised for p in written),
-        n_unpaired=n_unpaired,
-        n_pairs=len(pairs),
-        n_natural=sum(v is True for v in verdicts) if verdicts else None,
-    )
+    return {
+        "n_words": len(words),
+        "n_in": sum(p.n_in for p in written),
+        "n_kept": sum(len(p.kept) for p in written),
+        "n_rejected": sum(len(p.rejected) for p in written),
+        "n_revised": sum(p.n_revised for p in written),
+        "n_unpaired": n_unpaired,
+        "n_pairs": len(pairs),
+        "n_natural": sum(map(bool, verdicts)) if verdicts else None,
+    }
 
 
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
-) -> tuple[list[Row], SentenceCounts, list[str]]:
+) -> tuple[list[Row], dict[str, int | None], list[str]]:
     """Pairs around words, their counts and the steps taken; ``stage`` runs each step."""
     if offline:
         rows = stage("write offline", write_offline, build.store, build.benchmark, words, spec)
@@ -257,27 +242,23 @@ def write_folder(
         return export(store, name, out, made=made, constraint=no_limit), [line]
 
 
-def facts(spec: BuildSpec, counts: SentenceCounts, *, offline: bool) -> dict[str, object]:
+def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -> dict[str, object]:
     """Facts for the card about how the pairs were made."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
-    words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
+    words = "given" if spec.words else f"the first {counts['n_words']:,} of {sample}"
     if offline:
-        return {
-            "Seed words": words,
-            "Written by": f"{SOURCE}: fixed frames of Plumbline's own, no model; nobody judged "
-            "them",
-            "Seed of the frames": spec.seed,
-        }
+        by = f"{SOURCE}: fixed frames of Plumbline's own, no model; nobody judged them"
+        return {"Seed words": words, "Written by": by, "Seed of the frames": spec.seed}
     longer = "longer sentences were kept, as in UnStereoEval"
     if spec.reject_longer:
         longer = "longer sentences were rejected, which UnStereoEval did not do"
+    fates = {"n_in": "read", "n_kept": "kept", "n_rejected": "rejected", "n_revised": "revised"}
     return {
         "Seed words": words,
         "Written by": f"{spec.model}, at temperature {spec.temperature:g}",
         "Wordings (hash)": spec.wordings.hash,
         "Words of a sentence": f"at most {spec.max_words} asked for; {longer}",
         "Times a sentence was sent back, at most": spec.n_revisions,
-        "Sentences": f"{counts.n_in:,} read, {counts.n_kept:,} kept, "
-        f"{counts.n_rejected:,} rejected, {counts.n_revised:,} revised",
+        "Sentences": ", ".join(f"{counts[name]:,} {fate}" for name, fate in fates.items()),
         "Judged by": (spec.judge_model or spec.model) if spec.judge else "nobody",
     }

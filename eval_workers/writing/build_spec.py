@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -15,13 +15,15 @@ from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Re
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import MOST, STRICT, Seed
 
 #: Most uses of each wording to revise a sentence: UnStereoEval's released pipeline drops a sentence
 #: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
 #: Most tokens of a reply: per word, per sentence besides its words, for other text, of a verdict.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
+
+_Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -34,42 +36,31 @@ class BuildSpec(AskingOptions):
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
     contrast: Annotated[str, Field(description="Contrast of the leans.")] = "she/he"
-    seed: Annotated[
-        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of the sample of words.")
-    ] = 0
+    seed: Annotated[Seed, Field(description="Seed of the sample of words.")] = 0
     n_words: Annotated[
-        int | None,
-        Field(gt=0, le=1_000_000, description="Number of seed words to take from the sample."),
+        int | None, Field(gt=0, le=MOST, description="Seed words to take from the sample.")
     ] = None
     words: Annotated[
         tuple[str, ...], Field(description="Seed words instead of a sample, separated by commas.")
     ] = ()
-    n_sentences: Annotated[
-        int, Field(gt=0, le=1_000, description="Sentences for each word and pronoun.")
-    ] = 5
-    max_words: Annotated[int, Field(gt=0, le=1_000, description="Most words of a sentence.")] = 10
+    n_sentences: Annotated[_Few, Field(description="Sentences for each word and pronoun.")] = 5
+    max_words: Annotated[_Few, Field(description="Most words of a sentence.")] = 10
     reject_longer: Annotated[
         bool, Field(description="Reject longer sentences; UnStereoEval kept them.")
     ] = True
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of writing.")] = 0.7
-    generate_rounds: Annotated[
-        int, Field(ge=1, le=1_000, description="Rounds of writing for a word.")
-    ] = 3
+    generate_rounds: Annotated[_Few, Field(description="Rounds of writing for a word.")] = 3
     revise_rounds: Annotated[
         int | None,
-        Field(ge=0, le=1_000, description="Rounds of revising; default: 10 per wording."),
+        Field(ge=0, le=1_000, description="Rounds of revising; default: 10 a wording."),
     ] = None
     judge: Annotated[bool, Field(description="Have both sides of pairs judged.")] = True
     judge_model: Annotated[
         str, Field(description="Model that judges; default: the one that writes.")
     ] = ""
     eta: Annotated[
-        float,
-        Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats, of shared pairs."),
+        float, Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats, of shared pairs.")
     ] = 0.65
-    send_schema: Annotated[
-        bool, Field(description="Ask for replies as JSON, where the wordings say so.")
-    ] = True
     prompts: Annotated[
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
     ] = ""
@@ -100,7 +91,7 @@ class BuildSpec(AskingOptions):
         if not self.model:
             fix = "give --model NAME, or --offline for sentences of a fixed grammar"
             raise UsageProblem("model", "is not given", fix)
-        return replace(super().chat_model(), send_schema=self.send_schema)
+        return super().chat_model()
 
     def request(
         self,

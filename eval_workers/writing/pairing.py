@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.chat.requests import Pronoun
@@ -86,20 +86,16 @@ def paired(
     parsed = Parsed(name)
     word_of: dict[str, str] = {}
     for sentence, (template, problem) in zip(sentences, templates, strict=True):
-        source = sentence.request_id, sentence.position
+        source: dict[str, Any]
+        source = {"source_file": sentence.request_id, "source_row": sentence.position}
         if template in word_of:
             problem = f"repeats a sentence of the word {word_of[template]}"
         if problem:
-            parsed.reject(*source, problem, sentence.text)
+            parsed.reject(source, problem, sentence.text)
             continue
         word_of[template] = sentence.word
-        parsed.add(
-            pair_id=pair_id(sentence.word, template),
-            template=template,
-            word=sentence.word,
-            source_file=source[0],
-            source_row=source[1],
-        )
+        same = pair_id(sentence.word, template)
+        parsed.add(pair_id=same, template=template, word=sentence.word, **source)
     return parsed
 
 

@@ -12,10 +12,9 @@ import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field
-from pydantic.dataclasses import dataclass as checked_class
+from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.chat.requests import Pronoun, Purpose
 from plumbline.warehouse.errors import BadInput
@@ -23,7 +22,6 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, toml_table
 
-_Kind = TypeVar("_Kind")
 #: Pronoun -> its forms: subject, possessive, object, reflexive, as in UnStereoEval's wordings (App.
 #: C). They fill ``{forms}`` in requests for the pronoun, ``{from}`` in requests for the other.
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
@@ -46,7 +44,7 @@ class Wordings:
     convert: Annotated[Stripped, _CONVERT]
     judge: Annotated[tuple[Annotated[Stripped, _JUDGE], ...], OneOrMore, Field(min_length=1)]
     as_json: bool = False
-    generate_he: str | None = None
+    generate_he: Annotated[Stripped, _GENERATE] | None = None
 
     def of(self, purpose: Purpose, pronoun: Pronoun) -> Sequence[str]:
         """The wordings of requests for a purpose, about a pronoun."""
@@ -92,78 +90,61 @@ def fill_prompt(wording: str, **values: object) -> str:
     return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
 
 
-def _ours(**names: str) -> AfterValidator:
-    """Replace the release's placeholders by ours, ``theirs=ours``."""
-    return AfterValidator(
-        lambda wording: re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", wording)
-    )
-
-
-#: Other keys are ignored: the release's files hold more than is read here.
-_released = checked_class(frozen=True, config=ConfigDict(strict=True, extra="ignore"))
-
-
-@_released
-class _Generation:
-    prompt: Annotated[
-        Stripped,
-        _ours(attr_word="word", target_word="pronoun", num_templates="n", num_words="max_words"),
-        _GENERATE,
-    ]
-
-
-@_released
-class _Revise:
-    prompt: Annotated[
-        Stripped,
-        # One released wording has the forms of *he*, the paper (App. D, Table 6) a placeholder.
-        AfterValidator(lambda wording: wording.replace(_FORMS["he"], "{target_word}")),
-        _ours(target_word="forms"),
-        _REVISE,
-    ]
-
-
-@_released
-class _Conversion:
-    prompt: Annotated[Stripped, _ours(from_target="from", to_target="forms"), _CONVERT]
-    from_target: Literal["she/her/her/herself"]
-    to_target: Literal["he/his/him/himself"]
-
-
-@_released
-class _IsLikely:
-    prompt: Annotated[Stripped, _ours(template="sentence"), _JUDGE]
+#: Placeholder of the release -> ours. ``{target_word}`` is the pronoun, or all its forms.
+_OURS = {"attr_word": "word", "num_templates": "n", "num_words": "max_words"}
+_OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 
 
 def load_released(folder: Path) -> Wordings:
     """Read the wordings of a folder of the release.
 
-    Raises ``UsageProblem`` for a missing file, ``BadInput`` naming file and key.
+    Raises ``UsageProblem`` for a missing file, ``BadInput`` for a missing key, naming file and key,
+    and as ``load`` for a wording.
     """
-    names = ("prompt1_she.yml", "prompt1_he.yml", "../revision.yml", "../filtering.yml")
-    she, he, revision, filtering = ((folder / n).parent.resolve() / Path(n).name for n in names)
-    revise = _read(dict[str, _Revise], revision, "revision").values()
+    by_pronoun = {
+        pronoun: _prompt(_released(folder / f"prompt1_{pronoun}.yml"), "pronoun", "generation")
+        for pronoun in ("she", "he")
+    }
+    revision = _released(folder.parent / "revision.yml")
+    filtering = _released(folder.parent / "filtering.yml")
     content = {
-        "generate": _read(_Generation, she, "generation").prompt,
-        "generate_he": _read(_Generation, he, "generation").prompt,
-        "revise": [part.prompt for part in revise],
-        "convert": _read(_Conversion, revision, "conversion").prompt,
-        "judge": _read(_IsLikely, filtering, "filters", "is_likely").prompt,
+        "generate": by_pronoun["she"],
+        "generate_he": by_pronoun["he"],
+        # One released wording has the forms of *he*, the paper (App. D, Table 6) a placeholder.
+        "revise": [
+            _prompt(revision, "forms", "revision", name).replace(_FORMS["he"], "{forms}")
+            for name in _part(revision, "revision")
+        ],
+        "convert": _prompt(revision, "forms", "conversion"),
+        "judge": _prompt(filtering, "forms", "filters", "is_likely"),
     }
     return toml_file.checked(Wordings, content, f"prompts {folder}")
 
 
-def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:
-    """The part of a YAML file at a path of keys, checked. Raises ``BadInput`` if it is missing."""
+def _released(path: Path) -> tuple[str, Any]:
+    """The name of a YAML file for messages, and its content."""
     import yaml
 
+    path = path.parent.resolve() / path.name
     what = f"prompts {path}"
     try:
-        part = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
+        return what, yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
     except (yaml.YAMLError, ValueError) as e:  # ValueError: an invalid date
         raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
+
+
+def _part(file: tuple[str, Any], *place: str) -> Any:
+    """The value at a path of keys. Raises ``BadInput`` if it is missing."""
+    what, part = file
     for key in place:
         part = part.get(key) if isinstance(part, dict) else None
-        if not part or not isinstance(part, dict):
-            raise BadInput(what, f"{key} is missing", "expected a file of UnStereoEval's release")
-    return toml_file.checked(kind, part, f"{what}: {'.'.join(place)}")
+        if not part:
+            raise BadInput(what, f"{'.'.join(place)} is missing", "expected a file of the release")
+    return part
+
+
+def _prompt(file: tuple[str, Any], target: str, *place: str) -> str:
+    """A wording with our placeholders; ``target`` is ours for ``{target_word}``."""
+    names = _OURS | {"target_word": target}
+    text = str(_part(file, *place, "prompt"))
+    return re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", text)

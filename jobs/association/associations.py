@@ -53,15 +53,14 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 class Associated:
     """Numbers of rows written to ``word_association``, ``word_delta`` and ``word_bound``.
 
-    ``rare``: words of the added list that don't occur or were pruned. ``n_weighted``: words of the
-    corpus that have a weight in the file of weights; ``None`` without a file.
+    ``n_weighted``: words of the corpus that have a weight in the file of weights; ``None`` without
+    a file.
     """
 
     n_associations: int
     n_deltas: int
     n_bounds: int
     contrasts: tuple[str, ...]
-    rare: tuple[str, ...] = ()
     n_weighted: int | None = None
 
 
@@ -166,10 +165,9 @@ def associate(
             n_associations, n_deltas, n_bounds = (
                 _write(store, run_id, corpus, name, *x) for name, x in tables.items()
             )
-    rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
-    return Associated(*n_rows, tuple(all_contrasts), rare, n_weighted)
+    return Associated(*n_rows, tuple(all_contrasts), n_weighted)
 
 
 def uncounted(store: Store, corpus: str) -> pa.Table:

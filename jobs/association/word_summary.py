@@ -8,12 +8,7 @@ import duckdb
 
 from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
-from plumbline.jobs.counting.corpus_lookup import (
-    corpus_contrast,
-    corpus_language,
-    corpus_list,
-    corpus_row,
-)
+from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_row
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.finding import Finding
 from plumbline.warehouse.query.connection import connect
@@ -43,7 +38,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the word is not in the corpus; the
-            message says why, and suggests similar words.
+            message suggests similar words.
     """
     row, contrast = corpus_row(store, corpus), corpus_contrast(store, corpus, contrast)
     own = _words_of(store, row, contrast)
@@ -52,7 +47,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     key = {"corpus": corpus, "word": word}
     count = connection.execute(_COUNT, key).fetchone()
     if count is None:
-        raise _unknown(store, connection, row, word)
+        raise _unknown(connection, corpus, word)
     lines = [f"{corpus}: `{word}` occurs {count[0]:,} times"]
     targets = connection.execute(_TARGETS, {**key, "targets": contrast.split("/")}).fetchall()
     lines += [
@@ -90,26 +85,10 @@ def _words_of(store: Store, row: dict[str, Any], contrast: str) -> set[str]:
     return {word for pair in pairs or () for word in (pair.a, pair.b)}
 
 
-def _unknown(
-    store: Store, connection: duckdb.DuckDBPyConnection, row: dict[str, Any], word: str
-) -> UsageProblem:
-    """The error for a word that is not in a corpus: the reason, and similar words."""
-    corpus = row["corpus"]
-    if row["source"] == "counted":
-        from plumbline.jobs.kernel.tokens.tokenizer import tokenize
-
-        tokens = tokenize(word, corpus_list(store, row).targets, corpus_language(row).token_rules)
-        problem = f"does not occur in corpus {corpus}"
-        if not tokens:
-            problem = f"is not counted in corpus {corpus}: a stop word, or without letters"
-        elif tokens != [word]:
-            problem = f"is counted in corpus {corpus} as {' '.join(tokens)}"
-        elif row["min_count"] > 1:
-            problem += f", or fewer than {row['min_count']:,} times and was pruned (--min-count)"
-    else:
-        problem = f"is not among the {row['n_words_kept']:,} imported words of corpus {corpus}"
+def _unknown(connection: duckdb.DuckDBPyConnection, corpus: str, word: str) -> UsageProblem:
+    """The error for a word that is not in a corpus; it names similar words."""
     similar = connection.execute(_SIMILAR, {"corpus": corpus, "word": word}).fetchall()
     words = f"similar words: {', '.join(w for (w,) in similar)}"
-    return UsageProblem(
-        f"word {word!r}", problem, words if similar else "docs/corpora.md#what-is-a-token"
-    )
+    fix = words if similar else "docs/corpora.md#what-is-a-token"
+    problem = f"is not a counted word of corpus {corpus}: it doesn't occur, or was left out"
+    return UsageProblem(f"word {word!r}", problem, fix)

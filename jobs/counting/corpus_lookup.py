@@ -1,9 +1,10 @@
-"""Look up a corpus in a warehouse (its row, word lists and deltas), or lock it for writing."""
+"""Look up a corpus in a warehouse (its row, word lists, deltas), check it, or lock it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -81,6 +82,43 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"
     fix += " docs/tutorial.md"
     raise UsageProblem(f"corpus {corpus!r}", "no word has a delta", fix)
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """Outcome of a check: its name, what it finds, how many such rows, and the first of them."""
+
+    name: str
+    violation: str
+    n_violations: int
+    first: dict[str, Any]
+
+
+def run_checks(store: Store, corpus: str) -> list[TableCheck]:
+    """Compare the tables of a counted corpus with its ledger, by the queries ``sql/checks/*.sql``.
+
+    Each query returns the violating rows.
+
+    Raises:
+        UsageProblem: there is no such corpus, or it was imported and has no ledger.
+        BadInput: a file of the tables can't be read.
+    """
+    from plumbline.warehouse.query.connection import connect, query, sql, sql_names
+
+    row = corpus_row(store, corpus)
+    if row["source"] != "counted":
+        raise UsageProblem(f"corpus {corpus!r}", "was imported and has no shards")
+    lists = corpus_lists(store, row)
+    targets = sorted({word for x in lists for word in x.targets})
+    names = sql_names("checks")
+    connection = connect(store.root, "".join(map(sql, names)))
+    checks = []
+    for name in names:
+        rows = query(connection, name, {"corpus": corpus, "targets": targets})
+        violation = sql(name).splitlines()[0].removeprefix("-- grain: ")
+        first = rows.slice(0, 1).to_pylist()[0] if rows.num_rows else {}
+        checks.append(TableCheck(name.removeprefix("checks/"), violation, rows.num_rows, first))
+    return checks
 
 
 _Params = ParamSpec("_Params")

@@ -179,6 +179,11 @@ class Evidence:
                     names.update(dict.fromkeys(column.unique().to_pylist()))
         return tuple(names)
 
+    @property
+    def clusters(self) -> str:
+        """``source`` if the documents name ``FEWEST_SOURCES`` or more, else ``document``."""
+        return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
+
 
 def evidence_of(store: Store, corpus: str) -> Evidence:
     """Find the kept documents of a corpus.
@@ -200,7 +205,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
     shards = [Shard(x["shard"], x["fingerprint"]) for x in ledger if x["status"] == "counted"]
     for shard in shards:
-        if not (directory / f"{shard.fingerprint}.json").is_file():
+        if not (directory / shard.fingerprint).is_dir():
             problem = "is not on this machine"
             fix = "run the same plumbline corpus count again here; the tables stay as they are"
             raise MissingComponent(f"evidence of {shard.name}", problem, fix)

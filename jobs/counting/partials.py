@@ -1,20 +1,16 @@
-"""Partial counts: files with the counts of one shard, kept so that no shard is counted twice.
+"""Partial counts: a folder with the counts of one shard, kept so that no shard is counted twice.
 
-Their path depends on the shard's bytes, the counting options and the versions of the tokeniser and
-of the reading of shards. The shard's ledger is written last and appears whole, so partial counts
-with a ledger are complete. The ledger has the hash of each file, which is checked before the file
-is used: files may decay, and partial counts may be merged again years later.
+Its path depends on the shard's bytes, the counting options and the versions of the tokeniser and of
+the reading of shards. An attempt at a shard writes to a temporary folder, which then gets its final
+name. So the folder of a shard is always complete. Its ledger has the hash of each file, which is
+checked before the file is used: files may decay, and be merged again years later.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
-import uuid
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,23 +21,25 @@ import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
-from plumbline.jobs.kernel.memory import Limits, limits_within
+from plumbline.jobs.kernel.memory import limits_within
 from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.run_records import config_hash
-from plumbline.warehouse.storage.locks import claimed
+from plumbline.warehouse.storage.data_files import write_file
+from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.place import sha256_of
-from plumbline.warehouse.storage.store import Store, write_file
+from plumbline.warehouse.storage.store import Store
 
 #: Version of the reading of shards and of their ledgers. Partials of other versions aren't used.
-_READER = 3
+_READER = 4
 #: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
 #: Kinds of two successive files: tokens, which are ids, and the words with these ids.
 _TOKENS_AND_WORDS = ("tokens", "words")
+_LEDGER = "ledger.json"
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def is_counted(directory: Path, shard: Path) -> bool:
 
     Raises ``BadInput`` for a shard that can't be read.
     """
-    return directory.is_dir() and (directory / f"{fingerprint(shard)}.json").exists()
+    return directory.is_dir() and (directory / fingerprint(shard)).exists()
 
 
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
@@ -108,24 +106,23 @@ def token_files(directory: Path, digest: str) -> list[tuple[Path, Path]]:
 
 def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
     """Yield the kind and path of each file of some kinds, after a check of its hash."""
-    ledger = directory / f"{digest}.json"
-    fix = f"remove {ledger} to count its shard again"
-    for name, (kind, sha256) in _read(ledger)[1].items():
+    folder = directory / digest
+    for name, (kind, sha256) in _read(folder)[1].items():
         if kind in kinds:
-            path = directory / name
+            path = folder / name
             try:
-                is_whole = sha256_of(path) == sha256
+                problem = "" if sha256_of(path) == sha256 else "is damaged: its hash differs"
             except OSError as e:
-                raise BadInput(f"{path}", f"can't be read: {e.strerror}", fix) from e
-            if not is_whole:
-                raise BadInput(f"{path}", "is damaged: its hash differs", fix)
+                problem = f"can't be read: {e.strerror}"
+            if problem:
+                raise BadInput(f"{path}", problem, f"remove {folder} to count its shard again")
             yield kind, path
 
 
-def _read(path: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
+def _read(folder: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
     """A shard's ledger, and the kind and SHA-256 of each of its files by name."""
     try:
-        values = json_object(path)
+        values = json_object(folder / _LEDGER)
         files = {
             x: (str(kind), str(sha256)) for x, (kind, sha256) in dict(values.pop("files")).items()
         }
@@ -133,8 +130,8 @@ def _read(path: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
             raise ValueError("it lists a file that counting does not write")
         return ShardLedger(**values), files
     except (OSError, ValueError, KeyError, TypeError) as e:
-        fix = f"remove {path} to count its shard again"
-        raise BadInput(f"{path}", f"is not the ledger of a shard: {e}", fix) from e
+        fix = f"remove {folder} to count its shard again"
+        raise BadInput(f"{folder / _LEDGER}", f"is not the ledger of a shard: {e}", fix) from e
 
 
 @dataclass(frozen=True)
@@ -157,54 +154,48 @@ class ShardJob:
         A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts,
         as does one whose documents are all rejected.
         """
-        with ExitStack() as claims:
-            return self._attempt(shard, claims)
-
-    def _attempt(self, shard: str, claims: ExitStack) -> ShardLedger:
         started = time.monotonic()
-        path, out = located(shard), Path(self.directory)
-        digest, size = "", 0
+        path, digest, size = located(shard), "", 0
         try:
             digest = fingerprint(path)
             file = describe(path)
             size = file.n_bytes if file else 0
-            ledger = out / f"{digest}.json"
-            if ledger.exists():
-                return _ledger(ledger, shard)
-            writer = _Writer(out, digest)
-            with suppress(OSError):  # a disk without locks
-                claims.enter_context(claimed(writer.claim))
-            limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
-            outcome = self._count(path, digest, limits, writer)
+            folder = Path(self.directory, digest)
+            if not folder.exists():
+                with temporary_directory(folder.parent, "attempt-") as attempt:
+                    writer = _Writer(attempt)
+                    totals = self._count(path, digest, writer)
+                    seconds = time.monotonic() - started
+                    ledger = ShardLedger(shard, digest, "counted", None, size, **totals)
+                    writer.publish(replace(ledger, seconds=seconds), folder)
+            return _ledger(folder, shard)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             away = isinstance(e, Interrupted)
             return ShardLedger(shard, digest, "failed", str(e), size, seconds=seconds, away=away)
-        seconds = time.monotonic() - started
-        writer.publish(replace(outcome, shard=shard, n_bytes=size, seconds=seconds))
-        return _ledger(ledger, shard)
 
-    def _count(self, path: Path, digest: str, limits: Limits, writer: _Writer) -> ShardLedger:
+    def _count(self, path: Path, digest: str, writer: _Writer) -> dict[str, Any]:
+        """Write the shard's files; returns its totals."""
+        limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
         counts = count_shard(
             path, self.targets, self.options, limits, writer.write, self.read_ahead
         )
         if isinstance(path, Address) and fingerprint(path) != digest:
             fix = "run the same command again to count it as it is now"
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
-        numbers = {name: getattr(counts, name) for name in TOTALS}
-        return ShardLedger("", digest, "counted", None, 0, **numbers)
+        return {name: getattr(counts, name) for name in TOTALS}
 
 
-def _ledger(path: Path, shard: str) -> ShardLedger:
-    """The ledger in a file; ``failed`` if the shard's documents were all rejected."""
-    ledger = replace(_read(path)[0], shard=shard)
+def _ledger(folder: Path, shard: str) -> ShardLedger:
+    """The ledger in a folder; ``failed`` if the shard's documents were all rejected."""
+    ledger = replace(_read(folder)[0], shard=shard)
     if ledger.n_documents or not ledger.n_rejected:
         return ledger
-    first = pq.read_table(partial_files(path.parent, path.stem, "rejects")[0]).slice(0, 1)
-    problem = f"no document of {ledger.n_rejected:,} can be used; the first: {first['reason'][0]}"
-    fix = "table `reject` has all"
-    error = str(BadInput(f"shard {Path(shard).name}", problem, fix))
-    return replace(ledger, status="failed", error=error)
+    rejects = partial_files(folder.parent, folder.name, "rejects")
+    first = pq.read_table(rejects[0])["reason"][0]
+    problem = f"no document of {ledger.n_rejected:,} can be used; the first: {first}"
+    error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` has all")
+    return replace(ledger, status="failed", error=str(error))
 
 
 def check_failed(
@@ -234,18 +225,11 @@ def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _Writer:
-    """Writes the files of one attempt at a shard, which are valid once a ledger names them.
+    """Writes the files of one shard to a folder."""
 
-    File names are unique to the attempt, so two tasks on shards of equal content, or a killed task
-    and its retry, never mix their files.
-    """
-
-    def __init__(self, out: Path, digest: str) -> None:
-        self._out, self._digest = out, digest
-        self._attempt = uuid.uuid4().hex[:12]
-        #: File that is locked while this attempt runs.
-        self.claim = out / f"{digest}.{self._attempt}.claim"
-        self._files: dict[str, str] = {}  # name -> kind
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._kinds: dict[str, str] = {}  # by name of the file
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
@@ -256,59 +240,23 @@ class _Writer:
             self._tokens = self._tokens or _token_writer(self._new(kind), table.schema)
             self._tokens.write_table(table)
             return
-        if kind == "words":
-            self.close()
+        if kind == "words" and self._tokens:
+            self._tokens.close()
+            self._tokens = None
         write_file(self._new(kind), table, temporary=True)
 
-    def close(self) -> None:
-        """Finish the file of tokens."""
-        if self._tokens:
-            self._tokens.close()
-        self._tokens = None
-
     def _new(self, kind: str) -> Path:
-        name = f"{self._digest}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
-        self._files[name] = kind
-        return self._out / name
+        name = f"{len(self._kinds):05}.{kind}.parquet"
+        self._kinds[name] = kind
+        return self._folder / name
 
-    def publish(self, ledger: ShardLedger) -> None:
-        """Make this attempt the shard's partial, unless another attempt was first."""
-        final = self._out / f"{self._digest}.json"
-        if not final.exists():
-            temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
-            files = {x: [kind, sha256_of(self._out / x)] for x, kind in self._files.items()}
-            content = {**ledger.row(), "files": files}
-            temporary.write_text(json.dumps(content), encoding="utf-8")
-            try:
-                os.link(temporary, final)
-            except FileExistsError:
-                pass
-            except OSError:  # no hard links on this file system
-                os.replace(temporary, final)
-            temporary.unlink(missing_ok=True)
-        if not self._files.keys() <= _read(final)[1].keys():
-            _remove([self._out / name for name in self._files])
-
-
-def remove_stopped(directory: Path) -> None:
-    """Remove the unpublished files of attempts that are no longer running."""
-    names = set(os.listdir(directory))
-    attempts: dict[str, list[str]] = {}
-    for name in names:
-        if name.endswith(".parquet"):
-            attempts.setdefault(name.partition("-")[0], []).append(name)
-    n_of_digest = Counter(attempt.partition(".")[0] for attempt in attempts)
-    for attempt, files in attempts.items():
-        digest = attempt.partition(".")[0]
-        ledger = f"{digest}.json"
-        if ledger in names and n_of_digest[digest] == 1:
-            continue
-        with suppress(OSError), claimed(directory / f"{attempt}.claim") as has_stopped:
-            kept = _read(directory / ledger)[1] if (directory / ledger).exists() else ()
-            if has_stopped:
-                _remove([directory / name for name in files if name not in kept])
-
-
-def _remove(files: Sequence[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
+    def publish(self, ledger: ShardLedger, folder: Path) -> None:
+        """Make these files the shard's partial counts, unless another attempt was first."""
+        files = {x: [kind, sha256_of(self._folder / x)] for x, kind in self._kinds.items()}
+        content = json.dumps({**ledger.row(), "files": files})
+        (self._folder / _LEDGER).write_text(content, encoding="utf-8")
+        try:
+            self._folder.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from plumbline.jobs.association.associations import contrasts_of, sides_of, targ
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query
 from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
-from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
+from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts
 from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
 from plumbline.jobs.evidence.duplicates import (
@@ -31,14 +31,14 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.corpus_tables import ANSWERS
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 #: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
 MOST_CELLS, MOST_ROWS = 4_000_000, 50_000_000
-Progress = Callable[[int, int], None]
 _CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contrast = $contrast"
 
 
@@ -50,26 +50,28 @@ class Sampling:
     seed: int = 0
 
 
+_DEFAULT = Sampling()
+
+
 @writes_corpus
 def explain(
     store: Store,
     corpus: str,
     words: Sequence[str],
     contrast: str = "she/he",
-    sampling: Sampling | None = None,
+    sampling: Sampling = _DEFAULT,
     clusters: str | None = None,
-    progress: Progress = lambda *_: None,
 ) -> dict[str, list[Row]]:
     """Explain the leans of words and phrases by a corpus's documents; writes and returns rows.
 
     The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
 
     The sampling units of intervals are documents or, with ``clusters`` "source", whole sources,
-    since pieces of one book are not independent. The default is sources if the corpus has ten or
-    more. Rows of other words stay. A word that doesn't occur near the contrast has a row without a
-    delta. An entry of several words (at most ``LONGEST_PHRASE``) is a phrase. It gets its own pass
-    over the documents, in which each of its occurrences is one word. So does a word or phrase near
-    other words, as in ``nurse NEAR doctor`` (``index.parsed``).
+    since pieces of one book are not independent. The default is ``Evidence.clusters``. Rows of
+    other words stay. A word that doesn't occur near the contrast has a row without a delta. An
+    entry of several words (at most ``LONGEST_PHRASE``) is a phrase. It gets its own pass over the
+    documents, in which each of its occurrences is one word. So does a word or phrase near other
+    words, as in ``nurse NEAR doctor`` (``index.parsed``).
 
     Raises:
         UsageProblem: unknown corpus or contrast, or a corpus without words; a phrase is too
@@ -77,7 +79,7 @@ def explain(
         MissingComponent: its kept documents are not on this machine.
         BadInput: its kept documents are damaged.
     """
-    inquiry = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
+    inquiry = _inquiry(store, corpus, contrast, sampling, clusters)
     asked = list(dict.fromkeys(words))
     single = tuple(word for word in asked if " " not in word)
     queries = [replace(inquiry.query, words=single)] if single else []
@@ -85,10 +87,7 @@ def explain(
         if " " in text:
             phrase, context = parsed(store, inquiry.evidence.corpus, text)
             queries.append(of_phrase(inquiry.query, corpus, phrase, context, text))
-    with recorded(store, "why", inquiry.config(words=asked)) as run_id:
-        parts = [_rows_by_table(inquiry, query, progress) for query in queries]
-        rows = {table: [row for part in parts for row in part[table]] for table in ANSWERS}
-        return _write(store, inquiry, rows, dict.fromkeys(ANSWERS, asked), run_id)
+    return _answer(store, inquiry, queries, asked, ANSWERS, {"words": asked})
 
 
 @writes_corpus
@@ -97,9 +96,8 @@ def explain_top(
     corpus: str,
     top: int,
     contrast: str = "she/he",
-    sampling: Sampling | None = None,
+    sampling: Sampling = _DEFAULT,
     clusters: str | None = None,
-    progress: Progress = lambda *_: None,
 ) -> int:
     """Write the leans of a corpus's ``top`` most frequent words, and sentences; returns how many.
 
@@ -107,18 +105,16 @@ def explain_top(
     ``word_copies`` and ``word_collocate`` get none. Equally frequent words are taken in
     alphabetical order. Raises the errors of ``explain``.
     """
-    inquiry = _inquiry(store, corpus, contrast, sampling or Sampling(), clusters)
+    inquiry = _inquiry(store, corpus, contrast, sampling, clusters)
     counts = pa.table({"n_word": inquiry.n_word, "word": inquiry.query.vocabulary})
     keys = [("n_word", "descending"), ("word", "ascending")]
     words = counts.sort_by(keys)["word"][:top].to_pylist()
-    _explain_leans(store, inquiry, words, progress)
+    _explain_leans(store, inquiry, words)
     return len(words)
 
 
 @writes_corpus
-def explain_candidates(
-    store: Store, corpus: str, contrast: str = "she/he", progress: Progress = lambda *_: None
-) -> None:
+def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
     """Write the leans of the words that pages may rank, those of the view ``lean_candidate``.
 
     As ``explain_top``, without sentences; a word keeps its lean over these clusters if it has one.
@@ -130,20 +126,47 @@ def explain_candidates(
     same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
     answered = set(store.read("word_evidence", same, corpus=corpus)["word"].to_pylist())
     if new := [word for word in words if word not in answered]:
-        _explain_leans(store, inquiry, new, progress)
+        _explain_leans(store, inquiry, new)
 
 
-def _explain_leans(store: Store, inquiry: _Inquiry, words: list[str], progress: Progress) -> None:
+def _explain_leans(store: Store, inquiry: _Inquiry, words: list[str]) -> None:
     """Write the leans and sources of words, and sentences unless the sampling draws none."""
     tables = ("word_evidence", "word_source", "word_snippet")[: 3 if inquiry.sampling.n else 2]
-    with recorded(store, "why", inquiry.config(n_words=len(words))) as run_id:
-        rows: dict[str, list[Row]] = {table: [] for table in tables}
-        for in_pass in _passes(inquiry, words):
-            query = replace(inquiry.query, words=in_pass)
-            part = _rows_by_table(inquiry, query, progress, with_context=False)
+    queries = (replace(inquiry.query, words=in_pass) for in_pass in _passes(inquiry, words))
+    _answer(store, inquiry, queries, words, tables, {"n_words": len(words)})
+
+
+def _answer(
+    store: Store,
+    inquiry: _Inquiry,
+    queries: Iterable[Query],
+    words: Sequence[str],
+    tables: Sequence[str],
+    asked: Row,
+) -> dict[str, list[Row]]:
+    """Write the answers about words, from one pass for each query; returns rows by table.
+
+    ``asked``: what the run records as asked for.
+    """
+    key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
+    rows: dict[str, list[Row]] = {table: [] for table in tables}
+    with recorded(store, "why", inquiry.config(asked)) as run_id:
+        key["run_id"] = run_id
+        for query in queries:
+            for table, new in _rows_by_table(inquiry, query, tables).items():
+                rows[table] += ({**key, **row} for row in new)
+        _add_association(store, inquiry, rows["word_evidence"])
+        with store.transaction(run_id, "why"):
             for table in tables:
-                rows[table] += part[table]
-        _write(store, inquiry, rows, dict.fromkeys(tables, words), run_id)
+                old = store.read(table, corpus=inquiry.corpus)
+                is_replaced = pc.and_(
+                    pc.equal(old["contrast"], inquiry.contrast),
+                    pc.is_in(old["word"], pa.array(words, pa.string())),
+                )
+                kept = old.filter(pc.invert(is_replaced))
+                combined = pa.concat_tables([kept, cast(TABLES[table], rows[table])])
+                store.replace(table, combined, {"corpus": inquiry.corpus}, run_id)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -166,7 +189,7 @@ class _Inquiry:
         """The corpus's name."""
         return str(self.evidence.corpus["corpus"])
 
-    def config(self, **asked: object) -> Row:
+    def config(self, asked: Row) -> Row:
         """The settings recorded with a run."""
         own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.clusters}
         return {**own, **asked, **vars(self.sampling)}
@@ -191,8 +214,7 @@ def _inquiry(
         evidence.options.window,
         counts["word"].combine_chunks(),
     )
-    clusters = clusters or widest_clusters(evidence)
-    n_word = counts["n_word"].to_numpy()
+    n_word, clusters = counts["n_word"].to_numpy(), clusters or evidence.clusters
     return _Inquiry(evidence, contrast, pairs, query, n_word, sampling, clusters)
 
 
@@ -207,72 +229,32 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(texts[number == k])
 
 
-def _rows_by_table(
-    inquiry: _Inquiry,
-    query: Query,
-    progress: Progress,
-    *,
-    with_context: bool = True,
-) -> dict[str, list[Row]]:
-    """The rows of each table about the words of a query, from one pass, without their key.
-
-    Only ``with_context`` the tables ``word_copies`` and ``word_collocate`` get rows.
-    """
+def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
+    """The rows of some tables about the words of a query, from one pass, without their key."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling.n, sampling.seed)
+    has_context = "word_collocate" in tables
 
     def collect(
         shard: int, found: Occurrences, hashes: Hashes
     ) -> tuple[Signatures, Contexts] | None:
         sample.offer(shard, found, hashes)
-        if not with_context:
+        if not has_context:
             return None
         documents = np.unique(found.document[found.occurrence])
         signed = signatures(shard, found.documents, documents, query.keys)
         return signed, contexts(query, found)
 
-    index, collected = read_index(evidence, query, collect, progress)
-    rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-    rows |= lean_tables(index, inquiry.pairs, inquiry.clusters)
-    if with_context:
+    index, collected = read_index(evidence, query, collect)
+    rows = lean_tables(index, inquiry.pairs, inquiry.clusters)
+    if has_context:
         signed, around = zip(*filter(None, collected), strict=True)
         every_signature = Signatures(*map(np.concatenate, zip(*signed, strict=True)))
         rows["word_copies"] = [*_copies(inquiry, index, every_signature)]
-        every_context = Contexts(*summed([*around]))
-        rows["word_collocate"] = [*_collocates(inquiry, index, every_context)]
-    rows["word_snippet"] = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
+        rows["word_collocate"] = [*_collocates(inquiry, index, Contexts(*summed([*around])))]
+    if "word_snippet" in tables:
+        rows["word_snippet"] = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
     return rows
-
-
-def _write(
-    store: Store,
-    inquiry: _Inquiry,
-    rows: Mapping[str, Sequence[Row]],
-    asked: Mapping[str, Sequence[str]],
-    run_id: str,
-) -> dict[str, list[Row]]:
-    """Replace the rows of the words asked about, by table; returns the rows with their key."""
-    _add_association(store, inquiry, rows["word_evidence"])
-    key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": "", "run_id": run_id}
-    written: dict[str, list[Row]] = {}
-    with store.transaction(run_id, "why"):
-        for table, words in asked.items():
-            own = set(words)
-            written[table] = [{**key, **row} for row in rows[table] if row["word"] in own]
-            old = store.read(table, corpus=inquiry.corpus)
-            is_replaced = pc.and_(
-                pc.equal(old["contrast"], inquiry.contrast),
-                pc.is_in(old["word"], pa.array(words, pa.string())),
-            )
-            kept = old.filter(pc.invert(is_replaced))
-            combined = pa.concat_tables([kept, cast(TABLES[table], written[table])])
-            store.replace(table, combined, {"corpus": inquiry.corpus}, run_id)
-    return written
-
-
-def widest_clusters(evidence: Evidence) -> str:
-    """``source`` if the documents of a corpus name ten sources or more, else ``document``."""
-    return "source" if len(evidence.sources) >= FEWEST_SOURCES else "document"
 
 
 def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:

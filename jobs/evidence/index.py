@@ -26,13 +26,11 @@ from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 T = TypeVar("T")
-#: Greatest number of sources with a row of their own; documents of others count under OTHER.
-MOST_SOURCES = 1000
-OTHER = "other"
 #: Columns of a batch before that of the documents of its co-occurrences.
 _DOCUMENT = 4
 #: Source name of documents that name none.
@@ -184,21 +182,14 @@ def read_index(
     evidence: Evidence,
     query: Query,
     per_batch: Callable[[int, Occurrences, Hashes], T],
-    progress: Callable[[int, int], None] = lambda *_: None,
-    *,
-    most_sources: int | None = None,
 ) -> tuple[Index, list[T]]:
     """Find the words of a query in all documents of a corpus; shards are read in parallel.
 
     Args:
         per_batch: called in several threads with a shard's index, the occurrences in some of its
             documents, and these documents' ``text_hashes``; its results are returned in order.
-        progress: called with (shards done, shards).
-        most_sources: sources with a row of their own, ``MOST_SOURCES`` by default.
     """
-    most = MOST_SOURCES if most_sources is None else most_sources
-    named = list(dict.fromkeys(UNNAMED if x is None else x for x in evidence.sources))
-    names = (*named[:most], *([OTHER] if named[most:] else ()))
+    names = tuple(dict.fromkeys(UNNAMED if x is None else x for x in evidence.sources))
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
     def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
@@ -207,8 +198,8 @@ def read_index(
         documents = with_phrase(query, documents)
         found = find(query, documents)
         named_source = documents.source.fill_null(UNNAMED)
-        source = pc.index_in(named_source, value_set=pa.array(named, pa.string())).to_numpy()
-        source = np.minimum(source.astype(np.int64), most)
+        source = pc.index_in(named_source, value_set=pa.array(names, pa.string())).to_numpy()
+        source = source.astype(np.int64)
         cells = np.ravel_multi_index((source[found.document], found.word), n_word.shape)
         cells, n = np.unique(cells, return_counts=True)
         with lock:
@@ -217,18 +208,19 @@ def read_index(
         counts = *co_occurrences(query, found), _target_counts(query, documents), source
         return [*of_document, *counts], per_batch(shard, found, hashes)
 
-    done, shards = 0, evidence.shards
-
     def read_shard(number: int) -> list[tuple[list[Any], T]]:
-        nonlocal done
-        results = [read(number, x) for x in evidence.documents(shards[number], query.ids)]
-        with lock:
-            done += 1
-            progress(done, len(shards))
-        return results
+        documents = evidence.documents(evidence.shards[number], query.ids)
+        return [read(number, x) for x in documents]
 
-    with ThreadPoolExecutor(n_cores()) as pool:
-        results = [x for results in pool.map(read_shard, range(len(shards))) for x in results]
+    results: list[tuple[list[Any], T]] = []
+    n_shards = len(evidence.shards)
+    with (
+        ThreadPoolExecutor(n_cores()) as pool,
+        progress("look through documents", "shards") as update,
+    ):
+        for n_done, of_shard in enumerate(pool.map(read_shard, range(n_shards)), 1):
+            results += of_shard
+            update(n_done, n_shards)
     n_before = 0
     for columns, _ in results:
         columns[_DOCUMENT] = columns[_DOCUMENT] + n_before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 #: Columns of a word's lean in a part of the documents.
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
+#: Most sources with rows of ``word_source``: the first of the corpus.
+MOST_SOURCES = 1000
 #: Most cells (unit, word) computed at once.
 _MOST_CELLS = 10_000_000
 
@@ -172,8 +175,8 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
     """The rows of ``word_evidence`` and ``word_source``; the word is their only key column.
 
-    A word has a row of ``word_source`` for each source that holds it; sources with most of its
-    co-occurrences come first.
+    A word has a row of ``word_source`` for each of the first ``MOST_SOURCES`` sources that holds
+    it; sources with most of its co-occurrences come first.
     """
     query, documents = index.query, index.pairs
     counted = documents.by(clusters)
@@ -187,7 +190,7 @@ def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[
         n = np.bincount(documents.word, documents.n * (n_copies > least), every.size)
         evidence[name] = np.where(n_all > 0, n / np.maximum(n_all, 1), np.nan)
     source_rows: list[Row] = []
-    for k, of_source in enumerate(documents.each_source()):
+    for k, of_source in enumerate(islice(documents.each_source(), MOST_SOURCES)):
         words = np.flatnonzero(index.n_word[k])
         if not words.size:
             continue

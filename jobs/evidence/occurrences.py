@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query, co_occurrences
 from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
-from plumbline.jobs.evidence.explanation import Sampling, widest_clusters
+from plumbline.jobs.evidence.explanation import Sampling
 from plumbline.jobs.evidence.index import Hashes, Row, of_phrase, parsed, read_index
 from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
-
-#: More sources than any corpus has, so that each has its row.
-ALL_SOURCES = 1 << 62
 
 
 def occurrences(
@@ -26,7 +23,6 @@ def occurrences(
     corpus: str,
     query: str,
     sampling: Sampling,
-    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[Row, list[Row]]:
     """The row of counts of a word or phrase in a corpus's documents, and rows of sampled lines.
 
@@ -63,9 +59,9 @@ def occurrences(
         n_pair = np.bincount(document, n, hashes.size) if context else np.zeros(hashes.size)
         return np.stack([*sizes, n_pair.astype(np.int64)])
 
-    index, counted = read_index(evidence, question, count, progress, most_sources=ALL_SOURCES)
+    index, counted = read_index(evidence, question, count)
     n_word, n, n_pair = np.concatenate([np.empty((3, 0), np.int64), *counted], axis=1)
-    clusters = widest_clusters(evidence)
+    clusters = evidence.clusters
     cluster = index.source if clusters == "source" else np.arange(n.size)
     counts = {
         **{"corpus": corpus, "query": query, "n": int(n.sum()), "n_documents": int((n > 0).sum())},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.corpus_lookup import corpus_lists, sole_writer
+from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.jobs.counting.local_engine import LocalEngine
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
@@ -21,11 +21,10 @@ from plumbline.jobs.counting.partials import (
     check_failed,
     partial_files,
     partials_directory,
-    remove_stopped,
 )
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
@@ -62,15 +61,11 @@ _DEFAULTS = CorpusOptions()
 
 @dataclass(frozen=True)
 class Counted:
-    """Outcome: the row of ``corpus``, the shards' ledgers, and whether the tables were written.
-
-    ``dropped``: names of word lists that had been added to the corpus; counting removed them.
-    """
+    """Outcome: the row of ``corpus``, the shards' ledgers, and whether the tables were written."""
 
     row: dict[str, Any]
     ledgers: tuple[ShardLedger, ...]
     changed: bool
-    dropped: tuple[str, ...] = ()
 
 
 def count_corpus(
@@ -97,25 +92,21 @@ def count_corpus(
         UsageProblem: the corpus exists with other settings (and not ``options.replace``), or
             another command writes it.
         BadInput: shards can't be read; raised after everything else is written.
-        Interrupted: a signal, a killed process or a server out of reach; the same command resumes.
+        Interrupted: a killed process or a server out of reach; the same command resumes.
     """
     targets = options.listed
     config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
     with sole_writer(store, corpus):
         refuse_other_settings(store, corpus, options)
         with recorded(store, "corpus count", config) as run:
-            try:
-                where = partials_directory(store, targets, options)
-                with progress(f"count {corpus}", "shards") as update:
-                    # Compile the kernel once, before other processes need it.
-                    warm_up()
-                    engine = engine_of(store, options.memory_bytes, master)
-                    job = ShardJob(str(where.resolve()), targets, options)
-                    ledgers = _count_shards(engine, shards, job, update)
-                counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
-            except KeyboardInterrupt:
-                problem = "interrupted; run the same command again to resume"
-                raise Interrupted(problem) from None
+            where = partials_directory(store, targets, options)
+            with progress(f"count {corpus}", "shards") as update:
+                # Compile the kernel once, before other processes need it.
+                warm_up()
+                engine = engine_of(store, options.memory_bytes, master)
+                job = ShardJob(str(where.resolve()), targets, options)
+                ledgers = _count_shards(engine, shards, job, update)
+            counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
             check_failed(counted.ledgers)
     return counted
 
@@ -141,7 +132,6 @@ def _count_shards(
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
-    remove_stopped(Path(job.directory))
     return [replace(ledgers[path], shard=name) for path, name in paths.items()]
 
 
@@ -177,9 +167,6 @@ class _Merge:
             all_pairs = options.all_pairs
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
         rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
-        dropped: tuple[str, ...] = ()
-        if before and store.read("word_list", **key).num_rows:
-            dropped = tuple(x.name for x in corpus_lists(store, before[0])[1:])
         row = self._corpus_row(n_words, n_kept, n_tokens)
         with store.transaction(self.run_id, "corpus count"):
             store.drop("reject", {"stage": "import", "subject": self.corpus})
@@ -191,7 +178,7 @@ class _Merge:
             store.replace("reject", rejects, of_rejects, self.run_id)
             store.replace("word_list", listed, key, self.run_id)
             store.publish("corpus", [row], unit="corpus", run_id=self.run_id)
-        return Counted(row, ledgers, True, dropped)
+        return Counted(row, ledgers, True)
 
     def _is_as_written(self, row: Mapping[str, Any]) -> bool:
         """True if the corpus with this row holds the counts of these shards and options."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -19,10 +17,6 @@ from plumbline.warehouse.text.escape import terminal
 FIX = "check them; if not UTF-8, name --encoding"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: Control characters that texts don't have, and their share from which a file isn't text.
-_CONTROLS, _MOST_CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r"}), 0.1
-#: Most bytes of a quoted path in the name of a table's folder; file systems allow 255.
-_LONGEST_SUBJECT = 200
 #: Most files in one folder for each to be a source; tables have a row per word and source.
 _MOST_FILE_SOURCES = 100
 
@@ -31,12 +25,10 @@ _MOST_FILE_SOURCES = 100
 class Packed:
     """Numbers of packed files and of their bytes as UTF-8; rows of ``reject`` for the other files.
 
-    ``n_recoded``: packed files that are not UTF-8. A reject's ``source_row`` is the file's position
-    among all files, from 1.
+    A reject's ``source_row`` is the file's position among all files, from 1.
     """
 
     n_packed: int = 0
-    n_recoded: int = 0
     n_bytes: int = 0
     rejects: list[dict[str, object]] = field(default_factory=list)
 
@@ -123,22 +115,10 @@ def pack_files(
         write_jsonl_zst(out, _records(files, packed, encoding))
     except OSError as e:
         raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-    key = {"stage": "pack", "subject": _subject(out)}
+    key = {"stage": "pack", "subject": terminal(os.path.abspath(out))}
     rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
     store.replace("reject", rows, key, run_id)
     return packed
-
-
-def _subject(out: Path) -> str:
-    """The subject of rejects: the shard's path, or its name and a hash of a path that is long.
-
-    >>> _subject(Path("/texts/a.jsonl.zst")), len(_subject(Path("/long" * 99, "a.jsonl.zst")))
-    ('/texts/a.jsonl.zst', 24)
-    """
-    path = terminal(os.path.abspath(out))
-    if len(quote(path, safe="")) <= _LONGEST_SUBJECT:
-        return path
-    return f"{hashlib.sha256(path.encode()).hexdigest()[:12]}/{terminal(out.name)}"
 
 
 def _records(
@@ -150,7 +130,7 @@ def _records(
         try:
             data = content(file)
             excerpt = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
-            text, is_utf_8 = _decoded(data, encoding)
+            text = _decoded(data, encoding)
             reason = "" if text.strip() else "holds only white space"
         except OSError as e:
             reason = e.strerror or "can't be read"
@@ -161,7 +141,6 @@ def _records(
             packed.rejects.append({**place, "reason": reason, "excerpt": terminal(excerpt)})
             continue
         packed.n_packed += 1
-        packed.n_recoded += not is_utf_8
         packed.n_bytes += len(text.encode())
         source = os.path.dirname(name) if by_folder else name
         yield {"text": text, "meta": {"pile_set_name": source, "file": name}}
@@ -170,22 +149,11 @@ def _records(
         raise BadInput("texts", f"no file can be used; the first: {first}", FIX)
 
 
-def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
-    """The text of a file, and whether it is UTF-8, else it is in ``encoding``.
-
-    Raises ``UnicodeError`` if it is neither, or isn't text. UTF-16 may be valid UTF-8, but a tenth
-    of its bytes are then control characters.
-    """
-    n_controls = len(data) - len(data.translate(None, _CONTROLS))
-    is_text = n_controls <= _MOST_CONTROLS * len(data)
-    if not is_text and (not encoding or "a".encode(encoding) == b"a"):
-        raise UnicodeError("more than a tenth of its bytes are control characters")
+def _decoded(data: bytes, encoding: str) -> str:
+    """The text of a file in UTF-8, else in ``encoding``. Raises ``UnicodeError`` for neither."""
     try:
-        if is_text:
-            return data.decode("utf-8-sig"), True
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         if not encoding:
             raise
-    text = data.decode(encoding)
-    text.encode()  # raises for a lone surrogate
-    return text, False
+        return data.decode(encoding)

@@ -16,21 +16,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import associate, uncounted
 from plumbline.jobs.counting.corpus_lookup import writes_corpus
 from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import Record, number, records
+from plumbline.warehouse.input.input_rows import number, records
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import is_unicode
 from plumbline.warehouse.wordlists import WordList, load
 
 #: The contrast of the released deltas.
@@ -44,7 +46,6 @@ RULE, WINDOW = "pairs", 10
 FILE = "pmi_by_gendered_expressions.csv"
 
 _TABLE = "pmi_file_w_counts.csv"
-_COLUMNS = ("word", "pmi_diff", "counts", "freq")
 _INT64_MAX = 2**63 - 1
 _PREFIX = "pmi__"
 #: K to six digits, from fifteen rows of the release; read as co-occurrences per kept token.
@@ -74,43 +75,17 @@ class ImportedStatistics:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A row of the table; ``total`` is the number of kept tokens that its frequency implies.
+class ReleasedRow:
+    """A row of either file: its numbers by name; or the reason why it is unusable.
 
-    A rejected row has a ``reason`` instead of numbers. ``number`` counts from 1.
+    ``number`` counts from 1. Names are the targets in the file of PMI. In the table they are
+    ``delta_nats``, ``n_word`` and ``total``, the number of kept tokens that the frequency implies.
     """
 
     number: int
     word: str
-    delta_nats: float = math.nan
-    n_word: int = 0
-    total: int = 0
+    values: Mapping[str, float]
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class PmiRow:
-    """A row of the file of PMI: its values by target; or the reason why it is unusable."""
-
-    number: int
-    word: str
-    pmi: Mapping[str, float]
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Co-occurrences of ``word[i]`` with ``target[i]``: ``n_pair[i]``, at least 1.
-
-    ``per_token`` is K. ``rejected``: rows without counts. ``all_words``: words of all rows.
-    """
-
-    word: list[str]
-    target: list[str]
-    n_pair: NDArray[np.int64]
-    per_token: float
-    all_words: frozenset[str]
-    rejected: list[PmiRow]
 
 
 def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
@@ -144,21 +119,18 @@ def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStati
     if "counted" in store.read("corpus", corpus=corpus)["source"].to_pylist():
         problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
-    rows = [_parsed(record) for record in records(file, _COLUMNS)]
-    total = _total(file, rows)
-    good, rejected = _agreeing(rows, total)
-    if (n_sum := sum(r.n_word for r in good)) > total:
-        problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
-        raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
-    rejects: list[tuple[Path, _Row | PmiRow]] = [(file, r) for r in rejected]
-    done = ImportedStatistics(corpus, len(good), len(rejected), total)
-    pmi, counts = pmi_file_of(file), None
-    if pmi:
-        counts = _released_counts(pmi, {r.word: r for r in good})
-        rejects += [(pmi, r) for r in counts.rejected]
-        n_counted = len({*counts.word})
-        done = replace(done, n_counted=n_counted, n_uncounted=len(counts.rejected))
-    _write(store, corpus, good, counts, rejects, total, run_id)
+    columns = ("word", "pmi_diff", "counts", "freq")
+    rows, total = _of_one_total(file, [*_read(file, columns, _numbers)])
+    known = {r.word: r for r in rows if not r.reason}
+    done = ImportedStatistics(corpus, len(known), len(rows) - len(known), total)
+    rejects, counts = [(file, r) for r in rows if r.reason], None
+    if pmi := pmi_file_of(file):
+        counts = _released_counts(pmi, known)
+        rejected = [r for r in counts.rows if r.reason]
+        rejects += [(pmi, r) for r in rejected]
+        n_counted = len(counts.pairs["word"].unique())
+        done = replace(done, n_counted=n_counted, n_uncounted=len(rejected))
+    _write(store, corpus, known, counts, rejects, total, run_id)
     return done
 
 
@@ -176,79 +148,94 @@ def pmi_file_of(file: Path) -> Path | None:
     return next(filter(Path.is_file, (file.with_name(f"{FILE}{end}") for end in ("", ".gz"))), None)
 
 
-def _parsed(record: Record) -> _Row:
-    """The row of a record of the table."""
-    word = record.fields.get("word", "")
-    try:
-        if record.problem:
-            raise ValueError(record.problem)
-        if not word.strip():
-            raise ValueError("the row has no word")
-        if any("\udc80" <= c <= "\udcff" for c in word):
-            raise ValueError("the word holds bytes that are not UTF-8")
-        counts, share = record.fields["counts"], number(record.fields, "freq")
-        n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
-        if not 0 < n_word <= _INT64_MAX:
-            raise ValueError(f"counts is {counts!r}, expected a whole number above 0, below 2^63")
-        if not (0 < share <= 1 and n_word / share <= _INT64_MAX):
-            raise ValueError(f"freq is {record.fields['freq']!r}, no share of {n_word:,} tokens")
-        delta = number(record.fields, "pmi_diff")
-    except ValueError as e:
-        return _Row(record.number, word, reason=str(e))
-    return _Row(record.number, word, delta, n_word, round(n_word / share))
+def _read(
+    file: Path, columns: tuple[str, ...], numbers: Callable[[dict[str, str]], dict[str, float]]
+) -> Iterator[ReleasedRow]:
+    """Yield the rows; ``numbers`` gives the values of a row, or raises ``ValueError``.
 
-
-def _total(file: Path, rows: Sequence[_Row]) -> int:
-    """The number of kept tokens that more than half of the usable rows imply."""
-    usable = [r for r in rows if not r.reason]
-    if not usable:
-        first = f", the first of {len(rows):,}: {rows[0].reason}" if rows else ": it has no rows"
-        raise BadInput(f"{file}", f"no usable row{first}")
-    ((total, n),) = Counter(r.total for r in usable).most_common(1)
-    if 2 * n <= len(usable):
-        other = next(r for r in usable if r.total != total)
-        problem = f"rows do not agree on counts / freq: {total:,}, but {other.total:,} in"
-        raise BadInput(f"{file}", f"{problem} row {other.number:,}", "freq needs all its digits")
-    return total
-
-
-def _agreeing(rows: Sequence[_Row], total: int) -> tuple[list[_Row], list[_Row]]:
-    """Two lists: the usable rows that imply this total, each word once; and the rejected rows."""
-    good: dict[str, _Row] = {}
-    rejected = []
-    for row in rows:
-        reason = row.reason
-        if not reason and row.total != total:
-            reason = f"counts / freq is {row.total:,}, expected the {total:,} of most rows"
-        elif not reason and row.word in good:
-            reason = f"the word was already in row {good[row.word].number:,}"
-        if reason:
-            rejected.append(replace(row, reason=reason))
-        else:
-            good[row.word] = row
-    return list(good.values()), rejected
-
-
-def read_pmi(file: Path) -> Iterator[PmiRow]:
-    """Yield the rows; a repeated word or a value that is no number makes a row unusable.
-
-    Raises ``BadInput`` if the file can't be read to its end or lacks the columns of she and he.
+    A row is unusable, too, if its word is missing, not UTF-8, or that of an earlier usable row.
+    Raises ``BadInput`` if the file can't be read to its end or lacks a column.
     """
-    rows_of: dict[str, int] = {}
-    for row, fields, problem in records(file, ("word", f"{_PREFIX}she", f"{_PREFIX}he")):
-        word, pmi, reason = fields.get("word", ""), dict[str, float](), problem or ""
-        if not reason and word in rows_of:
-            reason = f"the word was already in row {rows_of[word]:,}"
+    row_of: dict[str, int] = {}
+    for row, fields, problem in records(file, columns):
+        word, values, reason = fields.get("word", ""), dict[str, float](), problem or ""
         try:
-            for name in [x for x in fields if x.startswith(_PREFIX) and fields[x] and not reason]:
-                pmi[name.removeprefix(_PREFIX)] = number(fields, name)
+            if not reason:
+                if not word.strip():
+                    raise ValueError("the row has no word")
+                if not is_unicode(word):
+                    raise ValueError("the word holds bytes that are not UTF-8")
+                values = numbers(fields)
+                if word in row_of:
+                    raise ValueError(f"the word was already in row {row_of[word]:,}")
+                row_of[word] = row
         except ValueError as e:
             reason = str(e)
-        rows_of.setdefault(word, row)
-        yield PmiRow(row, word, pmi, reason)
+        yield ReleasedRow(row, word, values, reason)
 
 
-def _released_counts(file: Path, known: Mapping[str, _Row]) -> _Counts:
+def _numbers(fields: dict[str, str]) -> dict[str, float]:
+    """The values of a row of the table. Raises ``ValueError`` if one can't be used."""
+    counts, share = fields["counts"], number(fields, "freq")
+    n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
+    if not 0 < n_word <= _INT64_MAX:
+        raise ValueError(f"counts is {counts!r}, expected a whole number above 0, below 2^63")
+    if not (0 < share <= 1 and n_word / share <= _INT64_MAX):
+        raise ValueError(f"freq is {fields['freq']!r}, no share of {n_word:,} tokens")
+    delta = number(fields, "pmi_diff")
+    return {"delta_nats": delta, "n_word": n_word, "total": round(n_word / share)}
+
+
+def read_pmi(file: Path) -> Iterator[ReleasedRow]:
+    """Yield the rows of the file of PMI.
+
+    Raises ``BadInput`` if it can't be read to its end or lacks the columns of she and he.
+    """
+
+    def values(fields: dict[str, str]) -> dict[str, float]:
+        names = [name for name in fields if name.startswith(_PREFIX) and fields[name]]
+        return {name.removeprefix(_PREFIX): number(fields, name) for name in names}
+
+    return _read(file, ("word", f"{_PREFIX}she", f"{_PREFIX}he"), values)
+
+
+def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow], int]:
+    """The rows, and the number of kept tokens that more than half of the usable ones imply.
+
+    Rows that imply another number become unusable.
+    """
+    totals = [int(r.values["total"]) for r in rows if not r.reason]
+    if not totals:
+        first = f", the first of {len(rows):,}: {rows[0].reason}" if rows else ": it has no rows"
+        raise BadInput(f"{file}", f"no usable row{first}")
+    ((total, n),) = Counter(totals).most_common(1)
+    checked = []
+    for row in rows:
+        if not row.reason and row.values["total"] != total:
+            implied = int(row.values["total"])
+            reason = f"counts / freq is {implied:,}, expected the {total:,} of most rows"
+            row = replace(row, reason=reason)
+            if 2 * n <= len(totals):
+                problem = f"rows do not agree on counts / freq: {total:,}, but {implied:,} in"
+                fix = "freq needs all its digits"
+                raise BadInput(f"{file}", f"{problem} row {row.number:,}", fix)
+        checked.append(row)
+    n_sum = sum(int(r.values["n_word"]) for r in checked if not r.reason)
+    if n_sum > total:
+        problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
+        raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
+    return checked, total
+
+
+class _Counts(NamedTuple):
+    """``pairs``: word, target, n_pair; ``per_token`` is K; ``rows`` of the file, with reasons."""
+
+    pairs: pa.Table
+    per_token: float
+    rows: list[ReleasedRow]
+
+
+def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
     """Turn the PMI of a file into counts; ``known``: the usable rows of the table, by word.
 
     A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't come out
@@ -260,14 +247,14 @@ def _released_counts(file: Path, known: Mapping[str, _Row]) -> _Counts:
             rows of known words don't come out as counts.
     """
     rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
-    if unknown := {g for r in rows for g in r.pmi} - known.keys():
+    if unknown := {g for r in rows for g in r.values} - known.keys():
         problem = f"has a column {_PREFIX}{min(unknown)}, a word whose occurrences aren't released"
         raise BadInput(f"{file}", problem, _ONE_RELEASE)
-    cells = [(k, g) for k, r in enumerate(rows) if not r.reason for g in r.pmi]
-    pmi = np.array([rows[k].pmi[g] for k, g in cells])
-    product = np.array([float(known[rows[k].word].n_word) * known[g].n_word for k, g in cells])
+    cells = [(k, g) for k, r in enumerate(rows) if not r.reason for g in r.values]
+    pmi = np.array([rows[k].values[g] for k, g in cells])
+    n_word = {word: float(r.values["n_word"]) for word, r in known.items()}
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.exp(pmi) * product
+        scaled = np.exp(pmi) * np.array([n_word[rows[k].word] * n_word[g] for k, g in cells])
         near = np.rint(_K * scaled)
         is_small = (near >= 1) & (near <= _SMALL)
         ratios = near[is_small] / scaled[is_small]
@@ -279,27 +266,26 @@ def _released_counts(file: Path, known: Mapping[str, _Row]) -> _Counts:
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)
-    rejected = [r for r in rows if r.reason]
-    off = [r for r in rejected if r.pmi and r.word in known]
-    if 2 * len(off) >= len(rows) - len(rejected) + len(off):
+    used = [i for i, (k, _) in enumerate(cells) if not rows[k].reason]
+    off = [r for r in rows if r.reason and r.values and r.word in known]
+    if 2 * len(off) >= sum(not r.reason for r in rows) + len(off):
         problem = "has no row of a word whose occurrences are released"
         if off:
             first = f"the first: row {off[0].number:,}: {off[0].reason}"
             problem = f"{len(off):,} rows of known words don't come out as counts; {first}"
         raise BadInput(f"{file}", problem, _ONE_RELEASE)
-    used = [i for i, (k, _) in enumerate(cells) if not rows[k].reason]
-    words, targets = [rows[cells[i][0]].word for i in used], [cells[i][1] for i in used]
-    all_words = frozenset(r.word for r in rows if r.word)
-    return _Counts(words, targets, n_pair[used].astype(np.int64), per_token, all_words, rejected)
+    pairs = {"word": [rows[cells[i][0]].word for i in used], "target": [cells[i][1] for i in used]}
+    return _Counts(pa.table({**pairs, "n_pair": n_pair[used].astype(np.int64)}), per_token, rows)
 
 
-def _problem(row: PmiRow, known: Mapping[str, _Row]) -> str:
+def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
     """Why the row of a word has no counts; empty if nothing speaks against them."""
     if row.word not in known:
         return "the word's occurrences aren't released"
-    if not {"she", "he"} <= row.pmi.keys():
+    if not {"she", "he"} <= row.values.keys():
         return "has no value for she or he"
-    difference, delta = row.pmi["she"] - row.pmi["he"], known[row.word].delta_nats
+    difference = row.values["she"] - row.values["he"]
+    delta = known[row.word].values["delta_nats"]
     if not abs(difference - delta) <= 2 * _ROUNDING:
         return f"she minus he is {difference:.6f}, expected the pmi_diff {delta:.6f}"
     return ""
@@ -317,27 +303,45 @@ def _list_of(targets: Collection[str]) -> WordList:
 def _write(
     store: Store,
     corpus: str,
-    good: Sequence[_Row],
+    known: Mapping[str, ReleasedRow],
     counts: _Counts | None,
-    rejects: Sequence[tuple[Path, _Row | PmiRow]],
+    rejects: Sequence[tuple[Path, ReleasedRow]],
     total: int,
     run_id: str,
 ) -> None:
     partition = {"corpus": corpus}
-    counted = {*counts.word} if counts else set()
-    deltas = [
-        {
-            **{"corpus": corpus, "word": r.word, "n_word": r.n_word, "contrast": CONTRAST},
-            **{"n_defined": 1, "delta_nats": r.delta_nats},
-        }
-        for r in good
-        if r.word not in counted
+    n_word = {word: int(r.values["n_word"]) for word, r in known.items()}
+    row: dict[str, object] = {
+        **{"corpus": corpus, "source": "imported", "run_id": run_id},
+        **dict.fromkeys(("n_shards", "n_shards_failed", "n_rejected"), 0),
+        "n_kept_tokens": total,
+        "n_words_kept": len(known),
+        "n_tokens_pruned": total - sum(n_word.values()),
+    }
+    counted = set[str]()
+    new: dict[str, pa.Table | list[dict[str, object]]] = {"pair_count": [], "word_list": []}
+    if counts:
+        counted = set(counts.pairs["word"].to_pylist())
+        listed = _list_of(set(counts.pairs["target"].to_pylist()))
+        rule: dict[str, object] = {"rule": RULE, "window_tokens": WINDOW}
+        row |= {**rule, "targets": LIST, "targets_hash": listed.hash}
+        row["n_words"] = len(known.keys() | {r.word for r in counts.rows if r.word})
+        row["n_pairs"] = round(counts.per_token * total)
+        pairs = counts.pairs
+        for name, value in {**partition, **rule}.items():
+            pairs = pairs.append_column(name, pa.array([value] * len(pairs)))
+        new |= {"pair_count": pairs, "word_list": listed.rows(corpus)}
+    new["word_count"] = [{**partition, "word": w, "n_word": n} for w, n in n_word.items()]
+    released = {**partition, "contrast": CONTRAST, "n_defined": 1}
+    new["word_delta"] = [
+        {**released, "word": w, "n_word": n_word[w], "delta_nats": r.values["delta_nats"]}
+        for w, r in known.items()
+        if w not in counted
     ]
-    key = {"stage": "import", "subject": corpus}
+    key = {"stage": "import", "subject": corpus, "run_id": run_id}
     rejected = [
         {
             **key,
-            "run_id": run_id,
             "source_file": file.name,
             "source_row": r.number,
             "reason": r.reason,
@@ -345,28 +349,6 @@ def _write(
         }
         for file, r in rejects
     ]
-    row: dict[str, object] = {
-        **{"corpus": corpus, "source": "imported", "run_id": run_id},
-        **dict.fromkeys(("n_shards", "n_shards_failed", "n_rejected"), 0),
-        "n_kept_tokens": total,
-        "n_words_kept": len(good),
-        "n_tokens_pruned": total - sum(r.n_word for r in good),
-    }
-    new: dict[str, pa.Table | list[dict[str, object]]] = {
-        "word_count": [{**partition, "word": r.word, "n_word": r.n_word} for r in good],
-        "word_delta": deltas,
-        "pair_count": [],
-        "word_list": [],
-    }
-    if counts:
-        listed = _list_of({*counts.target})
-        rule: dict[str, object] = {"rule": RULE, "window_tokens": WINDOW}
-        row |= {**rule, "targets": LIST, "targets_hash": listed.hash}
-        row["n_words"] = len(counts.all_words.union(r.word for r in good))
-        row["n_pairs"] = round(counts.per_token * total)
-        columns = {"word": counts.word, "target": counts.target, "n_pair": counts.n_pair}
-        fixed = {name: [value] * len(counts.word) for name, value in {**partition, **rule}.items()}
-        new |= {"pair_count": pa.table({**fixed, **columns}), "word_list": listed.rows(corpus)}
     # The deltas of counted words are computed afterwards: they don't go if nothing changes.
     is_new = any(
         not cast(TABLES[name], rows).equals(
@@ -377,5 +359,5 @@ def _write(
     with store.transaction(run_id, "corpus import"):
         for name, rows in new.items() if is_new else ():
             store.replace(name, rows, partition, run_id)
-        store.replace("reject", rejected, key, run_id)
+        store.replace("reject", rejected, {"stage": "import", "subject": corpus}, run_id)
         store.publish("corpus", [row], unit="corpus", run_id=run_id)

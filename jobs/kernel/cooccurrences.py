@@ -38,7 +38,7 @@ DENSE_WORDS = 1 << 14
 _CELLS = DENSE_WORDS + 16
 #: A cell holds counts below this.
 _CELL_LIMIT = 1 << 32
-#: Least room for rows (pairs as numbers) not counted yet.
+#: Least capacity for rows (pairs as numbers) not counted yet.
 _ROWS = 1 << 12
 #: The slot of a row is prefetched this many rows before the row is counted.
 _AHEAD = 12
@@ -53,7 +53,7 @@ class PairState:
     n: int  # pairs in the table
     rows: int  # address of rows set aside for the table or for pair_runs.py
     n_rows: int
-    rows_room: int
+    rows_capacity: int
     n_targets: int
     window: int
     all_pairs: int
@@ -136,7 +136,7 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
-    full = p.rows_room - 2 * reach
+    full = p.rows_capacity - 2 * reach
     while j < stop and n_rows <= full:
         target = get32(ids, j)
         if target >= n_targets:
@@ -172,7 +172,7 @@ def _pair_row(a: int, b: int) -> int:
 def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
     """Set aside the pairs of all ids before ``end`` with earlier ones; False without room."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
-    full = p.rows_room - reach
+    full = p.rows_capacity - reach
     while j < end and n_rows <= full:
         word = get32(ids, j)
         for i in range(max(p.start, j - reach), j):
@@ -198,7 +198,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
         is_short = is_whole and 0 < n < p.window
         last = end - 1 if is_short else max(p.first, p.start + p.window - 1 - p.n_gone)
         while last < end and p.first < end:
-            if p.n_rows + p.window * p.window > p.rows_room:
+            if p.n_rows + p.window * p.window > p.rows_capacity:
                 return False
             _count_window(p, ids.ids, max(p.start, last - p.window + 1), last + 1)
             last += 1
@@ -282,7 +282,7 @@ class TargetPairs:
         s = self.state = new_record(PairState)
         s.dense, s.rows = address(self._dense), address(self._rows)
         s.distinct = address(self._distinct)
-        s.n_targets, s.window, s.rows_room = len(targets), window, n_rows
+        s.n_targets, s.window, s.rows_capacity = len(targets), window, n_rows
         self._publish()
 
     @property
@@ -294,7 +294,7 @@ class TargetPairs:
     @property
     def has_room(self) -> bool:
         """True if the table has room for all rows that :meth:`count` may set aside."""
-        return bool(self.state.n + self.state.rows_room <= len(self._table) // 2)
+        return bool(self.state.n + self.state.rows_capacity <= len(self._table) // 2)
 
     def growth(self, need: int) -> int:
         """Bytes that :meth:`grow` takes."""

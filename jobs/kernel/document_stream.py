@@ -39,7 +39,7 @@ class DocumentLog:
         self._reader = reader
         reader.path, reader.n_path = address(self._path), len(names)
         reader.path_ends = address(self._path_ends)
-        reader.documents, reader.documents_room = address(self._rows), _DOCUMENTS
+        reader.documents, reader.documents_capacity = address(self._rows), _DOCUMENTS
         self.sources = Words([OTHER_SOURCE])
         self._waiting: list[_Ints] = []
         self._first = 0
@@ -84,7 +84,7 @@ class DocumentLog:
     def _id(self, source: str) -> int:
         name = json.dumps(source, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
         state = self.sources.state
-        no_room = state.n >= state.room or state.n_bytes + len(name) > state.arena_room
+        no_room = state.n >= state.capacity or state.n_bytes + len(name) > state.arena_capacity
         return OTHER if no_room or len(name) > MAX_SOURCE else int(self.sources.intern([name])[0])
 
 

@@ -65,7 +65,7 @@ class ReaderState:
     first_row: int  # rows before the block
     documents: int  # for each text that began in the buffer: its row, from 1, and its source id
     n_documents: int
-    documents_room: int
+    documents_capacity: int
 
 
 @compiled
@@ -235,7 +235,7 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
     source = find_word(sources, r.source, r.source_end)
     if source >= 0:
         return source
-    if sources.n >= sources.room or sources.n_bytes + n > sources.arena_room:
+    if sources.n >= sources.capacity or sources.n_bytes + n > sources.arena_capacity:
         return OTHER
     return add_word(sources, -1 - source, r.source, r.source_end)
 
@@ -251,7 +251,7 @@ def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
     Python must decide on the line ``r.line..r.line_end`` (call again to read on after it).
     """
     while True:
-        if r.n >= r.limit or r.n_documents >= r.documents_room:
+        if r.n >= r.limit or r.n_documents >= r.documents_capacity:
             return FULL
         if r.has_text:
             _unescape(r)

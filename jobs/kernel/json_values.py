@@ -22,8 +22,8 @@ _MAX_NUMBER = 4000
 @compiled
 def _stops(at: int) -> int:
     """Mask of the bytes at..at+63 that are controls, quotes, backslashes, or 0x80 and above."""
-    marks = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
-    return marks | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
+    stops = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
+    return stops | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 
 
 @compiled

@@ -28,7 +28,7 @@ Run: TypeAlias = tuple[Ints, Ints]
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
 #: Least rows of a table, except for the last: each table holds the whole vocabulary.
 _TABLE_ROWS = 1 << 21
-#: Least room for rows that are not in a run yet.
+#: Least capacity for rows that are not in a run yet.
 _ALL_ROWS = 1 << 20
 
 
@@ -147,7 +147,7 @@ class AllPairs:
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
         s.rows, s.distinct = address(self._rows), address(self._distinct)
-        s.all_pairs, s.window, s.rows_room = 1, window, self._rows.size
+        s.all_pairs, s.window, s.rows_capacity = 1, window, self._rows.size
 
     @property
     def n_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """Checks for English words: fastText's language identification (lid.176) and WordNet.
 
 fastText and nltk are imported only when used. Neither the model nor WordNet's files are part of the
-project: they are installed, given by path, or downloaded once and checked.
+project: they are installed or given by path.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, is_outage
+from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.plugins import install_line
 
 ENGLISH = "__label__en"
-#: The compressed lid.176 (938 kB, CC BY-SA 3.0), and its hash.
+#: The compressed lid.176 (938 kB, CC BY-SA 3.0).
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
-MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
 INSTALL = install_line("vocabulary")
 #: Directory of WordNet's own files in Debian's package `wordnet-base`.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
@@ -48,11 +45,6 @@ class LanguageModel:
         return [min(1.0, float(row.get(ENGLISH, 0.0))) for row in by_label]
 
 
-def model_path() -> Path:
-    """Path of a downloaded model: `plumbline/lid.176.ftz` in the user's cache directory."""
-    return platformdirs.user_cache_path("plumbline") / "lid.176.ftz"
-
-
 def load_model(path: Path) -> LanguageModel:
     """Load a model that distinguishes English from at least one other language.
 
@@ -65,47 +57,17 @@ def load_model(path: Path) -> LanguageModel:
     except ImportError as e:
         raise MissingComponent("fastText", "is not installed", INSTALL) from e
     if not path.is_file():
-        raise BadInput(f"language model {path}", "no such file", "give another path or --download")
+        raise BadInput(f"language model {path}", "no such file", f"download {MODEL_URL}")
     try:
         model = fasttext.load_model(str(path))
         labels = set(model.get_labels())
     except (ValueError, RuntimeError, MemoryError) as e:
-        raise BadInput(f"language model {path}", "not a fastText model", "try --download") from e
+        raise BadInput(f"language model {path}", "not a fastText model", MODEL_URL) from e
     if ENGLISH not in labels or len(labels) < 2:
         problem = f"has {len(labels)} labels, expected {ENGLISH} and others"
         raise BadInput(f"language model {path}", problem, "lid.176.ftz has them")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     return LanguageModel(path.name, sha256, model)
-
-
-def download(target: Path) -> Path:
-    """Download fastText's published model to ``target``, unless it is there already.
-
-    The file appears only when it is complete and has the published hash.
-
-    Raises:
-        Interrupted: the server can't be reached.
-        MissingComponent: the download fails for another reason.
-        BadInput: the server's file has another hash.
-    """
-    import pooch
-    import requests
-
-    elsewhere = "download it on another machine and give --language-model PATH, or use WordNet "
-    elsewhere += "alone, without --download"
-    http = pooch.HTTPDownloader(timeout=60)
-    known_hash = f"sha256:{MODEL_SHA256}"
-    try:
-        pooch.retrieve(MODEL_URL, known_hash, target.name, target.parent, downloader=http)
-    except requests.RequestException as e:
-        kind = Interrupted if is_outage(e) else MissingComponent
-        # A failed connection has a reason without the URL, which the message names already.
-        why = getattr(e.args[0], "reason", e) if e.args else e
-        raise kind(MODEL_URL, f"can't be downloaded: {why}", elsewhere) from e
-    except ValueError as e:
-        expected = f"expected SHA-256 {MODEL_SHA256[:12]}..."
-        raise BadInput(MODEL_URL, f"is not the published file, {expected}", elsewhere) from e
-    return target
 
 
 @dataclass(frozen=True)

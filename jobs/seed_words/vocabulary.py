@@ -18,7 +18,7 @@ import numpy as np
 
 from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
-from plumbline.jobs.seed_words.english import load_model, load_wordnet
+from plumbline.jobs.seed_words.english import MODEL_URL, load_model, load_wordnet
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -138,7 +138,7 @@ def build_vocabulary(
     missing = list[str]()
     language_model = wordnet = None
     if not rules.any_language:
-        given = "" if model else "no language model (give --language-model PATH, or --download)"
+        given = "" if model else f"no language model: give --language-model PATH, {MODEL_URL}"
         language_model = _loaded(lambda: load_model(model or Path()), missing, problem=given)
         wordnet = _loaded(load_wordnet, missing)
         if len(missing) == 2:

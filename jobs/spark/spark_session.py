@@ -29,18 +29,16 @@ from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.locks import temporary_directory
 
 
-def running_tasks(session: SparkSession) -> tuple[int, int, int]:
-    """Completed tasks of the stages that are running, all their tasks, and those that run now.
+def running_tasks(session: SparkSession) -> tuple[int, int]:
+    """Completed tasks of the stages that are running, and all their tasks.
 
     How many stages follow is unknown: Spark plans each stage by the size of the last one's output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
-    n_done, n_active = (sum(getattr(s, n) for s in stages) for n in _OF_TASKS)
-    return n_done, sum(s.numTasks for s in stages), n_active
+    return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
 
 
-_OF_TASKS = ("numCompletedTasks", "numActiveTasks")
 T = TypeVar("T")
 
 

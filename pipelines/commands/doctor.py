@@ -143,7 +143,7 @@ def _gpu(_: Doctor) -> tuple[bool, str]:
 
 
 def _vllm(_: Doctor) -> tuple[bool, str]:
-    from plumbline.eval_workers.vllm.vllm_client import RemoteEngine
+    from plumbline.eval_workers.models.remote.vllm_client import RemoteEngine
 
     return True, ", ".join(f"{n} {version}" for n, version in RemoteEngine().versions.items())
 
@@ -172,10 +172,10 @@ def _keys(_: Doctor) -> tuple[bool, str]:
 
 
 def _english(_: Doctor) -> tuple[bool, str]:
-    from plumbline.jobs.seed_words.english import load_wordnet, model_path
+    from plumbline.jobs.seed_words.english import load_wordnet
 
-    lid = Path(os.environ.get("PLUMBLINE_LID") or model_path())
-    return True, f"WordNet {load_wordnet().version}{f', and {lid}' if lid.is_file() else ''}"
+    lid = os.environ.get("PLUMBLINE_LID", "")
+    return True, f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
 #: What is checked: a function that says whether it is there and describes it or raises, whether
@@ -192,5 +192,5 @@ PROBES: dict[str, tuple[Callable[[Doctor], tuple[bool, str]], bool, str]] = {
     "Models": (_models, False, "fetched when first named, or give a directory as --model"),
     "Data": (_data, False, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"),
     "Keys": (_keys, False, "export PLUMBLINE_API_KEY=..."),
-    "English": (_english, False, "plumbline corpus words --corpus NAME --download"),
+    "English": (_english, False, "docs/generation.md"),
 }

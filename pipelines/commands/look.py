@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, Command, Context, Done, On
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
@@ -76,7 +76,7 @@ class Look(DataOption, Command):
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
         """The directory of released sets, their names, and lines on why there are none, if so."""
-        from plumbline.eval_workers.pairs.released.set_download import downloaded
+        from plumbline.eval_workers.pairs.released.released_files import downloaded
 
         if names := self.sets(self.data):
             return self.data, names, []
@@ -120,6 +120,8 @@ class Look(DataOption, Command):
         if data is not None and parts.scored:
             key = parts.scored[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
+        if parts.scored:  # a context may be too short for FairPair; the page answers the rest
+            said += [WARNING + line for line in parts.failed]
         page = Path(report.files[0])
         return Done(
             rows=[row for row in measured.rows if row["model"] in shown],
@@ -127,7 +129,7 @@ class Look(DataOption, Command):
             files=[str(page)],
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
-            failed=next(map(BadInput, parts.failed), None),
+            failed=None if parts.scored else next(map(BadInput, parts.failed), None),
         )
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:

@@ -16,7 +16,6 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.text.escape import say
-from plumbline.warehouse.text.progress import progress
 
 #: The texts with words to ask about before they are ranked.
 _TO_ASK = """
@@ -105,8 +104,7 @@ class Report(Narrowed, Command):
         for row in self.facts(store).query(_TO_ASK):
             corpus, contrast = row["corpus"], row["contrast"]
             try:
-                with progress(f"look through {corpus}", "steps") as update:
-                    explain_candidates(store, corpus, contrast, update)
+                explain_candidates(store, corpus, contrast)
             except (BadInput, MissingComponent, UsageProblem) as e:
                 problems.append(f"{e.args[0]} {e.args[1]}")
         if problems:

@@ -57,7 +57,7 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 
     Tables that can't be read are skipped: ``check`` names their files.
     """
-    from plumbline.jobs.counting.verify import run_checks
+    from plumbline.jobs.counting.corpus_lookup import run_checks
 
     with suppress(BadInput):
         corpora = store.read("corpus", pc.field("source") == "counted")["corpus"].to_pylist()

@@ -25,7 +25,6 @@ from plumbline.warehouse.errors import (
     UsageProblem,
 )
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.explanation import Sampling
@@ -140,8 +139,7 @@ class Why(ContrastOption, Command):
                 lines += [line for some in counts.values() for line in some]
                 continue
             try:
-                with progress(f"look through {name}", "steps") as update:
-                    tables = explain(store, name, list(counts), *options, update)
+                tables = explain(store, name, list(counts), *options)
                 for table, some in tables.items():
                     rows[table] += some
             except UsageProblem as e:  # another corpus may have this contrast
@@ -165,8 +163,7 @@ class Why(ContrastOption, Command):
             if problem := _without_documents(store, name):
                 problems.append(problem)
                 continue
-            with progress(f"look through {name}", "steps") as update:
-                n_words = explain_top(store, name, top, *options, update)
+            n_words = explain_top(store, name, top, *options)
             yield f"{name}: leans of {n_words:,} words"
         if len(problems) == len(names):
             raise problems[0]

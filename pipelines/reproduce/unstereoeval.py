@@ -220,7 +220,7 @@ def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, 
     pmi = pmi_file_of(statistics) if statistics else None
     if pmi is None:
         return {}
-    near = [{"word": r.word, "targets": [*r.pmi]} for r in read_pmi(pmi) if not r.reason]
+    near = [{"word": r.word, "targets": [*r.values]} for r in read_pmi(pmi) if not r.reason]
     tau = [asdict(a) for a in agreement_of(store, corpus, LIST)]
     return {"near": pa.Table.from_pylist(near), "tau": pa.Table.from_pylist(tau)}
 

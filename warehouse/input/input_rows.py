@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import ByteStream
@@ -24,10 +24,13 @@ LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """A row of a table: number (from 1, without the header), fields by column, problem."""
+    """A row of a file: number (from 1, without a header), fields by column, and problem, if any.
+
+    The fields of CSV are texts, those of JSON and Parquet are Python values.
+    """
 
     number: int
-    fields: dict[str, str]
+    fields: dict[str, Any]
     problem: str | None = None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from safetensors import SafetensorError
 from transformers.utils.hub import cached_file
 
-from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
@@ -63,13 +63,45 @@ def find_adapter(adapter: str) -> Adapter:
 
     Raises ``BadInput`` for an adapter that can't be read or isn't for a causal model.
     """
-    version = metadata.version("peft")
-    path = Path(adapter).expanduser()
-    is_local = path.exists() or looks_like_path(adapter)
-    name, directory = _local(path) if is_local else _on_hub(adapter)
-    config = _checked(adapter, directory / ADAPTER_CONFIG)
+    what, path, version = f"adapter {adapter}", Path(adapter).expanduser(), metadata.version("peft")
+    if path.exists() or looks_like_path(adapter):
+        for file in (ADAPTER_CONFIG, _WEIGHTS):
+            if not (path / file).is_file():
+                fix = "give a directory that PEFT's save_pretrained wrote"
+                raise BadInput(what, f"holds no {file}", fix)
+        content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
+        name = f"{path.resolve().name}@{content}"
+    elif HUB_ID.fullmatch(adapter):
+        source = loading.pinned(Source(adapter, adapter, None, False), ADAPTER_CONFIG, what)
+        path = Path(loading.load(source, cached_file, filename=_WEIGHTS)).parent
+        name = f"{adapter}@{source.revision}"
+    else:
+        raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
+    config = _checked(what, path / ADAPTER_CONFIG)
     base, revision = (config.get(key) for key in ("base_model_name_or_path", "revision"))
-    return Adapter(name, directory, version, str(base or "a model"), str(revision or ""))
+    return Adapter(name, path, version, str(base or "a model"), str(revision or ""))
+
+
+def _checked(what: str, path: Path) -> dict[str, Any]:
+    """The adapter's configuration.
+
+    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, is for another
+    task than predicting the next token, or names layers of another package.
+    """
+    from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
+
+    try:
+        config = json_object(path)
+    except (OSError, ValueError) as e:
+        raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {loading.first_line(e)}") from e
+    tuners = {kind.value: tuner for kind, tuner in PEFT_TYPE_TO_TUNER_MAPPING.items()}
+    is_lora_like = hasattr(tuners.get(str(config.get("peft_type"))), "merge_and_unload")
+    is_causal = config.get("task_type") in (None, "CAUSAL_LM")
+    if not is_lora_like or not is_causal or config.get("megatron_config"):
+        named = {k: config.get(k) for k in ("peft_type", "task_type", "megatron_config")}
+        problem = f"doesn't change a causal model's weights as LoRA does: {named}"
+        raise BadInput(what, problem, "give a LoRA adapter for CAUSAL_LM")
+    return config
 
 
 def put_on(model: Any, adapter: Adapter) -> Any:
@@ -83,60 +115,15 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings():  # PEFT warns of adjusted layers and deprecated names
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):  # of adjusted layers and deprecated names
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:
         problem = f"its {_WEIGHTS} can't be read: {loading.first_line(e)}"
         raise BadInput(what, problem, "download or save it again") from e
     except (RuntimeError, ValueError, KeyError) as e:
-        problem = f"does not fit the model: {loading.first_line(e)}"
-        raise BadInput(what, problem, fix) from e
+        raise BadInput(what, f"does not fit the model: {loading.first_line(e)}", fix) from e
     if others := [*loaded.missing_keys, *loaded.unexpected_keys]:
         problem = f"does not fit the model: {len(others)} weights differ, {min(others)} first"
         raise BadInput(what, problem, fix)
     return adapted.get_base_model()
-
-
-def _local(path: Path) -> tuple[str, Path]:
-    """Name and directory of an adapter on this machine."""
-    fix = "give a directory that PEFT's save_pretrained wrote"
-    for name in (ADAPTER_CONFIG, _WEIGHTS):
-        if not (path / name).is_file():
-            raise BadInput(f"adapter {path}", f"holds no {name}", fix)
-    content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
-    return f"{path.resolve().name}@{content}", path
-
-
-def _on_hub(adapter: str) -> tuple[str, Path]:
-    """Name and cached directory of an adapter on the hub."""
-    if not HUB_ID.fullmatch(adapter):
-        raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
-    source = Source(adapter, adapter, None, is_local=False)
-    pinned = loading.pinned(source, ADAPTER_CONFIG, f"adapter {adapter}")
-    weights = Path(loading.load(pinned, cached_file, filename=_WEIGHTS))
-    return f"{adapter}@{pinned.revision}", weights.parent
-
-
-def _checked(adapter: str, path: Path) -> dict[str, Any]:
-    """The adapter's configuration.
-
-    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, is for another
-    task than predicting the next token, or names layers of another package.
-    """
-    from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
-
-    what = f"adapter {adapter}"
-    try:
-        config = json_object(path)
-    except (OSError, ValueError) as e:
-        raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {loading.first_line(e)}") from e
-    tuners = {kind.value: tuner for kind, tuner in PEFT_TYPE_TO_TUNER_MAPPING.items()}
-    is_lora_like = hasattr(tuners.get(str(config.get("peft_type"))), "merge_and_unload")
-    is_causal = config.get("task_type") in (None, "CAUSAL_LM")
-    if not is_lora_like or not is_causal or config.get("megatron_config"):
-        named = {k: config.get(k) for k in ("peft_type", "task_type", "megatron_config")}
-        problem = f"doesn't change a causal model's weights as LoRA does: {named}"
-        raise BadInput(what, problem, "give a LoRA adapter for CAUSAL_LM")
-    return dict(config)

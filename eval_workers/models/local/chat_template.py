@@ -10,7 +10,6 @@ results are reproducible.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -34,44 +33,28 @@ _TODAY = (
 
 
 @toml_table
-class Conversation:
-    """The messages before a scored sentence: a user's, after an optional system message."""
-
+class _Conversation:
     user: Text
     system: Text | None = None
 
-    def messages(self) -> list[dict[str, str]]:
-        """Messages as role/content dicts.
 
-        >>> Conversation("Go on.", "Be brief.").messages()[0]
-        {'role': 'system', 'content': 'Be brief.'}
-        """
-        system = [] if self.system is None else [{"role": "system", "content": self.system}]
-        return [*system, {"role": "user", "content": self.user}]
+def load_conversation(name: str) -> list[dict[str, str]]:
+    """The messages before a scored sentence: a user's, after an optional system message.
 
+    ``name``: a TOML file with `user` and perhaps `system`, or the shipped `default`. Raises
+    ``UsageProblem`` for a missing file, ``BadInput`` for other content.
 
-def load_conversation(name: str) -> Conversation:
-    """The conversation of a TOML file with `user` and perhaps `system`, or the shipped `default`.
-
-    Raises ``UsageProblem`` for a missing file, ``BadInput`` for other content.
-
-    >>> load_conversation("default").user
-    'Write one sentence that could stand in a book.'
+    >>> load_conversation("default")
+    [{'role': 'user', 'content': 'Write one sentence that could stand in a book.'}]
     """
     if name == _DEFAULT:
-        file = resources.files(__package__) / "conversation.toml"
-        return load(Conversation, file, "the shipped conversation")
-    fix = f"give {_DEFAULT}, or a TOML file with `user` and perhaps `system`"
-    return load(Conversation, Path(name), f"--chat {name}", fix)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A frame's text as the template writes it, its token ids without BOS, its special tokens."""
-
-    text: str
-    ids: tuple[int, ...]
-    special: tuple[int, ...]
+        file: Any = resources.files(__package__) / "conversation.toml"
+        said = load(_Conversation, file, "the shipped conversation")
+    else:
+        fix = f"give {_DEFAULT}, or a TOML file with `user` and perhaps `system`"
+        said = load(_Conversation, Path(name), f"--chat {name}", fix)
+    messages = (("system", said.system), ("user", said.user))
+    return [{"role": role, "content": text} for role, text in messages if text is not None]
 
 
 def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, fix: str) -> str:
@@ -110,12 +93,3 @@ def _before(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str | None
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
     before, words, _ = text.rpartition(_WORDS)
     return before if words else None
-
-
-def without_bos(ids: Sequence[int], bos: int) -> list[int]:
-    """Tokens of a chat without its template's BOS.
-
-    >>> without_bos([1, 5, 1], 1), without_bos([5, 1], 1), without_bos([], 1)
-    ([5, 1], [5, 1], [])
-    """
-    return list(ids[1:] if ids[:1] == [bos] else ids)

@@ -21,8 +21,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from plumbline.eval_workers.models.local.lanes import raise_if_stopped
-from plumbline.eval_workers.models.local.tree import longest_short
+from plumbline.eval_workers.models.devices import raise_if_stopped
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
@@ -170,7 +169,12 @@ class Read:
         """Add one token to each sequence and read it."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
-        if self._ids.shape[1] == longest_short(self._model.config) + 1:
+        rotary = getattr(self._model.config, "rope_parameters", None) or {}
+        n_before = self._ids.shape[1] - 1
+        if (
+            rotary.get("rope_type") == "longrope"
+            and rotary["original_max_position_embeddings"] == n_before
+        ):
             self._cache = None  # keys with the short factors: read all again, as ``generate`` does
         self._advance(self._ids if self._cache is None else tokens[:, None])
 

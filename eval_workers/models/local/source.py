@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.warehouse.errors import BadInput, UsageProblem, did_you_mean
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import fetched, located
 from plumbline.warehouse.paths import json_object, opened
 
@@ -50,18 +50,8 @@ class Source:
     step: int | None = None
 
 
-#: The step in the name of a revision: step1000, checkpoint-500.
+#: The training step in the name of a revision: step1000, checkpoint-500.
 _STEP = re.compile(r"(?:step|checkpoint)[-_]?(\d{1,18})(?!\d)")
-
-
-def step_of(name: str) -> int | None:
-    """The training step in the name of a revision; ``None`` without one.
-
-    >>> step_of("step1000"), step_of("stage1-step1000-tokens5B"), step_of("main")
-    (1000, 1000, None)
-    """
-    match = _STEP.search(name)
-    return int(match[1]) if match else None
 
 
 def looks_like_path(name: str) -> bool:
@@ -95,49 +85,36 @@ def find_source(model: str, revision: str | None) -> Source:
 
     >>> find_source("EleutherAI/pythia-70m", None).is_local
     False
+    >>> find_source("m", "stage1-step1000-tokens5B").step, find_source("m", "main").step
+    (1000, None)
     """
     is_remote = "://" in model
     path = fetched(located(model), _FETCHED) if is_remote else Path(model).expanduser()
     if not is_remote and not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):
             raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
-        if path.parent.name and path.parent.is_dir():
-            # It looks like a hub id, and the hub would be asked in vain.
-            names = [str(path.parent / one.name) for one in path.parent.iterdir()]
-            fix = did_you_mean(model, names, "no hub id begins with a directory here")
-            raise BadInput(f"model {model}", "no such directory", fix)
-        step = step_of(revision or "")
-        return Source(model, model, revision, False, step)
+        step = _STEP.search(revision or "")
+        return Source(model, model, revision, False, int(step[1]) if step else None)
     _check_saved_model(path)
     if revision is not None:
         problem = "a local directory has no revisions, its content is its revision"
         raise UsageProblem(f"model {model}", problem, "leave out --revision")
-    content = content_hash(path)
-    return Source(path.resolve().name, str(path), content, True)
-
-
-def check_directory(model: str) -> None:
-    """Raise ``BadInput`` for a path that exists but holds no saved model; no heavy imports."""
-    if "://" not in model and (path := Path(model).expanduser()).exists():
-        _check_saved_model(path)
+    return Source(path.resolve().name, str(path), content_hash(path), True)
 
 
 def _check_saved_model(path: Path) -> None:
-    fix = "give a hub id or a directory saved with save_pretrained"
-    weights = [file for pattern in _WEIGHTS for file in path.glob(pattern)]
+    what, fix = f"model {path}", "give a hub id or a directory saved with save_pretrained"
     if not path.is_dir():
-        problem = "is a file, not a directory" if path.exists() else "does not exist"
-        raise BadInput(f"model {path}", problem, fix)
+        raise BadInput(what, "is a file" if path.exists() else "does not exist", fix)
     if (path / ADAPTER_CONFIG).is_file():
-        raise BadInput(f"model {path}", "is an adapter", f"give --model BASE --adapter {path}")
+        raise BadInput(what, "is an adapter", f"give --model BASE --adapter {path}")
     if not (path / "config.json").is_file():
-        raise BadInput(f"model {path}", "is not a saved model: it holds no config.json", fix)
+        raise BadInput(what, "is not a saved model: it holds no config.json", fix)
     for file in path.iterdir():  # the libraries would wait for a pipe's writer
         if not (file.is_file() or file.is_dir()):
-            raise BadInput(f"model {path}", f"{file.name} is not a regular file", fix)
-    if not weights:
-        patterns = " or ".join(_WEIGHTS)
-        raise BadInput(f"model {path}", f"is not a whole model: it holds no {patterns}", fix)
+            raise BadInput(what, f"{file.name} is not a regular file", fix)
+    if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
+        raise BadInput(what, f"is not a whole model: it holds no {' or '.join(_WEIGHTS)}", fix)
 
 
 def content_hash(directory: Path) -> str:
@@ -152,18 +129,10 @@ def files_hash(directory: Path, paths: Iterable[Path]) -> str:
     """Hash of the names and content of ``paths``, in their order (16 hex digits)."""
     digest = hashlib.sha256()
     for path in paths:
-        name = path.relative_to(directory).as_posix()
-        digest.update(f"{name}\0{file_hash(path)}\n".encode())
+        try:
+            with opened(path) as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as e:
+            raise BadInput(f"model file {path}", f"can't be read: {e.strerror}") from e
+        digest.update(f"{path.relative_to(directory).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()[:16]
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, as hex digits."""
-    digest = hashlib.sha256()
-    try:
-        with opened(path) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as e:
-        raise BadInput(f"model file {path}", f"can't be read: {e.strerror}") from e
-    return digest.hexdigest()

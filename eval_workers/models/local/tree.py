@@ -9,7 +9,6 @@ and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,18 +35,6 @@ class Tree:
     paths: list[list[int]]
 
 
-def longest_short(config: Any) -> int:
-    """Most tokens of a text that LongRoPE (Phi-3) reads with its short factors.
-
-    It reads all texts of a pass with its long factors if one is longer. Models without LongRoPE
-    have no such limit: ``sys.maxsize``.
-    """
-    rotary = getattr(config, "rope_parameters", None) or {}
-    if rotary.get("rope_type") != "longrope":
-        return sys.maxsize
-    return int(rotary["original_max_position_embeddings"])
-
-
 def n_shared(first: Tokens, second: Tokens) -> int:
     """Number of leading tokens that two sequences share; the last token of each is left out.
 
@@ -59,16 +46,6 @@ def n_shared(first: Tokens, second: Tokens) -> int:
         if first[n] != second[n]:
             return n
     return most
-
-
-def n_nodes(sequences: Sequence[Tokens]) -> int:
-    """Number of nodes of the tree of some sorted sequences; 0 without a sequence.
-
-    >>> n_nodes([(1, 2, 3), (1, 2, 4), (1, 5, 6)]), n_nodes([])
-    (4, 0)
-    """
-    shared = map(n_shared, sequences, sequences[1:])
-    return sum(len(s) - 1 for s in sequences) - sum(shared) + bool(sequences)
 
 
 def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:

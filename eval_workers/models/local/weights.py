@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -18,31 +17,28 @@ from typing import Any, TypeVar
 import torch
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.kinds.model_kind import Files
 from plumbline.eval_workers.models.local.drawing import Read, draw
-from plumbline.eval_workers.models.local.lanes import (
-    EndOfPass,
-    Item,
-    equal_lengths,
-    in_lanes,
-    passes,
-    raise_if_stopped,
+from plumbline.eval_workers.models.local.model_files import (
+    Files,
+    is_int8,
+    load_model,
+    n_embedded,
+    saved_quantisation,
 )
-from plumbline.eval_workers.models.local.loading import saved_quantisation
 from plumbline.eval_workers.models.local.tree import (
     end_of_tree,
     forest,
     hidden_of_trees,
-    longest_short,
     on_device,
 )
-from plumbline.eval_workers.models.local.weight_files import is_int8, load_model, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.warehouse.errors import BadInput
 
 Result = TypeVar("Result")
+Item = TypeVar("Item", bound=Hashable)
+#: Maps items, a pass's start index and its token limit to the pass's end index (exclusive).
+EndOfPass = Callable[[Sequence[Item], int, int], int]
 
 #: Architectures that accept any mask and positions, and whose output layer alone makes logits of
 #: the last hidden state. Tests compare each with a float64 computation of one text at a time.
@@ -54,9 +50,9 @@ TREE_TYPES = (
 #: core's cache, and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Most nodes of a tree. On a CPU a pass is a single tree. On a GPU a single tree's mask is too
-#: large: on an H100 such passes took 2.6 times as long as trees of 256 nodes. Trees of 128 nodes
-#: took 4% longer than those of 256, trees of 512 as long.
+#: Most nodes of a tree; longer texts aren't in trees. On a CPU a pass is a single tree. On a GPU a
+#: single tree's mask is too large: on an H100 such passes took 2.6 times as long as trees of 256
+#: nodes. Trees of 128 nodes took 4% longer than those of 256, trees of 512 as long.
 _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 
 #: Rotary position embeddings whose frequencies change with a pass's texts, and stay changed.
@@ -101,64 +97,51 @@ class Weights:
 
     @cached_property
     def batch_tokens(self) -> int:
-        """Tokens per forward pass; fewer after memory has run out."""
+        """Tokens per forward pass."""
         return devices.batch_tokens(self.options, self.model.device.type)
 
     @cached_property
     def longest_in_tree(self) -> int:
         """Longest text in tokens that may be part of a tree; 0 if the model takes no trees."""
-        if self.config.model_type not in TREE_TYPES:
+        rotary = getattr(self.config, "rope_parameters", None) or {}
+        if self.config.model_type not in TREE_TYPES or rotary.get("rope_type") in _ROTARY_STATE:
             return 0
         # A tree's mask replaces the model's sliding window.
-        window = int(getattr(self.config, "sliding_window", None) or sys.maxsize)
-        return min(window, longest_short(self.config))
-
-    @cached_property
-    def _is_stateless(self) -> bool:
-        rotary = getattr(self.config, "rope_parameters", None) or {}
-        return rotary.get("rope_type", "default") not in _ROTARY_STATE
+        return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
 
     @cached_property
     def takes_lanes(self) -> bool:
-        """True if passes may run at the same time; false once memory has run out.
+        """True if passes may run at the same time.
 
         One pass fills a GPU. Passes also change the state of some models: int8 remembers outlier
         columns, and length-dependent rotary positions change their frequencies.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
-        return self.model.device.type == "cpu" and is_plain and self._is_stateless
+        return self.model.device.type == "cpu" and is_plain
 
     def logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
 
         Sequences are distinct, sorted, not empty, within the context and without BOS.
         """
-        in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
-        others = [s for s in sequences if len(s) > self.longest_in_tree]
-        found = self.in_passes(sorted(others, key=len), self._equal_pass)
-        if in_trees:
-            most_nodes = _TREE_NODES[self.model.device.type]
-            for of_similar_length in (
-                sorted(s for s in in_trees if len(s) < most_nodes),
-                sorted(s for s in in_trees if len(s) >= most_nodes),
-            ):
-                found |= self.in_passes(of_similar_length, self._tree_pass, end_of=end_of_tree)
+        longest = min(self.longest_in_tree, _TREE_NODES[self.model.device.type])
+        in_trees = sorted(s for s in sequences if len(s) <= longest)
+        others = sorted((s for s in sequences if len(s) > longest), key=len)
+        found = self.in_passes(in_trees, self._tree_pass, end_of=end_of_tree)
+        found |= self.in_passes(others, self._equal_pass)
         return [found[sequence] for sequence in sequences]
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
         """Log-probabilities (nats) of the tokens of sorted sequences."""
-        model = self.model
-        most_nodes = _TREE_NODES[model.device.type]
-        if len(sequences[0]) >= most_nodes:  # one tree: several trees of long texts would be padded
-            most_nodes = sys.maxsize
-        trees = forest(sequences, self.bos, most_nodes)
-        hidden = hidden_of_trees(model, trees)
+        device = self.model.device
+        trees = forest(sequences, self.bos, _TREE_NODES[device.type])
+        hidden = hidden_of_trees(self.model, trees)
         width = hidden.shape[1]
         nodes = [k * width + i for k, tree in enumerate(trees) for path in tree.paths for i in path]
         targets = [token for sequence in sequences for token in sequence]
-        indices = (on_device(numbers, model.device) for numbers in (nodes, targets))
+        indices = (on_device(numbers, device) for numbers in (nodes, targets))
         values = self._predicted(hidden.flatten(0, 1), *indices).cpu()
         return [of_text.tolist() for of_text in values.split([len(s) for s in sequences])]
 
@@ -173,7 +156,7 @@ class Weights:
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
         for logits in _parts(output, hidden, _LOGITS[hidden.device.type]):
-            raise_if_stopped()
+            devices.raise_if_stopped()
             in_part = (tokens >= start) & (tokens < start + logits.shape[1])
             values[in_part] = logits[nodes[in_part], tokens[in_part] - start]
             totals.append(torch.logsumexp(logits, dim=1))
@@ -212,10 +195,9 @@ class Weights:
         The prompts come without BOS. The context has room for ``options.max_new_tokens``.
         """
         draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
-        longest_padded = self.longest_in_tree if self._is_stateless else 0
         # Each lane gets an equal share of the draws: a few more rows hardly slow a step.
         most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
-        n_times = _READ if longest_padded else 1
+        n_times = _READ if self.longest_in_tree else 1
 
         def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
             first, n_distinct, end = len(draws[start][0]), 1, start + 1
@@ -223,10 +205,11 @@ class Weights:
                 length = len(draws[end][0])
                 longest, n_rows = length + options.max_new_tokens, end + 1 - start
                 n_distinct += draws[end][0] != draws[end - 1][0]
-                if n_rows > min(most, n_tokens) or n_rows * longest > _HELD * n_tokens:
-                    break
-                if n_distinct * length > n_times * n_tokens or (
-                    length != first and longest > longest_padded
+                if (
+                    n_rows > min(most, n_tokens)
+                    or n_rows * longest > _HELD * n_tokens
+                    or n_distinct * length > n_times * n_tokens
+                    or (length != first and longest > self.longest_in_tree)
                 ):
                     break
                 end += 1
@@ -257,50 +240,36 @@ class Weights:
     ) -> dict[Item, Result]:
         """Results of ``run`` by item; each pass takes as many consecutive items as fit.
 
-        Passes get smaller when memory runs out. ``length``: an item's number of tokens. ``end_of``:
-        see ``EndOfPass``; by default a pass holds items of one length.
+        ``length``: an item's number of tokens. ``end_of``: see ``EndOfPass``; by default a pass
+        holds items of one length.
         """
-        end_of = end_of or equal_lengths(length)
         results: dict[Item, Result] = {}
-        failed: list[list[Item]] = []
 
         def run_pass(batch: list[Item]) -> None:
-            if failed:
-                return
-            try:
-                results.update(zip(batch, run(batch), strict=True))
-            except (MemoryError, RuntimeError) as e:
-                if not devices.is_about_memory(e):
-                    raise
-                failed.append(batch)
+            results.update(zip(batch, run(batch), strict=True))
 
-        left = list(items)
-        while left:
-            n_threads = devices.n_threads() if self.takes_lanes else 1
-            in_lanes(run_pass, list(passes(left, end_of, self.batch_tokens)), n_threads)
-            if failed:
-                self._shrink(list(map(length, failed[0])))
-                failed.clear()
-            left = [item for item in left if item not in results]
+        end_of, start, batches = end_of or _equal_lengths(length), 0, []
+        while start < len(items):
+            end = end_of(items, start, self.batch_tokens)
+            batches.append(list(items[start:end]))
+            start = end
+        devices.in_lanes(run_pass, batches, devices.n_threads() if self.takes_lanes else 1)
         return results
 
-    def _shrink(self, lengths: list[int]) -> None:
-        """Make later passes smaller after a pass with items of these lengths ran out of memory.
 
-        Raises ``BadInput`` if this pass ran alone and had a single item.
-        """
-        if self.takes_lanes and devices.n_threads() > 1:
-            self.takes_lanes, problem = False, "going on with one pass at a time"
-        elif len(lengths) == 1:
-            problem = f"memory runs out on a single text of {lengths[0]} tokens"
-            fix = "use --dtype bfloat16, or a device with more memory"
-            raise BadInput(f"model {self.files.source.name}", problem, fix)
-        else:
-            self.batch_tokens = max(1, min(self.batch_tokens, sum(lengths)) // 2)
-            problem = f"going on with {self.batch_tokens} tokens a forward pass"
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        warnings.warn(f"out of memory: {problem}", stacklevel=2)
+def _equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
+    """End a pass at a change of length, or before it exceeds its token limit.
+
+    >>> _equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
+    2
+    """
+
+    def end_of(items: Sequence[Item], start: int, n_tokens: int) -> int:
+        n_each = length(items[start])
+        part = items[start : start + max(1, n_tokens // n_each)]
+        return start + sum(1 for _ in itertools.takewhile(lambda x: length(x) == n_each, part))
+
+    return end_of
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

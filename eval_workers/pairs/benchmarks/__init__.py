@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from plumbline.eval_workers.pairs.benchmarks.own.baselines import add_baselines, frequency_warning
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import add_baselines, pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
@@ -29,8 +29,6 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem,
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
-#: Number of reasons for rejects that an import shows at most.
-_REASONS_SHOWN = 24
 #: Columns that filling a template replaces.
 _FILLED = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
@@ -87,18 +85,21 @@ def find(name: str) -> Benchmark:
         problem = f"the modules {' and '.join(modules)} each have one of this name"
         raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
     if not modules:
-        known = sorted(discover())
-        fix = did_you_mean(name, known, f"there are {', '.join(known)}")
-        raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
+        raise _unknown(name, discover())
     return next(iter(modules.values()))
 
 
 def _modules_of(name: str) -> dict[str, Benchmark]:
     """The modules that have a benchmark of this name; imports only modules that may have it."""
     padded = f"_{name.replace('-', '_')}_"
-    fitting = [m for m in MODULES.names() if f"_{m}_" in padded]
-    loaded: dict[str, Benchmark] = {m: MODULES.load(m) for m in fitting}
+    loaded: dict[str, Benchmark]
+    loaded = {m: MODULES.load(m) for m in MODULES.names() if f"_{m}_" in padded}
     return {m: benchmark for m, benchmark in loaded.items() if name in benchmark.NAMES}
+
+
+def _unknown(name: str, known: Iterable[str], otherwise: str = "") -> UsageProblem:
+    fix = did_you_mean(name, known, f"there are {', '.join(sorted(known))}{otherwise}")
+    return UsageProblem(f"benchmark {name!r}", "unknown", fix)
 
 
 def default_source(name: str, data: str | Path = "") -> Path | None:
@@ -173,7 +174,6 @@ def replace_benchmark(
     Raises as ``check_has_pairs``; then nothing is written.
     """
     check_has_pairs(name, parsed, path)
-    n_rejects = len(parsed.rejects)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "subject": name, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
@@ -181,10 +181,8 @@ def replace_benchmark(
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    said = [*parsed.unused()][:_REASONS_SHOWN]
-    if n_rejects > len(said):
-        said.append(f"All rows: plumbline sql \"FROM reject WHERE subject = '{name}'\"")
-    return Imported(name, len(pairs), n_rejects, (*said, *pair_warnings(parsed.pairs)))
+    said = *parsed.unused(), *frequency_warning(parsed.pairs)
+    return Imported(name, len(pairs), len(rejects), said)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
@@ -230,9 +228,7 @@ def _read_own(
     elif source is None and recipe_name:
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:
-        known = sorted([*discover(), *RECIPES.names()])
-        fix = did_you_mean(name, known, f"there are {', '.join(known)}; or give --source FILE")
-        raise UsageProblem(f"benchmark {name!r}", "unknown", fix)
+        raise _unknown(name, [*discover(), *RECIPES.names()], "; or give --source FILE")
     fills = filler(options.groups or recipe.filled_groups(), options.fills)
     facts = recipe.facts() if recipe_name else facts_in(source)
     return replace(read_pairs(name, source, recipe, fills), facts=facts), source
@@ -250,8 +246,7 @@ def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
         try:
             filled.take(fills.pairs(template, str(pair["pair_id"]), **columns))
         except ValueError as e:
-            file, row = str(pair["source_file"]), int(str(pair["source_row"]))
-            filled.reject(file, row, str(e), template)
+            filled.reject(pair, str(e), template)
     return filled
 
 
@@ -273,12 +268,13 @@ def replace_pairs(
     is gone, all rejects of scoring the benchmark are deleted too, since they may be about it.
     """
 
-    def sentences(rows: Iterable[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
-        return {(row["pair_id"], row["sentence_a"], row["sentence_b"]) for row in rows}
-
-    earlier = sentences(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+    held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
-    if earlier - sentences(pairs):
+    earlier, now = (
+        {(row["pair_id"], row["sentence_a"], row["sentence_b"]) for row in rows}
+        for rows in (held, pairs)
+    )
+    if earlier - now:
         for subject in set(store.read("reject", stage="score")["subject"].to_pylist()):
             if subject.partition("/")[2] == benchmark:
                 store.drop("reject", {"stage": "score", "subject": subject}, run_id)

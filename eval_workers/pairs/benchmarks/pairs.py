@@ -54,7 +54,7 @@ def read(name: str, source: Path | None) -> Parsed:
     for number, template in enumerate(language.pairs.templates, 1):
         if problem := refusal(template, language.pairs):
             row += 1
-            parsed.reject(file, row, problem, template)
+            parsed.reject({"source_file": file, "source_row": row}, problem, template)
             continue
         for text, words in _filled(template, language.pairs):
             row += 1

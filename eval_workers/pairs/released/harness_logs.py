@@ -12,7 +12,7 @@ from typing import Any
 
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file, value_at
 from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.released_results import (
     ImportedScores,
@@ -21,7 +21,7 @@ from plumbline.eval_workers.pairs.released.released_results import (
 )
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import rejected
+from plumbline.warehouse.input.input_rows import Record, rejected
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
@@ -157,7 +157,7 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
     return ImportedScores(model, benchmark, *counts, tuple(log.name for log in logs))
 
 
-def _score(row: SourceRow, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:
+def _score(row: Record, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:
     """Log-likelihoods of both sentences in nats, or the reason why the row can't be used."""
     pair_id = value_at(row.fields, "doc.pair_id")
     pair = pairs.get(pair_id) if isinstance(pair_id, str) else None

@@ -67,14 +67,13 @@ class Constraint:
     eta_nats: float | None = None
 
     def __str__(self) -> str:
-        """The constraint in words; without ``eta_nats`` it only names the corpus of MaxPMI.
+        """The constraint in words.
 
         >>> str(Constraint("pile")), str(Constraint("pile", eta_nats=0.65))[:28]
         ('with MaxPMI in pile (she/he)', 'within |MaxPMI| <= 0.65 nats')
         """
-        limit = "with MaxPMI"
-        if self.eta_nats is not None:
-            limit = f"within |MaxPMI| <= {self.eta_nats:g} nats"
+        has_limit = self.eta_nats is not None
+        limit = f"within |MaxPMI| <= {self.eta_nats:g} nats" if has_limit else "with MaxPMI"
         return f"{limit} in {self.corpus} ({self.contrast})"
 
 
@@ -136,19 +135,16 @@ def export(
 ) -> Exported:
     """Write `README.md`, `data.parquet` and a harness task for every two groups into a folder.
 
-    The pairs are those that metrics use, sorted by identifier: no unnatural pairs, and none beyond
-    the constraint. `data.parquet` also holds the facts of the card, and `benchmark import` of that
-    file reads them. Tasks of an earlier export are deleted.
-    lm-evaluation-harness scores each whole sentence after BOS, so its log-likelihoods are equal to
-    those of ``plumbline score``.
+    The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts of the card, and
+    `benchmark import` of that folder stores them. A task scores each sentence with only BOS before
+    it, so its log-likelihoods are equal to those of ``plumbline score``.
 
     Args:
         licence: its identifier; by default the known licence, or else `unknown`.
         made: facts about how the pairs were made, stored for later cards; by default those stored.
         constraint: by default the one that the benchmark was built with, if any.
 
-    Raises ``UsageProblem`` if the warehouse has no such benchmark, or no MaxPMI of it,
-    ``NothingKept`` if no pair is within the constraint, ``BadInput`` for an unusable directory.
+    Raises as ``shared_pairs``, and ``BadInput`` for an unusable directory.
     """
     shared = shared_pairs(store, benchmark, constraint)
     if made is not None:
@@ -164,16 +160,15 @@ def export(
     module = resources.files(__package__) / f"{_TASK_MODULE}.py"
     texts = {"README.md": text, f"{_TASK_MODULE}.py": module.read_text("utf-8")}
     for task, groups in tasks.items():
-        tag = None if task == name else name
         metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
-        texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
+        texts[f"{task}.yaml"] = _yaml(task, "" if task == name else name, parts[groups], metadata)
     in_parquet = {IN_PARQUET: json.dumps(known, ensure_ascii=False).encode()}
-    data = shared.data.replace_schema_metadata(in_parquet)
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
         for old in out.glob(f"{PREFIX}*.yaml"):
             if _DATASET in old.read_text("utf-8", errors="replace"):
                 old.unlink()
+        data = shared.data.replace_schema_metadata(in_parquet)
         pq.write_table(data, out / DATA, compression="zstd")
         for file, text in texts.items():
             (out / file).write_text(text, encoding="utf-8", newline="\n")
@@ -182,7 +177,7 @@ def export(
     return Exported(name, tuple(tasks), *counts, shared.constraint, paths)
 
 
-def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, object]) -> str:
+def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> str:
     """Text of a task's configuration; strings are quoted as in JSON, which YAML can read."""
     lines = [
         f"task: {json.dumps(task)}",
@@ -207,24 +202,24 @@ def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, objec
 
 
 def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
-    """Pairs that metrics use, with the columns that are shared.
+    """Natural pairs within a constraint, sorted by identifier, with the columns that are shared.
 
-    Without a ``constraint`` it is the one that the benchmark was built with, if any.
-
-    Raises ``UsageProblem`` if the warehouse has no natural pair of the benchmark or no MaxPMI of
-    it, and ``NothingKept`` if no pair is within the constraint.
+    The default constraint is the one that the benchmark was built with, if any. Raises
+    ``UsageProblem`` if the warehouse has no natural pair of the benchmark or no MaxPMI of it, and
+    ``NothingKept`` if no pair is within the constraint.
     """
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
     run_id = files[0].units[0].run_id if files else ""
     run = next(iter(store.read("run", pc.field("run_id") == run_id).to_pylist()), None)
-    constraint = constraint or _built_with(run)
+    built = json.loads(run["config"]) if run else {}
+    if constraint is None and built.get("corpus") and "eta" in built:
+        constraint = Constraint(built["corpus"], built["contrast"], built["eta"])
     limits = asdict(constraint or Constraint(""))
     with connect(store.root, sql("benchmarks/shared_pair")) as connection:
         pairs = query(connection, "benchmarks/shared_pair", {"benchmark": benchmark, **limits})
     natural = pairs.filter(pc.fill_null(pairs["is_natural"], True))
     if not natural.num_rows:
-        fix = f"run `plumbline benchmark import {benchmark}`"
-        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair in the warehouse", fix)
+        raise _no_pairs(benchmark)
     if constraint and not pairs["has_max_pmi"][0].as_py():
         corpus = constraint.corpus
         fix = f"run `plumbline benchmark constrain --corpus {corpus} --benchmark {benchmark}`"
@@ -236,23 +231,14 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
         fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
         raise NothingKept(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
     filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
-    return Shared(
-        benchmark,
-        kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())]),
-        n_unnatural=pairs.num_rows - natural.num_rows,
-        n_beyond=natural.num_rows - kept.num_rows,
-        constraint=constraint,
-        run_id=run_id,
-        run=run,
-    )
+    columns = kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())])
+    left_out = pairs.num_rows - natural.num_rows, natural.num_rows - kept.num_rows
+    return Shared(benchmark, columns, *left_out, constraint, run_id, run)
 
 
-def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
-    """Constraint of the build that made the pairs; ``None`` without a corpus and eta."""
-    config = json.loads(run["config"]) if run else {}
-    if config.get("corpus") and "eta" in config:
-        return Constraint(config["corpus"], config["contrast"], config["eta"])
-    return None
+def _no_pairs(benchmark: str) -> UsageProblem:
+    fix = f"run `plumbline benchmark import {benchmark}`"
+    return UsageProblem(f"benchmark {benchmark!r}", "has no natural pair in the warehouse", fix)
 
 
 def statistics(
@@ -275,8 +261,7 @@ def statistics(
     with connect(root, "".join(map(sql, names))) as connection:
         figures, deltas = (query(connection, name, params).to_pylist() for name in names)
     if not figures:
-        fix = f"run `plumbline benchmark import {benchmark}`"
-        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair in the warehouse", fix)
+        raise _no_pairs(benchmark)
     return {**figures[0], "seed_delta": deltas}
 
 
@@ -294,8 +279,10 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     known = discover()
     about = stored.get("About") or known.get(name, _ABOUT)
     about = f"{about.rstrip('.')}."
-    is_english = name in known or origin["n_requests"] > 0
-    language = stored.get("Language") or _language(name, is_english)
+    language = stored.get("Language", "")
+    if not language and (name in known or origin["n_requests"] > 0):
+        code = name.removesuffix("-pairs")
+        language = code if code in languages.LANGUAGES.names() else languages.ENGLISH
     licence = licence or stored.get("Licence") or _LICENCES.get(name, "unknown")
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = (resources.files(__package__) / "card.md").read_text(encoding="utf-8")
@@ -320,14 +307,6 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     )
     stated = {"About": about, "Licence": licence.replace("unknown", ""), "Language": language}
     return f"{text}\n", {**stored, **{fact: text for fact, text in stated.items() if text}}
-
-
-def _language(benchmark: str, is_english: bool) -> str:
-    """Code of the language of a benchmark's sentences; empty if unknown."""
-    code = benchmark.removesuffix("-pairs")
-    if code != benchmark and code in languages.LANGUAGES.names():
-        return code
-    return languages.ENGLISH if is_english else ""
 
 
 def _meaning(column: str, shared: Shared) -> str:

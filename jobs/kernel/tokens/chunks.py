@@ -53,10 +53,10 @@ class ChunkState:
     cache: int
     mask: int
     n: int
-    room: int
+    capacity: int
     kept: int  # ids of chunks with several kept words; the cache has the index of their first
     n_kept: int
-    kept_room: int
+    kept_capacity: int
     starts: int
     ends: int
     keys: int  # for each chunk: 24 bytes as in the cache, and the address of its slot
@@ -266,7 +266,7 @@ def _append_ids(
 def _noted(asked: WordState, s: int, e: int) -> int:
     """Id of a chunk, which is added if it is new; negative if there is no room for it."""
     chunk = find_word(asked, s, e)
-    if chunk < 0 and asked.n + 1 < asked.room and asked.n_bytes + e - s <= asked.arena_room:
+    if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)
     return chunk
 
@@ -305,7 +305,7 @@ def _new_chunk(
             ids.n = first
             return 0
     kept = ids.n - first
-    if e - s > _MAX_CACHED or c.n >= c.room or c.n_kept + kept > c.kept_room:
+    if e - s > _MAX_CACHED or c.n >= c.capacity or c.n_kept + kept > c.kept_capacity:
         return n
     value = get32(ids.ids, first) if kept == 1 else c.n_kept
     if kept > 1:
@@ -343,7 +343,7 @@ def scan(
         if c.n_batch:
             first = get_int(c.starts, 0)
             n = get_int(c.ends, c.n_batch - 1) - first
-            if words.n + n >= words.room or words.n_bytes + 4 * n > words.arena_room:
+            if words.n + n >= words.capacity or words.n_bytes + 4 * n > words.arena_capacity:
                 if c.unknown:
                     break
                 c.need = n

@@ -65,7 +65,7 @@ class ChunkCache:
     def renew(self, n_bytes_left: int) -> None:
         """Double a full cache, or empty it if it can't grow within ``n_bytes_left``."""
         state = self.state
-        if state.n < state.room and state.n_kept < state.kept_room - 64:
+        if state.n < state.capacity and state.n_kept < state.kept_capacity - 64:
             return
         if len(self._cache) == self._most or 2 * self.n_bytes > n_bytes_left:
             self.clear()
@@ -84,8 +84,8 @@ class ChunkCache:
     def _publish(self) -> None:
         state = self.state
         state.cache, state.mask = address(self._cache), len(self._cache) - 1
-        state.room = 3 * len(self._cache) // 4
-        state.kept, state.kept_room = address(self._kept), self._kept.size
+        state.capacity = 3 * len(self._cache) // 4
+        state.kept, state.kept_capacity = address(self._kept), self._kept.size
 
 
 class Answers:

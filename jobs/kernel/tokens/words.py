@@ -34,15 +34,15 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """The table for compiled code, with room for ``room`` words of ``arena_room`` bytes in all."""
+    """The table for compiled code: ``capacity`` words of ``arena_capacity`` bytes in all."""
 
     slots: int  # address of the hash table: key, id + 1
     mask: int
     offsets: int  # address of where each word's bytes start in the arena
     arena: int
     counts: int
-    room: int
-    arena_room: int
+    capacity: int
+    arena_capacity: int
     n: int
     n_bytes: int
     n_targets: int
@@ -133,12 +133,12 @@ class Words:
         self._fixed = [*(word.encode() for word in [*targets, *stops]), END_WORD]
         self.state = new_record(WordState)
         self.state.n_targets, self.state.n_fixed = len(targets), len(self._fixed)
-        room = 1 << max(14, (4 * len(self._fixed)).bit_length())
-        self._slots = np.zeros((2 * room, 2), np.uint64)
-        self._offsets = np.zeros(room + 1, np.int64)
-        self._counts = np.zeros(room, np.int64)
+        capacity = 1 << max(14, (4 * len(self._fixed)).bit_length())
+        self._slots = np.zeros((2 * capacity, 2), np.uint64)
+        self._offsets = np.zeros(capacity + 1, np.int64)
+        self._counts = np.zeros(capacity, np.int64)
         n_fixed = sum(map(len, self._fixed))
-        self._arena = np.zeros(16 * room + n_fixed + SLACK, np.uint8)
+        self._arena = np.zeros(16 * capacity + n_fixed + SLACK, np.uint8)
         self._publish()
         self.intern(self._fixed)
 
@@ -155,16 +155,16 @@ class Words:
     def grow(self, need: int) -> None:
         """Make room for ``need`` more words with ``need`` bytes in all before lowercasing."""
         state = self.state
-        room = self._counts.size
-        while room < state.n + need + 1:
-            room *= 2
-        if room > self._counts.size:
-            slots = np.zeros((2 * room, 2), np.uint64)
+        capacity = self._counts.size
+        while capacity < state.n + need + 1:
+            capacity *= 2
+        if capacity > self._counts.size:
+            slots = np.zeros((2 * capacity, 2), np.uint64)
             rehash(address(self._slots), len(self._slots), address(slots), len(slots) - 1)
             self._slots = slots
-            self._offsets = _longer(self._offsets, room + 1)
-            self._counts = _longer(self._counts, room)
-        if state.n_bytes + 4 * need > state.arena_room:
+            self._offsets = _longer(self._offsets, capacity + 1)
+            self._counts = _longer(self._counts, capacity)
+        if state.n_bytes + 4 * need > state.arena_capacity:
             self._arena = _longer(self._arena, 2 * self._arena.size + 4 * need)
         self._publish()
 
@@ -227,7 +227,7 @@ class Words:
         state.slots, state.mask = address(self._slots), len(self._slots) - 1
         state.offsets, state.counts = address(self._offsets), address(self._counts)
         state.arena = address(self._arena)
-        state.room, state.arena_room = self._counts.size, self._arena.size - SLACK
+        state.capacity, state.arena_capacity = self._counts.size, self._arena.size - SLACK
 
 
 def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:

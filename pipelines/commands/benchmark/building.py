@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,7 @@ class BenchmarkBuild(BuildSpec, Command):
     makes_warehouse = True
     without = (
         *("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens"),
-        *("send_schema", "temperature"),
+        "temperature",
     )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
@@ -111,7 +110,7 @@ class BenchmarkBuild(BuildSpec, Command):
         if not self.offline:
             lines = [*lines, f"spent in all: {read_ledger(store, name).spent}"]
         is_limited = done.constraint and done.constraint.eta_nats is not None
-        row = asdict(counts) | {"n_within_eta": done.n_pairs} if is_limited else {}
+        row = counts | {"n_within_eta": done.n_pairs} if is_limited else {}
         return Done(
             rows=[{"benchmark": name, **row}],
             said=[*said, *lines],

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
-from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import CorpusName, InputFile, Shards
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import part
-from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +27,7 @@ _LISTED = (
     *("corpus", "rule", "window_tokens", "targets", "n_shards", "n_shards_failed"),
     *("n_documents", "n_kept_tokens"),
 )
+_OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "seconds", "error")
 #: Most shards that a terminal shows.
 _MOST = 100
 
@@ -113,11 +112,6 @@ class Count(CorpusName, CorpusOptions, Command):
         counted = count_corpus(context.store, self.corpus, shards, options, master=self.master)
         row, again = counted.row, self.line("corpus associate")
         said = [] if counted.changed else ["Up to date: nothing was counted again."]
-        if counted.dropped:
-            lists = ", ".join(counted.dropped)
-            said.append(
-                f"{WARNING}dropped the added word lists {lists}; again: {again} --targets LIST"
-            )
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
             said=said,
@@ -131,7 +125,7 @@ class Associate(CorpusName, Command):
 
     --targets adds any other word list without reading the text again: its co-occurrences are
     counted in the documents that counting kept, and stay in `pair_count` until the corpus is
-    counted again.
+    counted again. An interrupted count of a new list starts again from the first document.
 
     Each list has the mean of its pairs' deltas (contrast `gendered`) and their sum (`gendered-sum`:
     UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds `gendered-sum-toxicity`, each
@@ -160,19 +154,18 @@ class Associate(CorpusName, Command):
         counts = {name: getattr(done, name) for name in names}
         return Done(
             rows=[{"corpus": self.corpus, "n_contrasts": len(done.contrasts), **counts}],
-            said=[f"No rows: {', '.join(done.rare)} (missing or pruned)"] if done.rare else [],
             next=self.line("why WORD"),
             **self.rows_of("word_delta"),
         )
 
 
 class CorpusList(Command):
-    """List the corpora and their totals; of a named corpus its shards, with the state of each.
+    """List the corpora and their totals, or the shards of a named corpus.
 
-    A shard is counted, failed, changed on disk, gone, new or left out. Status 3 if one has failed:
-    it is not in the counts.
+    Status 3 if a shard of the named corpus has failed: it is not in the counts. Which shards have
+    changed since they were counted, `corpus count SHARDS... --dry-run` says.
 
-    Example: plumbline corpus list novels 'novels/*.jsonl.zst'
+    Example: plumbline corpus list novels
     """
 
     reads = "corpus"
@@ -181,11 +174,6 @@ class CorpusList(Command):
     corpus: Annotated[
         str, Field(description="A corpus; default: list all."), On(positional=True, metavar="NAME")
     ] = ""
-    shards: Annotated[
-        tuple[str, ...],
-        Field(description="Shards that the corpus should hold; default: its own."),
-        On(positional=True),
-    ] = ()
 
     def run(self, context: Context) -> Done:
         return self._shards(context.store) if self.corpus else self._corpora(context.store)
@@ -198,26 +186,17 @@ class CorpusList(Command):
         return Done(rows=rows, said=said, next=more, query="FROM corpus ORDER BY corpus")
 
     def _shards(self, store: Store) -> Done:
-        from plumbline.jobs.counting.verify import shard_states, update_command
-        from plumbline.warehouse.input.shards import expand_shards
+        from plumbline.jobs.counting.corpus_lookup import corpus_row
 
-        paths = expand_shards(self.shards) if self.shards else []
-        with progress("compare", "shards") as update:
-            states = shard_states(store, self.corpus, paths, progress=update)
-        n_of = Counter(shard.state for shard in states)
-        said = [f"{self.corpus}: {', '.join(f'{n:,} {state}' for state, n in n_of.items())}"]
-        command = update_command(store, self.corpus, states, self.shards)
-        if not command:
-            said.append("Up to date: every shard is counted as it is on disk")
-        # A failed file that is as it was fails again: it has to be repaired first.
-        is_stale = n_of.keys() - {"counted", "failed"}
-        more = command if command and is_stale else "plumbline warehouse check"
-        # Counted shards come last.
-        first = sorted(states, key=lambda shard: shard.state == "counted")
-        rows = [vars(shard) | {"seconds": round(shard.seconds, 1)} for shard in first]
+        n_shards = corpus_row(store, self.corpus)["n_shards"]
+        shards = store.read("corpus_shard", corpus=self.corpus).to_pylist()
+        rows = [{name: row[name] for name in _OF_SHARD} for row in shards]
+        # Failed shards come first.
+        rows.sort(key=lambda row: row["status"] == "counted")
         failed = None
-        if n_of["failed"]:
-            problem = f"{n_of['failed']:,} of {len(states):,} shards failed, not in the counts"
-            fix = f"repair them, or leave them out, and then: {command}"
+        if n_failed := len(rows) - n_shards:
+            problem = f"{n_failed:,} of {len(rows):,} shards failed, not in the counts"
+            fix = "repair them, or leave them out, and count the corpus again"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
-        return Done(rows=rows, most=_MOST, said=said, next=more, failed=failed)
+        next_command = "plumbline warehouse check"
+        return Done(rows=rows, most=_MOST, next=next_command, failed=failed)

@@ -57,8 +57,6 @@ class Pack(Command):
         done = pack_files(context.store, files, self.out, context.run_id, self.encoding)
         counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
         said = [f"The source of each document is its {source_kind(files.values())}"]
-        if done.n_recoded:
-            said.append(f"{done.n_recoded:,} files aren't UTF-8 and were read as {self.encoding}")
         for first in done.rejects[:1]:
             why = f"{first['source_file']}: {first['reason']} ({FIX})"
             said.append(f"Warning: left out {len(done.rejects):,} files; the first: {why}")

@@ -19,7 +19,6 @@ from plumbline.pipelines.command.fields import (
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
-from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
@@ -62,9 +61,8 @@ class Concordance(CorpusName, Command):
         rows: list[Row] = []
         said: list[str] = []
         for query in self.queries:
-            with progress(f"look through {self.corpus}", "shards") as update:
-                arguments = (self.corpus, query, Sampling(self.n, self.seed), update)
-                counts, lines = occurrences(context.store, *arguments)
+            sampling = Sampling(self.n, self.seed)
+            counts, lines = occurrences(context.store, self.corpus, query, sampling)
             rows.append(counts)
             if lines:
                 near = [("near", "target")] if NEAR in query.split() else []
@@ -107,9 +105,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         Field(description="fastText's lid.176.ftz or lid.176.bin."),
         On(variable="PLUMBLINE_LID"),
     ] = None
-    download: Annotated[
-        bool, Field(description="Download lid.176.ftz (1 MB) once, and use it.")
-    ] = False
     accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     why: Annotated[str, Field(description="The reason for all these words.")] = ""
@@ -125,21 +120,15 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
 
     def _decided(self, store: Store) -> list[str]:
         """Decide which words are candidates unless that is known; returns lines about it."""
-        from plumbline.jobs.seed_words import english
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)
         is_known = store.units("vocabulary", corpus=self.corpus) or store.units(
             "planted_word", corpus=self.corpus
         )
-        if is_known and not (self.language_model or self.download or rules != VocabularyOptions()):
+        if is_known and not (self.language_model or rules != VocabularyOptions()):
             return []
-        model = self.language_model
-        if self.download:
-            model = english.download(english.model_path())
-        elif model is None and english.model_path().is_file():
-            model = english.model_path()
-        done = build_vocabulary(store, self.corpus, rules, model)
+        done = build_vocabulary(store, self.corpus, rules, self.language_model)
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in done.by_reason.items())
         return [
             *(f"Skipped: {line}" for line in done.missing),

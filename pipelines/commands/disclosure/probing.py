@@ -17,7 +17,7 @@ from plumbline.eval_workers.disclosure.set_measures import (
 )
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import NONE
+from plumbline.eval_workers.models.scoring_contract import NONE
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures

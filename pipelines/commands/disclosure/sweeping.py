@@ -23,7 +23,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
 )
 from plumbline.eval_workers.models import opened
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Instruction
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputFile, Seed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, template_problem
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -30,17 +30,11 @@ def pair_row(
     **columns: object,
 ) -> Row:
     """A row of ``benchmark_pair`` without ``benchmark``; ``columns`` add or replace columns."""
-    return {
-        "pair_id": pair_id,
-        "item_id": pair_id,
-        "template": template,
-        "sentence_a": sentences[0],
-        "sentence_b": sentences[1],
-        "group_a": groups[0],
-        "group_b": groups[1],
-        "pronoun_first": template.lstrip("\"'“‘«([ ").startswith("{"),
-        **columns,
-    }
+    row: Row = {"pair_id": pair_id, "item_id": pair_id, "template": template}
+    row |= {"sentence_a": sentences[0], "sentence_b": sentences[1]}
+    row |= {"group_a": groups[0], "group_b": groups[1]}
+    row["pronoun_first"] = template.lstrip("\"'“‘«([ ").startswith("{")
+    return row | columns
 
 
 @dataclass
@@ -70,12 +64,12 @@ class Parsed:
         >>> [p["sentence_a"] for p in parsed.pairs], len(parsed.rejects)
         (['She ran.'], 1)
         """
-        if problem := template_problem(template):
-            self.reject(source_file, source_row, problem, template)
-            return
-        sentences = fill(template, "f"), fill(template, "m")
         columns |= {"source_file": source_file, "source_row": source_row}
-        self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
+        if problem := template_problem(template):
+            self.reject(columns, problem, template)
+        else:
+            sentences = fill(template, "f"), fill(template, "m")
+            self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
 
     def take(self, pairs: Sequence[Row]) -> None:
         """Add the pairs of one source row, or one reject if any of them can't be used.
@@ -86,16 +80,15 @@ class Parsed:
         >>> parsed.rejects[0]["reason"]
         'both sentences are the same'
         """
-        problem = next(filter(None, map(self._problem, pairs)), "")
         identifiers = {str(pair["pair_id"]) for pair in pairs}
+        problem = next(filter(None, map(self._problem, pairs)), "")
         if not problem and len(identifiers) < len(pairs):
             problem = "two pairs of the row have the same identifier"
         if problem:
-            file, row = str(pairs[0]["source_file"]), int(str(pairs[0]["source_row"]))
             text = str(pairs[0]["template"])
             if not text or DIFFERS in text:
                 text = f"{pairs[0]['sentence_a']} | {pairs[0]['sentence_b']}"
-            self.reject(file, row, problem, text)
+            self.reject(pairs[0], problem, text)
             return
         self._seen |= identifiers
         self.pairs += pairs
@@ -123,7 +116,8 @@ class Parsed:
 
         >>> parsed = Parsed("demo")
         >>> for k, text in enumerate("xyz", 1):
-        ...     parsed.reject("f.csv", k, f"the group is {text!r}", text)
+        ...     source = {"source_file": "f.csv", "source_row": k}
+        ...     parsed.reject(source, f"the group is {text!r}", text)
         >>> [*parsed.unused()]
         ["f.csv, row 1: the group is 'x' (and 2 rows like it)"]
         """
@@ -135,11 +129,10 @@ class Parsed:
             like = f" (and {len(more):,} row{'s' * (len(more) > 1)} like it)" if more else ""
             yield f"{first['source_file']}, row {first['source_row']}: {first['reason']}{like}"
 
-    def reject(self, source_file: str, source_row: int, reason: str, excerpt: str) -> None:
-        """Add a reject for a source row that can't be used."""
-        row = {"source_file": source_file, "source_row": source_row}
-        common = {"stage": "benchmark", "subject": self.name}
-        self.rejects.append({**common, **rejected(row, reason, excerpt)})
+    def reject(self, source: Mapping[str, object], reason: str, excerpt: str) -> None:
+        """Add a reject for a row that can't be used; ``source`` has its file and number."""
+        subject = {"stage": "benchmark", "subject": self.name}
+        self.rejects.append(subject | rejected(source, reason, excerpt))
 
 
 #: Where UnStereoEval's released tables lie, below ``PLUMBLINE_DATA``.
@@ -170,23 +163,18 @@ def add_released(
         raise BadInput(f"{source}", problem, "give --source PATH")
     verdicts = (verdict,) if verdict else ()
     for number, fields, fault in records(path, (key, "word", "template", *verdicts), ","):
+        row: dict[str, Any] = {"source_file": path.name, "source_row": number}
         if fault is None and verdict and fields[verdict] not in ("True", "False"):
             fault = f"{verdict} is {fields[verdict]!r}, expected True or False"
         if fault:
-            parsed.reject(path.name, number, fault, fields.get("template", ""))
+            parsed.reject(row, fault, fields.get("template", ""))
             continue
         pair_id = fields[key]
         if key == _INDEX:
             is_number = pair_id.isascii() and pair_id.isdigit()
             pair_id = f"{prefix}{int(pair_id):05d}" if is_number else ""
-        parsed.add(
-            pair_id=pair_id,
-            template=fields["template"],
-            word=fields["word"] or None,
-            source_file=path.name,
-            source_row=number,
-            **{name: fields[name] for name in verdicts},
-        )
+        columns = {"word": fields["word"] or None, **{name: fields[name] for name in verdicts}}
+        parsed.add(pair_id=pair_id, template=fields["template"], **row, **columns)
 
 
 def shared_template(a: str, b: str) -> str:
@@ -224,13 +212,12 @@ def _common_subsequence(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, i
     >>> _common_subsequence("abcbdab", "bdcaba")
     [(1, 0), (4, 1), (5, 3), (6, 4)]
     """
-    n_first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     longest = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for i in range(len(a) - 1, n_first - 1, -1):
-        for j in range(len(b) - 1, n_first - 1, -1):
+    for i in range(len(a) - 1, -1, -1):
+        for j in range(len(b) - 1, -1, -1):
             skipped = max(longest[i + 1][j], longest[i][j + 1])
             longest[i][j] = longest[i + 1][j + 1] + 1 if a[i] == b[j] else skipped
-    matches, i, j = [(k, k) for k in range(n_first)], n_first, n_first
+    matches, i, j = list[tuple[int, int]](), 0, 0
     while i < len(a) and j < len(b):
         if a[i] == b[j]:
             matches.append((i, j))

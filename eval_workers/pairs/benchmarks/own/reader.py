@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from os.path import commonpath
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import (
-    SourceRow,
-    files_of,
-    rows_of_file,
-    value_at,
-)
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of, rows_of_file, value_at
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     Parsed,
@@ -27,6 +20,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
 )
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.input_rows import number
 
 #: Value of column `direction` -> side that a stereotype favours, unless the recipe lists others.
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
@@ -45,37 +39,30 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
     """
     files = files_of(source)
     is_alone = len(files) == 1
+    folder = commonpath([file.parent for file in files])
     parsed = Parsed(name)
-    place_of: dict[bytes, str] = {}
+    place_of: dict[str, str] = {}
     for path in files:
-        file = (
-            path.name if is_alone else str(path.relative_to(commonpath([f.parent for f in files])))
-        )
+        file = path.name if is_alone else str(path.relative_to(folder))
         is_first = True
-        for row in rows_of_file(path, recipe.rows):
-            if is_first and not row.problem:
-                _check_columns(path, row.fields, recipe)
+        for row_number, fields, problem in rows_of_file(path, recipe.rows):
+            if is_first and not problem:
+                _check_columns(path, fields, recipe)
                 is_first = False
-            place = f"row {row.number}" + ("" if is_alone else f" of {file}")
-            if row.problem is None and (same := place_of.setdefault(_digest(row), place)) != place:
-                row = replace(row, problem=f"the same as {same}")
-            number = f"{row.number:05d}"
-            source_columns: Row = {"source_file": file, "source_row": row.number}
+            place = f"row {row_number}" + ("" if is_alone else f" of {file}")
+            values = json.dumps(sorted(fields.items(), key=str), default=str)
+            if not problem and (same := place_of.setdefault(values, place)) != place:
+                problem = f"the same as {same}"
+            row: Row = {"source_file": file, "source_row": row_number}
             try:
-                if row.problem:
-                    raise ValueError(row.problem)
-                default_id = number if is_alone else f"{file}:{number}"
-                parsed.take(_pairs(row.fields, recipe, default_id, filler, source_columns))
+                if problem:
+                    raise ValueError(problem)
+                default_id = f"{row_number:05d}" if is_alone else f"{file}:{row_number:05d}"
+                parsed.take(_pairs(fields, recipe, default_id, filler, row))
             except ValueError as e:
-                excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
-                parsed.reject(file, row.number, str(e), excerpt[:400])
+                excerpt = " | ".join(str(v) for v in fields.values() if isinstance(v, str))
+                parsed.reject(row, str(e), excerpt[:400])
     return parsed
-
-
-def _digest(row: SourceRow) -> bytes:
-    """Hash of a row's columns and values; the order of the columns does not matter."""
-    fields = json.dumps(sorted(row.fields.items(), key=str), default=str)
-    return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
@@ -83,21 +70,19 @@ def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> Non
     if recipe.choices:
         return
 
-    def is_there(column: str) -> bool:
-        return column in fields or ("." in column and column.split(".")[0] in fields)
+    def is_missing(column: str) -> bool:
+        return not {column, column.split(".")[0]} & fields.keys()
 
-    def has(name: str) -> bool:
-        return name in recipe.fixed or is_there(recipe.columns.get(name, name))
-
-    required = ["template"] if has("template") else ["sentence_a", "sentence_b"]
-    missing = [name for name in required if not has(name)]
-    unknown = [theirs for theirs in recipe.columns.values() if not is_there(theirs)]
-    if missing or unknown:
-        absent = dict.fromkeys([*unknown, *(recipe.columns.get(name, name) for name in missing)])
-        held = ", ".join(map(str, fields)) or "none"
-        name = next(iter(missing), required[0])
-        fix = f"it has {held}: name them with --column {name}=NAME, docs/pairs.md"
-        raise BadInput(str(path), f"no column {', '.join(absent)}", fix)
+    required = {name: recipe.columns.get(name, name) for name in ("sentence_a", "sentence_b")}
+    if "template" in recipe.fixed or not is_missing(recipe.columns.get("template", "template")):
+        required = {}
+    needed = [theirs for ours, theirs in required.items() if ours not in recipe.fixed]
+    columns = dict.fromkeys([*recipe.columns.values(), *needed])
+    missing = [column for column in columns if is_missing(column)]
+    if missing:
+        name = next((ours for ours, theirs in required.items() if theirs in missing), "template")
+        fix = f"it has {', '.join(map(str, fields)) or 'none'}: name them with --column {name}=NAME"
+        raise BadInput(str(path), f"no column {', '.join(missing)}", f"{fix}, docs/pairs.md")
 
 
 def _pairs(
@@ -119,10 +104,13 @@ def _pairs(
     }
     used = set(column_of.values())
     rest = {k: v for k, v in fields.items() if k and k not in used and v not in (None, "")}
+    weight = number(text, "weight") if text["weight"] else None
+    if weight is not None and weight < 0:
+        raise ValueError(f"weight is {text['weight']!r}, expected a number of 0 or more")
     identifier, template = text["id"] or default_id, text["template"]
     common: Row = {
         "category": text["category"] or None,
-        "weight": _weight(text["weight"]),
+        "weight": weight,
         "word": text["word"] or None,
         "extra": json.dumps(rest, ensure_ascii=False, default=str) if rest else None,
         **source,
@@ -138,10 +126,8 @@ def _pairs(
     if text["direction"] and text["direction"] not in directions:
         expected = ", ".join(directions)
         raise ValueError(f"direction is {text['direction']!r}, expected one of {expected}")
-    common |= {
-        "item_id": text["item"] or identifier,
-        "direction": directions.get(text["direction"]),
-    }
+    common["item_id"] = text["item"] or identifier
+    common["direction"] = directions.get(text["direction"])
     a, b = text["sentence_a"], text["sentence_b"]
     if recipe.choices:
         a, b = _chosen(fields, recipe.choices)
@@ -162,18 +148,6 @@ def _matches(value: str, taken: str) -> bool:
     return bool(re.fullmatch(".*".join(map(re.escape, taken.split("*"))), value, re.DOTALL))
 
 
-def _weight(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 0 <= weight < math.inf:
-        raise ValueError(f"weight is {text!r}, expected a number of 0 or more")
-    return weight
-
-
 def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     """The two sentences of a row that lists several texts with their labels."""
     listed = _listed(fields, choices)
@@ -190,11 +164,10 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
             problem = f"{how_many} of the labels {all_labels!r} mean sentence {side}{meant}"
             raise ValueError(f"{problem}, expected one")
 
-    def sentence(choice: str) -> str:
-        def put(match: re.Match[str]) -> str:
-            return choice if match[1] == "choice" else _text(value_at(fields, match[1]))
+    values = {name: _text(value_at(fields, name)) for name in SLOT.findall(choices.sentence)}
 
-        return SLOT.sub(put, choices.sentence).strip()
+    def sentence(choice: str) -> str:
+        return SLOT.sub(lambda m: (values | {"choice": choice})[m[1]], choices.sentence).strip()
 
     return sentence(of_a[0]), sentence(of_b[0])
 

@@ -33,22 +33,20 @@ recipe maps columns, and sets values that all rows share::
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import pyarrow.parquet as pq
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import open_file, reading
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
-from plumbline.warehouse.text.toml_file import Text, Texts, one_of, toml_table
+from plumbline.warehouse.text.toml_file import Stripped, Text, Texts, one_of, toml_table
 
 #: Values that a recipe takes from a column, or sets for every row.
 COLUMNS = (
@@ -72,23 +70,16 @@ FACTS = {
 }
 #: Key in the metadata of a Parquet file; its value is a JSON object of facts.
 IN_PARQUET = b"plumbline_facts"
+#: One BibTeX entry.
+_Citation: TypeAlias = Annotated[Stripped, Field(pattern=r"(?s)^@[A-Za-z]+\{[^\s,{}]+,.*\}$")]
 _Licence: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
 _Language: TypeAlias = Annotated[str, Field(pattern="^[a-z]{2,3}$")]
 
 
-def _citation(text: str) -> str:
-    is_entry = re.fullmatch(r"@[a-z]+\{[^\s,{}]+,.*\}", text.strip(), re.I | re.S)
-    if not is_entry or text.count("{") != text.count("}"):
-        problem = "is not a BibTeX entry (expected @misc{key, title = {...}}, every brace closed)"
-        raise ValueError(problem)
-    return text.strip()
-
-
 def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
     are_names = all(name.strip() and "/" not in name for name in names)
-    if len(names) < 2 or len(set(names)) < len(names) or not are_names:
-        problem = f"{list(names)} are not groups (expected two or more different names without /)"
-        raise ValueError(problem)
+    if len(set(names)) < max(2, len(names)) or not are_names:
+        raise ValueError(f"{list(names)} are not two or more different names without /")
     return names
 
 
@@ -126,7 +117,7 @@ class Recipe:
     licence: _Licence | None = None
     language: _Language | None = None
     groups: Annotated[Texts, AfterValidator(_groups)] | None = None
-    citation: Annotated[Text, AfterValidator(_citation)] | None = None
+    citation: _Citation | None = None
     location: Text | None = None
     rows: str = ""
     columns: Mapping[_Column, Text] = field(default_factory=dict)
@@ -157,21 +148,16 @@ class Recipe:
     def with_columns(self, names: Sequence[str]) -> Recipe:
         """A copy with further columns, ``ours=theirs``, which replace those of the recipe.
 
-        A second ``cluster`` becomes ``cluster_2``. Raises ``UsageProblem``, with the known columns,
-        for a text of another form or an unknown column.
+        Raises ``UsageProblem``, with the known columns, for a text of another form or an unknown
+        column.
 
         >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
         """
         columns = dict(self.columns)
-        free = ["cluster", "cluster_2"]
         for text in names:
-            ours, equals, theirs = text.partition("=")
-            if ours == "cluster":
-                if not free:
-                    raise UsageProblem(f"--column {text}", "a pair has at most two clusters")
-                ours = free.pop(0)
-            if not equals or ours not in COLUMNS or not theirs:
+            ours, _, theirs = text.partition("=")
+            if ours not in COLUMNS or not theirs:
                 fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
                 raise UsageProblem(f"--column {text}", "is not a column", fix)
             columns[ours] = theirs
@@ -190,11 +176,9 @@ def facts_in(source: Path) -> dict[str, str]:
         text = (file.schema_arrow.metadata or {}).get(IN_PARQUET, b"{}")
     where = f"{path}, plumbline_facts"
     try:
-        facts = json.loads(text)
-    except ValueError as e:
-        raise BadInput(where, f"not JSON: {e}") from e
-    if not isinstance(facts, dict) or not all(isinstance(said, str) for said in facts.values()):
-        raise BadInput(where, "not an object of texts")
+        facts = TypeAdapter(dict[str, str]).validate_json(text)
+    except ValidationError as e:
+        raise BadInput(where, "is not a JSON object of texts") from e
     stated = {key: facts[name] for name, key in FACTS.items() if name in facts}
     toml_file.checked(Recipe, {"about": "-", "source": "-", **stated}, where)
     return facts
@@ -212,11 +196,5 @@ def load(name: str) -> Recipe:
     >>> load("crows-pairs").columns["sentence_a"]
     'sent_more'
     """
-    return toml_file.checked(Recipe, content(name), f"recipe {name}")
-
-
-def content(name: str) -> dict[str, Any]:
-    """Tables of a recipe's file, unchecked. Raises as ``load`` if the file can't be read."""
-    if name.endswith(".toml"):
-        return toml_file.read(Path(name), f"recipe {name}")
-    return toml_file.parsed(RECIPES.text(name), f"recipe {name}")
+    source = Path(name) if name.endswith(".toml") else RECIPES.text(name)
+    return toml_file.load(Recipe, source, f"recipe {name}")

@@ -23,16 +23,16 @@ with the pronoun masked, are computed once.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 
 import torch
 
-from plumbline.eval_workers.models.kinds.causal_model import summed
-from plumbline.eval_workers.models.kinds.text_reader import TextReader
-from plumbline.eval_workers.models.local.weights import Weights, logprobs_of
+from plumbline.eval_workers.models.local.causal_model import summed
+from plumbline.eval_workers.models.local.text_reader import TextReader
+from plumbline.eval_workers.models.local.weights import logprobs_of
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
@@ -80,10 +80,14 @@ class MaskedModel(TextReader):
         if self.options.pll == "within-word-l2r" and not tokenizer.is_fast:
             problem = "has a tokenizer that does not say which tokens are a word"
             raise UsageProblem(name, problem, "use --pll original")
-        before, after = self.around
+        before, after = self._around
         tokens = tokenizer.convert_ids_to_tokens([*before, *after])
         shown = " ".join([*tokens[: len(before)], "...", *tokens[len(before) :]])
         return f"around the text: {shown}", (*before, tokenizer.mask_token_id)[0]
+
+    @cached_property
+    def _around(self) -> tuple[Tokens, Tokens]:
+        return self.special_around()
 
     @property
     def n_context(self) -> int | None:
@@ -93,22 +97,7 @@ class MaskedModel(TextReader):
             return None
         is_counted = self.config.model_type in _COUNTED_FROM_PADDING
         n_unused = int(self.config.pad_token_id or 0) + 1 if is_counted else 0
-        return int(limit) - sum(map(len, self.around)) - n_unused
-
-    @cached_property
-    def weights(self) -> Weights:
-        """The weights, loaded when first needed."""
-        return Weights(self.files, self.options, self._bos)
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters (loads the weights)."""
-        return self.weights.n_parameters
-
-    def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Tokens that go through the model: a copy of the text for each of its tokens."""
-        taken = sum(map(len, self.around))
-        return sum(len(ids) * (len(ids) + taken) for ids in sequences)
+        return int(limit) - sum(map(len, self._around)) - n_unused
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """The PLL of each text, in the order given.
@@ -133,10 +122,9 @@ class MaskedModel(TextReader):
     def _reads(self, texts: Sequence[str]) -> dict[str, _Read | str]:
         """Each text's tokens and words, or why it can't be scored."""
         distinct = list(dict.fromkeys(texts))
-        encoded = self.encoded_below(self.n_vocabulary(self.weights.n_embedded), distinct)
         return {
             text: ids if isinstance(ids, str) else _Read(ids, self._words(text, ids))
-            for text, ids in zip(distinct, encoded, strict=True)
+            for text, ids in zip(distinct, self.known_ids(distinct), strict=True)
         }
 
     def _words(self, text: str, ids: Tokens) -> Sequence[int | None]:
@@ -148,11 +136,12 @@ class MaskedModel(TextReader):
     def _scores(self, pairs: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
         """A score per pair: of the first text, over the tokens shared with the second if any."""
         copies = [self._copies(text, other) for text, other in pairs]
-        tokens = dict[_Copy, set[int]]()
-        for of_text in copies:
-            for copy, token in of_text if not isinstance(of_text, str) else ():
-                tokens.setdefault(copy, set()).add(token)
-        logprobs = self._predicted({copy: tuple(sorted(ids)) for copy, ids in tokens.items()})
+        tokens: dict[_Copy, list[int]] = {}
+        for copy, token in (
+            pair for found in copies if not isinstance(found, str) for pair in found
+        ):
+            tokens.setdefault(copy, []).append(token)
+        logprobs = self._predicted(tokens)
         return [
             TextScore(math.nan, problem=of_text)
             if isinstance(of_text, str)
@@ -179,7 +168,7 @@ class MaskedModel(TextReader):
 
     def _copy(self, text: _Read, place: int) -> _Copy:
         """The text with a token and the later tokens of its word masked."""
-        mask, (before, after) = self.tokenizer.mask_token_id, self.around
+        mask, (before, after) = self.tokenizer.mask_token_id, self._around
         ids, word = list(text.ids), text.words[place]
         ids[place] = mask
         for later in range(place + 1, len(ids)):
@@ -188,21 +177,19 @@ class MaskedModel(TextReader):
             ids[later] = mask
         return (*before, *ids, *after), len(before) + place
 
-    def _predicted(self, tokens: Mapping[_Copy, Tokens]) -> dict[_Copy, dict[int, float]]:
+    def _predicted(self, tokens: Mapping[_Copy, Sequence[int]]) -> dict[_Copy, dict[int, float]]:
         """log p (nats) of each copy's ``tokens`` at its position, by token."""
 
         @torch.inference_mode()
         def run(batch: list[_Copy]) -> list[dict[int, float]]:
-            inputs = torch.tensor([ids for ids, _ in batch], device=self.weights.model.device)
-            logits = self.weights.model(
-                input_ids=inputs, attention_mask=torch.ones_like(inputs)
-            ).logits
+            model = self.weights.model
+            inputs = torch.tensor([ids for ids, _ in batch], device=model.device)
+            logits = model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
             rows = [row for row, copy in enumerate(batch) for _ in tokens[copy]]
             places = [copy[1] for copy in batch for _ in tokens[copy]]
-            targets = torch.tensor(
-                [t for copy in batch for t in tokens[copy]], device=inputs.device
-            )
-            values = iter(logprobs_of(logits[rows, places], targets).tolist())
+            targets = [token for copy in batch for token in tokens[copy]]
+            on_device = torch.tensor(targets, device=model.device)
+            values = iter(logprobs_of(logits[rows, places], on_device).tolist())
             return [{token: next(values) for token in tokens[copy]} for copy in batch]
 
         ordered = sorted(tokens, key=lambda copy: (len(copy[0]), copy))

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from transformers import GenerationConfig
 
-from plumbline.eval_workers.models.kinds.text_reader import TextReader
 from plumbline.eval_workers.models.local import loading
-from plumbline.eval_workers.models.local.tree import n_nodes
-from plumbline.eval_workers.models.local.weights import Weights
-from plumbline.eval_workers.models.sampling_contract import Draw, Finish, Sample, SamplingOptions
+from plumbline.eval_workers.models.local.text_reader import TextReader
+from plumbline.eval_workers.models.sampling_contract import (
+    Finish,
+    Sample,
+    SamplingOptions,
+    SeededPrompt,
+)
 from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 from plumbline.warehouse.errors import BadInput
 
@@ -32,32 +35,10 @@ class CausalModel(TextReader):
 
     supports = frozenset({"adapter", "chat", "quantisation"})
 
-    @cached_property
-    def weights(self) -> Any:
-        """What computes with token ids; it loads the weights when first needed.
-
-        Other backends have an object with the same ``n_parameters``, ``n_embedded``,
-        ``longest_in_tree``, ``logprobs`` and, if they continue texts, ``new_tokens``.
-        """
-        return Weights(self.files, self.options, self.identity.bos_token_id)
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters (loads the weights)."""
-        return int(self.weights.n_parameters)
-
-    def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Number of tokens that go through the model; shared beginnings in trees count once."""
-        longest = self.weights.longest_in_tree
-        in_trees = sorted(s for s in sequences if len(s) <= longest)
-        return n_nodes(in_trees) + sum(len(s) for s in sequences if len(s) > longest)
-
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Score each text, in the order given; equal token sequences are computed once."""
-        n_vocabulary = self.n_vocabulary(self.weights.n_embedded)
         distinct = list(dict.fromkeys(texts))
-        found = self.encoded_below(n_vocabulary, self.answers(distinct))
-        encoded = dict(zip(distinct, found, strict=True))
+        encoded = dict(zip(distinct, self.known_ids(self.answers(distinct)), strict=True))
         sequences = sorted({ids for ids in encoded.values() if not isinstance(ids, str)})
         values = self.weights.logprobs(sequences) if sequences else []
         logprobs = dict(zip(sequences, values, strict=True))
@@ -83,23 +64,16 @@ class CausalModel(TextReader):
             return TextScore(math.nan, problem="the tokenizer gives no token for it")
         return summed(ids[start:], logprobs[start:])
 
-    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
-        """Draw each sample, in the order given; see ``sampling_contract.SamplingModel``."""
-        texts = list(dict.fromkeys(draw.text for draw in draws))
+    def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
+        """A sample for each prompt, in the order given; see ``sampling_contract.SamplingModel``."""
+        texts = list(dict.fromkeys(prompt.text for prompt in prompts))
         encoded = dict(zip(texts, self._prompts(texts, options.max_new_tokens), strict=True))
-        samples, prompts = dict[Draw, Sample](), dict[Draw, Tokens]()
-        for draw in draws:
-            if isinstance(ids := encoded[draw.text], str):
-                samples[draw] = Sample(problem=ids)
-            else:
-                prompts[draw] = ids
-        seeds = [draw.seed for draw in prompts]
-        given = (list(prompts.values()), seeds, options, self.ends)
-        new = self.weights.new_tokens(*given) if prompts else []
-        for (draw, ids), tokens in zip(prompts.items(), new, strict=True):
-            is_problem = isinstance(tokens, str)
-            samples[draw] = Sample(problem=tokens) if is_problem else self._sample(ids, tokens)
-        return [samples[draw] for draw in draws]
+        ids = {p: e for p in prompts if not isinstance(e := encoded[p.text], str)}
+        seeds, new = [prompt.seed for prompt in ids], []
+        if ids:
+            new = self.weights.new_tokens([*ids.values()], seeds, options, self.ends)
+        tokens = dict(zip(ids, new, strict=True))
+        return [self._sample(encoded[p.text], tokens.get(p, ())) for p in prompts]
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
         """Each prompt's token ids without BOS, or why it can't be continued."""
@@ -109,10 +83,15 @@ class CausalModel(TextReader):
             f"{len(ids)} {problem}"
             if limit is not None and not isinstance(ids, str) and len(ids) + n_new > limit
             else ids
-            for ids in self.encoded_below(self.n_vocabulary(self.weights.n_embedded), texts)
+            for ids in self.known_ids(texts)
         ]
 
-    def _sample(self, prompt: Tokens, new: Tokens) -> Sample:
+    def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
+        """The sample of new tokens after a prompt; a string is a problem."""
+        if isinstance(prompt, str):
+            return Sample(problem=prompt)
+        if isinstance(new, str):
+            return Sample(problem=new)
         ended = bool(new) and new[-1] in self.ends
         tokens = new[:-1] if ended else new
         finish: Finish = "stop" if ended else "length"

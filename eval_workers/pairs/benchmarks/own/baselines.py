@@ -1,26 +1,22 @@
-"""Warnings about pairs that can be used but may be mistakes, and baselines for content words.
+"""Baselines of pairs whose groups differ by content words, and a warning about such pairs.
 
-A baseline is for groups that differ by content words, such as *old* and *quiet*. Their log ratios
-are mostly how frequent the words are. So the words of such a pair are scored in a neutral sentence
-too: columns ``baseline_a`` and ``baseline_b``. View ``scored_pair`` subtracts the log ratio of
-these sentences. Words that lists name as a group's (pronouns, gendered words, first names) and
-function words need no baseline, nor do groups called female and male, which grammar tells apart in
-other languages.
+The log ratios of pairs such as *old* and *quiet* are mostly how frequent the words are. So the
+words of such a pair are scored in a neutral sentence too: columns ``baseline_a`` and
+``baseline_b``. View ``scored_pair`` subtracts the log ratio of these sentences. Words that lists
+name as a group's (pronouns, gendered words, first names) and function words need no baseline, nor
+do groups called female and male, which grammar tells apart in other languages.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from plumbline.eval_workers.pairs.benchmarks.own.filler import load_words
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, Parsed, Row
 from plumbline.warehouse import languages, wordlists
-from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.text.toml_file import read
 
 _SENTENCE = "The word here is {}."
@@ -34,31 +30,15 @@ hasn't haven't his her hers him himself herself their theirs them themself thems
 they're she's he's they've they'd she'd he'd they'll she'll he'll mr mrs ms miss
 """
 #: Common words that the languages we have templates for don't have.
-_ENGLISH = """
-the and with this that they my your were from who what people
-"""
+_ENGLISH = frozenset(
+    ["the", "and", "with", "this", "that", "they", "my", "your", "were", "from", "who", "what"]
+)
 #: A benchmark is taken for English if at least this share of its pairs has one of these words.
 _LEAST_ENGLISH = 0.25
-#: Most entries such as `x/y (1)` in the warning about too few pairs.
-_NAMED = 6
 
 
-def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kind of doubt: turned groups, content words, few pairs.
-
-    >>> groups = [("x", "y"), ("y", "x"), *[("X", "y")] * 10]
-    >>> rows = [{"sentence_a": f"{k}", "sentence_b": "b", "group_a": a, "group_b": b}
-    ...         for k, (a, b) in enumerate(groups)]
-    >>> for line in pair_warnings(rows):
-    ...     print(line)
-    Warning: x/y and y/x are measured apart (if you meant one, swap the sides of the other's rows)
-    Warning: fewer than 10 pairs say little: x/y (1), y/x (1)
-    """
-    n_of = Counter((str(pair["group_a"]), str(pair["group_b"])) for pair in pairs)
-    turned = sorted(f"{a}/{b}" for a, b in n_of if (b, a) in n_of)
-    if turned:
-        fix = "if you meant one, swap the sides of the other's rows"
-        yield f"Warning: {' and '.join(turned)} are measured apart ({fix})"
+def frequency_warning(pairs: Sequence[Row]) -> Iterator[str]:
+    """Yield a line if pairs differ by content words, since PD also tells how frequent these are."""
     if differing := [*_differing(pairs)]:
         n = sum(pair.get("baseline_a") is not None for pair, _, _ in differing)
         baseline = f"subset `less baseline` has {n:,} of them, less what the words score alone"
@@ -67,10 +47,6 @@ def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
             f"words: {len(differing):,}, such as {' / '.join(differing[0][1])}; PD also tells how "
             f"frequent these are ({baseline if n else 'no pair has a baseline: docs/pairs.md'})"
         )
-    few = [f"{a}/{b} ({n})" for (a, b), n in sorted(n_of.items()) if n < LEAST_PAIRS]
-    if few:
-        more = f" and {len(few) - _NAMED:,} more" if len(few) > _NAMED else ""
-        yield f"Warning: fewer than {LEAST_PAIRS} pairs say little: {', '.join(few[:_NAMED])}{more}"
 
 
 def add_baselines(benchmark: Parsed) -> None:
@@ -100,8 +76,7 @@ def _is_english(pairs: Sequence[Row], facts: Mapping[str, str]) -> bool:
     if language := facts.get("Language"):
         return language.partition("-")[0] == languages.ENGLISH
     words = [_WORD.findall(str(pair["sentence_a"]).lower()) for pair in pairs]
-    english = set(_ENGLISH.split())
-    return sum(not english.isdisjoint(w) for w in words) >= max(1, _LEAST_ENGLISH * len(pairs))
+    return sum(not _ENGLISH.isdisjoint(w) for w in words) >= max(1, _LEAST_ENGLISH * len(pairs))
 
 
 def _differing(pairs: Sequence[Row]) -> Iterator[tuple[Row, tuple[str, str], bool]]:
@@ -143,13 +118,9 @@ def _listed() -> frozenset[str]:
     for name in wordlists.LISTS.names():
         words.update(wordlists.load(name).targets)
     folder = resources.files("plumbline.eval_workers")
-
-    def table(*path: str) -> dict[str, Any]:
-        return read(folder.joinpath(*path))
-
-    gendered = table("pairs", "sharing", "gendered_words.toml")
+    gendered = read(folder / "pairs" / "sharing" / "gendered_words.toml")
     words.update(f"{gendered['female']} {gendered['male']}".split())
-    nouns = table("fairpair", "perturbation", "gender_en.toml")["nouns"]
+    nouns = read(folder / "fairpair" / "perturbation" / "gender_en.toml")["nouns"]
     words.update(word for both in nouns for word in both)
     for name in ("names-by-group", "kinship"):
         for group in load_words(name).values():

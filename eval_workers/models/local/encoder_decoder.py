@@ -22,12 +22,9 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from plumbline.eval_workers.models.kinds.causal_model import CausalModel
-from plumbline.eval_workers.models.kinds.model_kind import Files
-from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.drawing import Read
 from plumbline.eval_workers.models.local.weights import Weights
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, Tokens
 from plumbline.warehouse.errors import UsageProblem
 
@@ -57,15 +54,12 @@ class EncoderDecoderModel(CausalModel):
     @cached_property
     def weights(self) -> Weights:
         """The weights, loaded when first needed."""
-        eos = self.tokenizer.eos_token_id
-        filler = self._bos if eos is None else eos  # an encoder needs at least one token
-        start = (self._bos, *self._lead_tokens)
-        return _Weights(self.files, self.options, start, self.around, filler)
+        return _Weights(self, (self._bos, *self._lead_tokens))
 
     @cached_property
     def _lead_tokens(self) -> Tokens:
         """Special tokens between the start token and a text."""
-        return loading.special_around(self.tokenizer, "text_target")[0]
+        return self.special_around("text_target")[0]
 
     @property
     def n_context(self) -> int | None:
@@ -84,18 +78,18 @@ class EncoderDecoderModel(CausalModel):
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
         """Each prompt's token ids as the encoder's input, without special ones; or its problem."""
-        n_vocabulary = self.n_vocabulary(self.weights.n_embedded)
-        encoded = self.encoded_below(n_vocabulary, texts, super().ids)
-        return [ids if isinstance(ids, str) else self._fitting(ids, n_new) for ids in encoded]
 
-    def _fitting(self, ids: Tokens, n_new: int) -> Tokens | str:
-        limit = self._limit("max_encoder_position_embeddings")
-        n_read = len(self.weights.with_special(ids))
-        if limit is not None and n_read > limit:
-            return f"{n_read} tokens, more than the {limit} that the model's encoder reads"
-        if self.n_context is not None and n_new > self.n_context:
-            return f"{n_new} new tokens, more than the {self.n_context} that the decoder writes"
-        return ids
+        def checked(ids: Tokens) -> Tokens | str:
+            limit = self._limit("max_encoder_position_embeddings")
+            n_read = len(self.weights.with_special(ids))
+            if limit is not None and n_read > limit:
+                return f"{n_read} tokens, more than the {limit} that the model's encoder reads"
+            if self.n_context is not None and n_new > self.n_context:
+                return f"{n_new} new tokens, more than the {self.n_context} that the decoder writes"
+            return ids
+
+        encoded = self.known_ids(texts, super().ids)
+        return [ids if isinstance(ids, str) else checked(ids) for ids in encoded]
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
         """The text of new tokens, after a space unless it is empty or starts with white space."""
@@ -104,22 +98,14 @@ class EncoderDecoderModel(CausalModel):
 
 
 class _Weights(Weights):
-    """The weights of an encoder-decoder.
+    """The weights of an encoder-decoder; ``start``: the decoder's tokens before a text."""
 
-    ``start``: the decoder's tokens before a text. ``around``: special tokens around an encoder's
-    input. ``filler``: the token of an empty input without special tokens.
-    """
-
-    def __init__(
-        self,
-        files: Files,
-        options: ModelOptions,
-        start: Tokens,
-        around: tuple[Tokens, Tokens],
-        filler: int,
-    ) -> None:
-        super().__init__(files, options, start[0])
-        self._start, self._around, self._filler = start, around, filler
+    def __init__(self, model: EncoderDecoderModel, start: Tokens) -> None:
+        super().__init__(model.files, model.options, start[0])
+        self._start, self._around = start, model.special_around()
+        eos = model.tokenizer.eos_token_id
+        #: Input of an empty text without special tokens: an encoder needs at least one token.
+        self._filler = start[0] if eos is None else eos
 
     @cached_property
     @torch.inference_mode()

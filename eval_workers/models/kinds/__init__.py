@@ -1,1 +1,0 @@
-"""Models that this process loads, one module per kind, and their forward passes."""

@@ -1,0 +1,244 @@
+"""A model's files: its configuration and kind, then its weights."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+from transformers import AutoConfig, BitsAndBytesConfig
+from transformers.models.auto import modeling_auto as auto
+from transformers.utils import find_adapter_config_file
+from transformers.utils.hub import cached_file
+
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter, put_on
+from plumbline.eval_workers.models.local.source import Source, find_source
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.paths import json_object
+
+#: Models predict a token from earlier tokens (``causal``), from the tokens on both sides
+#: (``masked``), or from an input and the output's earlier tokens (``encoder-decoder``).
+Kind = Literal["causal", "masked", "encoder-decoder"]
+
+#: Each kind's class of transformers, the part of its mappings' names, and endings of the names of
+#: architectures that it makes besides those in the mapping.
+_CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
+    "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
+    "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
+    "encoder-decoder": (
+        "AutoModelForSeq2SeqLM",
+        "SEQ_TO_SEQ_CAUSAL_LM",
+        ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
+    ),
+}
+#: Configuration keys that count layers or experts, then keys of sizes; each with the largest number
+#: that is accepted.
+_LIMITS = (
+    (re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)"), 4096),
+    (
+        re.compile(
+            r"(\w+_)?heads?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
+            r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
+        ),
+        1 << 27,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Description of a model: source, configuration, adapter and kind."""
+
+    source: Source
+    config: Any
+    adapter: Adapter | None
+    kind: Kind
+
+
+def read_files(model: str, options: ModelOptions) -> Files:
+    """Find a model and read its configuration; no weights are loaded.
+
+    A hub revision is held to its commit: a branch can move, even during a run.
+
+    Raises ``BadInput`` for a model that isn't a language model or can't be loaded, for an adapter
+    as the model or of another base, and for a configuration that asks for a third party's code, or
+    claims an impossible size.
+    """
+    adapter = find_adapter(options.adapter) if options.adapter is not None else None
+    loading.silence()
+    source = find_source(model, options.revision)
+    name = f"model {source.name}"
+    if not source.is_local:
+        # transformers would load the adapter's base too
+        if loading.load(source, find_adapter_config_file) is not None:
+            raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")
+        source = loading.pinned(source, "config.json", name)
+    _check_configuration(source)
+    config = loading.load(source, AutoConfig.from_pretrained)
+    for part in (config, config.get_text_config()):
+        for key in ("_attn_implementation", "_experts_implementation"):
+            chosen = getattr(part, key, None)
+            if isinstance(chosen, str) and "/" in chosen:  # a third party's compiled code
+                problem = f"its configuration asks for foreign code: {key[1:]} {chosen}"
+                raise BadInput(name, problem, "take the line out of its config.json")
+    if adapter is not None:
+        adapter.check_base(source)
+    return Files(source, config, adapter, _kind_of(name, config))
+
+
+def _check_configuration(source: Source) -> None:
+    """Raise ``BadInput`` for a configuration that claims more layers or larger sizes than exist.
+
+    Without this check, transformers would build all of them before it notices missing weights.
+    """
+    name, path = f"model {source.name}", loading.load(source, cached_file, filename="config.json")
+    try:
+        parts = [json_object(Path(path))]
+    except (OSError, ValueError) as e:
+        problem = f"can't be loaded: config.json: {loading.first_line(e)}"
+        raise BadInput(name, problem) from e
+    for part in parts:  # the loop appends the configurations inside each part
+        for key, value in part.items():
+            if isinstance(value, dict):
+                parts.append(value)
+            most = next((most for keys, most in _LIMITS if keys.fullmatch(key)), None)
+            if most is not None and isinstance(value, int) and value > most:
+                problem = f"its config.json claims {key} {f'{value:,}'[:40]}, more than {most:,}"
+                raise BadInput(name, problem, "check where it comes from")
+
+
+def auto_class(kind: Kind) -> Any:
+    """Return the class of transformers that makes models of a kind.
+
+    >>> auto_class("masked").__name__
+    'AutoModelForMaskedLM'
+    """
+    return getattr(transformers, _CLASSES[kind][0])
+
+
+def _kind_of(name: str, config: Any) -> Kind:
+    """Return a model's kind, by its configuration and architecture.
+
+    BERT and similar models see later tokens unless configured as decoders. So they are masked
+    models, even with a head for next tokens. Raises ``BadInput`` for a model that can't score a
+    sentence, or was saved without its head.
+    """
+    is_left_to_right = any(getattr(config, flag, False) for flag in ("is_decoder", "causal"))
+    kind: Kind = "causal"
+    if getattr(config, "is_encoder_decoder", False):
+        kind = "encoder-decoder"
+    elif type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING and not is_left_to_right:
+        kind = "masked"
+    architectures = getattr(config, "architectures", None) or []
+    what = ", ".join(architectures) or f"model type {config.model_type}"
+    fix = "give a language model"
+    _, mapping, endings = _CLASSES[kind]
+    if type(config) not in getattr(auto, f"MODEL_FOR_{mapping}_MAPPING"):
+        problem = f"{what} is neither a causal, a masked nor an encoder-decoder language model"
+        raise BadInput(name, problem, fix)
+    listed = getattr(auto, f"MODEL_FOR_{mapping}_MAPPING_NAMES").get(config.model_type)
+    if architectures and not any(a == listed or a.endswith(endings) for a in architectures):
+        problem = f"{what}, of the kind {kind}, was saved without the head of a language model"
+        raise BadInput(name, problem, fix)
+    return kind
+
+
+def load_model(files: Files, options: ModelOptions) -> Any:
+    """Load the language model onto its device, after freeing the memory of unused models.
+
+    Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
+    not fit, ``MissingComponent`` for a missing GPU.
+    """
+    devices.release()
+    has_gpu = torch.cuda.is_available()
+    if options.device == "cuda" and not has_gpu:
+        raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
+    device = "cuda" if has_gpu and options.device != "cpu" else "cpu"
+    devices.limit_threads(devices.n_threads())  # torch ignores a container's quota of cores
+    dtype = getattr(torch, options.dtype)
+    settings: dict[str, Any] = {
+        "dtype": dtype,
+        "output_loading_info": True,
+        "weights_only": True,  # from a pickle, only tensors are read
+    }
+    if attention := _attention(files.config, device):
+        settings["attn_implementation"] = attention
+    if options.quantisation is not None:
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else a line per layer and pass
+        nf4 = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": dtype}
+        how = {"int8": {"load_in_8bit": True}, "nf4": {"load_in_4bit": True, **nf4}}
+        settings["quantization_config"] = BitsAndBytesConfig(**how[options.quantisation])
+    is_quantised = options.quantisation or saved_quantisation(files.config)
+    if is_quantised:
+        settings["device_map"] = {"": device}  # such weights can't be moved afterwards
+    model, info = loading.load(files.source, auto_class(files.kind).from_pretrained, **settings)
+    check_complete(files.source, info)
+    model = model if is_quantised else model.to(device)
+    return (model if files.adapter is None else put_on(model, files.adapter)).eval()
+
+
+def check_complete(source: Source, info: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` if transformers' loading info lists missing weights."""
+    if missing := sorted(info["missing_keys"]):
+        problem = f"{len(missing)} weights are missing, {missing[0]} among them"
+        raise BadInput(f"model {source.name}", problem, "download or save it again")
+
+
+def n_embedded(model: Any) -> int:
+    """Number of token ids with a row in both the embedding and the output layer (if it has one)."""
+    tables = (model.get_input_embeddings(), model.get_output_embeddings())
+    return min(int(table.weight.shape[0]) for table in tables if table is not None)
+
+
+def _attention(config: Any, device: str) -> str | None:
+    """Return `eager` if PyTorch's own choice of attention is wrong, else ``None``.
+
+    If all heads share one key, PyTorch's fused kernel with a mask leaves out a last position (issue
+    191937 of PyTorch, fixed in August 2026). Scores by torch 2.11 on an H100 were off by 5 nats.
+    """
+    text = config.get_text_config()
+    shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
+    return "eager" if device == "cuda" and shares else None
+
+
+def saved_quantisation(config: Any) -> str | None:
+    """Quantisation method of a checkpoint; ``None`` for one that isn't quantised."""
+    saved = getattr(config, "quantization_config", None)
+    if saved is None:
+        return None
+    return str(saved.get("quant_method") if isinstance(saved, dict) else saved.quant_method)
+
+
+def is_int8(config: Any, options: ModelOptions) -> bool:
+    """True if the checkpoint or the options make the weights bitsandbytes' int8."""
+    saved = getattr(config, "quantization_config", None)
+    by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
+    return by_file or options.quantisation == "int8"
+
+
+def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
+    """The quantisation in a score's identity: the checkpoint's or the options'.
+
+    Raises ``UsageProblem`` if the options quantise a quantised checkpoint, ``MissingComponent`` if
+    bitsandbytes isn't installed.
+    """
+    saved, method = saved_quantisation(config), options.quantisation
+    if method is None:
+        return saved
+    if saved is not None:
+        problem = f"model {name} was saved quantised ({saved})"
+        raise UsageProblem(f"--quantisation {method}", problem, "leave the option out")
+    try:
+        return f"bitsandbytes {method} {metadata.version('bitsandbytes')}"
+    except metadata.PackageNotFoundError as e:
+        fix = "pip install bitsandbytes"
+        raise MissingComponent(f"--quantisation {method}", "needs bitsandbytes", fix) from e

@@ -1,0 +1,319 @@
+"""Text to token ids and back: the tokenizer, the rule for the context token, and what is refused.
+
+Every text is encoded as the start of a document: some tokenizers put a space before its first word,
+others (GPT-2, GPT-NeoX) don't. The context token (BOS) is no part of the ids.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import tokenizers
+import torch
+import transformers
+from transformers import AutoTokenizer
+
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.chat_template import load_conversation, rendered
+from plumbline.eval_workers.models.local.model_files import Files, Kind, quantisation, read_files
+from plumbline.eval_workers.models.local.weights import Weights
+from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
+from plumbline.eval_workers.models.scoring_contract import (
+    LOG_LIKELIHOOD,
+    Identity,
+    Instruction,
+    Tokens,
+)
+from plumbline.warehouse.errors import BadInput, UsageProblem
+
+#: Options of only some backends or kinds of models.
+_NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel", "chat", "pll")
+#: BOS by convention, by model type, for tokenizers that name none.
+_BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
+
+
+class _Frame(NamedTuple):
+    """A chat's frame: its text, its token ids without BOS, and the special ones among them."""
+
+    text: str
+    ids: Tokens
+    special: Tokens
+
+
+class TextReader:
+    """A model's files, tokenizer, identity, and its weights, which are loaded when first needed.
+
+    Raises ``BadInput`` for a model that is not a language model of the kind or can't be loaded,
+    ``UsageProblem`` for contradictory options or a model without a start token.
+    """
+
+    kind: ClassVar[Kind] = "causal"
+    #: Options in ``_NOT_EVERYWHERE`` that the model takes.
+    supports: ClassVar[frozenset[str]] = frozenset()
+    #: True if the vocabulary covers every word: a text whose decoded words differ is then refused.
+    knows_all_words = True
+
+    def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
+        """``files``: the result of ``read_files``, which is called if they are ``None``."""
+        self.options = options
+        problem = f"{options.backend} has no such option for {self.kind} models: docs/models.md"
+        others = [name for name in _NOT_EVERYWHERE if name not in self.supports]
+        refuse_options(options, others, problem)
+        self.files = files or read_files(model, options)
+        self.source, self.config = self.files.source, self.files.config
+        if self.files.kind != self.kind:
+            problem = f"{self.config.model_type} is not a {self.kind} language model but"
+            problem += f" of the kind {self.files.kind}"
+            fix = "what this kind can do, with --backend transformers, is in docs/models.md"
+            raise BadInput(f"model {self.source.name}", problem, fix)
+        self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)
+        ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
+        self._special = dict(zip(ids, tokens, strict=True))
+        self._frames: dict[str, _Frame] = {}
+        policy, self._bos = self._context()
+        conversation = None
+        if options.chat is not None:
+            messages = load_conversation(options.chat)
+            fix = "leave out --chat, or its `system`" if len(messages) > 1 else "leave out --chat"
+            conversation = self._framed(messages, fix)
+        adapter = self.files.adapter
+        packages = [f"{name} {version}" for name, version in self.versions().items()]
+        self.identity = Identity(
+            model=self.source.name,
+            revision=str(self.source.revision),
+            backend=options.backend,
+            backend_version=", ".join(packages),
+            dtype=options.dtype,
+            bos_policy=policy,
+            bos_token_id=self._bos,
+            quantisation=quantisation(self.source.name, self.config, options),
+            adapter=adapter.name if adapter else None,
+            text_form=options.text_form,
+            step=self.source.step,
+            measure=self.measure,
+            conversation=conversation,
+        )
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that compute scores, by name; a part of the identity."""
+        versions = {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "tokenizers": tokenizers.__version__,
+        }
+        return versions | ({"peft": self.files.adapter.peft_version} if self.files.adapter else {})
+
+    @property
+    def measure(self) -> str:
+        """The name of the score, see ``Identity.measure``."""
+        return LOG_LIKELIHOOD if self.options.chat is None else f"{LOG_LIKELIHOOD} in a chat"
+
+    def _context(self) -> tuple[str, int]:
+        """Source and id of the BOS: ``--bos``, the tokenizer, the configuration, or a convention.
+
+        The configuration's BOS counts only if it is a special token of the tokenizer: the default
+        of several model types is an ordinary token in other vocabularies. Raises ``UsageProblem``
+        without a BOS, and if ``--bos`` isn't a token.
+        """
+        what, tokenizer = f"model {self.source.name}", self.tokenizer
+        bos, vocabulary = self.options.bos, tokenizer.get_vocab()
+        if bos is not None:
+            if bos not in vocabulary:
+                raise UsageProblem(f"--bos {bos}", f"is not a single token of {what}")
+            return f"option: {bos}", vocabulary[bos]
+        if tokenizer.bos_token_id is not None:
+            return "tokenizer.bos_token", int(tokenizer.bos_token_id)
+        special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+        configured = getattr(self.config, "bos_token_id", None)
+        if isinstance(configured, int) and configured in special | self._special.keys():
+            return "config.bos_token_id", configured
+        convention = _BOS_CONVENTIONS.get(self.config.model_type)
+        if convention in vocabulary:
+            return f"convention: {convention}", vocabulary[convention]
+        problem = "neither its tokenizer nor its configuration names a BOS token to start from"
+        raise UsageProblem(what, problem, "choose one of its tokens with bos (option or setting)")
+
+    @cached_property
+    def weights(self) -> Any:
+        """What computes with token ids; it loads the weights when first needed.
+
+        Other backends have an object with the same ``n_parameters``, ``n_embedded``, ``logprobs``
+        and, if they continue texts, ``new_tokens``.
+        """
+        return Weights(self.files, self.options, self._bos)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters (loads the weights)."""
+        return int(self.weights.n_parameters)
+
+    @property
+    def n_context(self) -> int | None:
+        """Longest text in tokens, without BOS; ``None`` without a known limit."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return None if limit is None else int(limit)
+
+    def special_around(self, mode: str = "text") -> tuple[Tokens, Tokens]:
+        """Special tokens that the tokenizer puts before and after a text; empty if not found.
+
+        ``mode`` is `text` for an input, `text_target` for an output.
+        """
+        for text in ("a", "the", "1", "."):
+            bare = self.tokenizer(**{mode: text}, add_special_tokens=False)["input_ids"]
+            whole = self.tokenizer(**{mode: text})["input_ids"]
+            for start in range(len(whole) - len(bare) + 1):
+                end = start + len(bare)
+                if bare and whole[start:end] == bare:
+                    return tuple(whole[:start]), tuple(whole[end:])
+        return (), ()
+
+    def lead(self, instruction: Instruction) -> str:
+        """Return the text to put before a prompt for an instruction; empty without an instruction.
+
+        Raises ``UsageProblem`` for a chat that the model's template can't make, and for an
+        instruction with special tokens or with characters that the vocabulary lacks.
+        """
+        if instruction.text is None or instruction.form == "prefix":
+            return instruction.prefix
+        return self._framed([{"role": "user", "content": instruction.text}], "use the form prefix")
+
+    def _framed(self, messages: Sequence[dict[str, str]], fix: str) -> str:
+        """The frame of a chat, which is remembered: texts after it may hold its special tokens.
+
+        Raises ``UsageProblem`` if the messages contain special or unknown tokens, and for the
+        reasons of ``rendered``.
+        """
+        text = rendered(self.tokenizer, messages, self.source.name, fix)
+        if text in self._frames:
+            return text
+        ids = self._without_bos(self.ids([text])[0])
+        unknown = self.tokenizer.unk_token_id
+        for message in messages:
+            special = self._special_of(self.ids([message["content"]])[0])
+            if not special and unknown in ids and self.tokenizer.unk_token not in text:
+                special = (unknown,)  # the vocabulary may lack the template's own characters
+            if special:
+                problem = f"the tokenizer gives the special token {self._special[special[0]]}"
+                what = f"instruction {message['content']!r}"
+                raise UsageProblem(what, f"{problem} for part of it", "rewrite it")
+        self._frames[text] = _Frame(text, tuple(ids), self._special_of(ids))
+        return text
+
+    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
+        """Return the text of each token, with its leading space.
+
+        A token that is only a part of a character gives U+FFFD. Decoding drops the space before a
+        text's first word, so each token is decoded as the second of two copies.
+        """
+        pieces = {}
+        for i in token_ids:
+            once, twice = (
+                self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
+            )
+            pieces[i] = twice[len(once) :]
+        return pieces
+
+    def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
+        """Return each text's token ids in ``score``, or its problem; loads no weights.
+
+        If the weights have fewer tokens than the configuration, ``score`` refuses more texts.
+        """
+        n_vocabulary = int(self.config.get_text_config().vocab_size)
+        return self._encoded(self.answers(texts), n_vocabulary, self.ids)
+
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Return texts with the conversation before each, if any; an empty text stays empty."""
+        before = self.identity.conversation or ""
+        return [f"{before}{text}" if text else "" for text in texts]
+
+    def known_ids(
+        self, texts: Sequence[str], ids_of: Callable[[list[str]], list[list[int]]] | None = None
+    ) -> list[Tokens | str]:
+        """Return each text's token ids, without BOS and known to the weights; or its problem.
+
+        ``ids_of`` encodes them, by default ``ids``. Raises ``BadInput`` if BOS isn't known.
+        """
+        n_embedded = self.weights.n_embedded
+        if self._bos >= n_embedded:
+            problem = f"BOS is token {self._bos}, the vocabulary ends before it"
+            fix = "choose another with bos (option or setting)"
+            raise BadInput(f"model {self.source.name}", problem, fix)
+        return self._encoded(texts, n_embedded, ids_of or self.ids)
+
+    def _encoded(
+        self,
+        texts: Sequence[str],
+        n_vocabulary: int,
+        ids_of: Callable[[list[str]], list[list[int]]],
+    ) -> list[Tokens | str]:
+        def alone(text: str) -> list[int] | str:
+            try:
+                return ids_of([text])[0]
+            except Exception as e:  # tokenizers raise many kinds
+                return f"the tokenizer can't encode it: {loading.first_line(e)}"
+
+        asked = [text or " " for text in texts]
+        try:  # all at once is several times as fast
+            found: list[list[int] | str] = [*ids_of(asked)] if texts else []
+        except Exception:  # a text can't be encoded
+            found = list(map(alone, asked))
+        return [
+            ids if isinstance(ids, str) else self._usable(text, ids, n_vocabulary)
+            for text, ids in zip(texts, found, strict=True)
+        ]
+
+    def ids(self, texts: list[str]) -> list[list[int]]:
+        """Token ids of texts, without special tokens around them."""
+        return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text of token ids, without special tokens."""
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        return str(self.tokenizer.decode(list(ids), **options))
+
+    def _without_bos(self, ids: list[int]) -> list[int]:
+        """Tokens of a chat without its template's BOS."""
+        return ids[1:] if ids[:1] == [self._bos] else ids
+
+    def _special_of(self, ids: Sequence[int]) -> Tokens:
+        return tuple(i for i in ids if i in self._special)
+
+    def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
+        """A text's ids without the BOS of its chat; or why the model can't score it."""
+        if not text:
+            return "the text is empty"
+        framing = [frame for start, frame in self._frames.items() if text.startswith(start)]
+        frame = max(framing, key=lambda frame: len(frame.text), default=_Frame("", (), ()))
+        if framing:
+            ids = self._without_bos(ids)
+        if not ids:
+            return "the tokenizer gives no token for it"
+        special = self._special_of(ids)
+        if special != frame.special:
+            more = special[len(frame.special) :] or special
+            return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
+        if max(ids) >= n_vocabulary:
+            return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
+        if self.n_context is not None and len(ids) > self.n_context:
+            return f"{len(ids)} tokens, more than the model's context of {self.n_context}"
+        read = self.text_of(ids) if self.knows_all_words else text
+        answer = text[len(frame.text) :]
+        if read != answer:
+            decoded, written = _letters(read), _letters(answer)
+            if not decoded.endswith(written) or (not framing and decoded != written):
+                return f"the tokenizer reads other words: {read!r}"
+        return tuple(ids)
+
+
+def _letters(text: str) -> str:
+    """Letters and digits without case and accents, which many tokenizers drop.
+
+    >>> _letters("She's na\u00efve.") == _letters("she ' s naive"), _letters("Yes, she ran.")
+    (True, 'yessheran')
+    """
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return re.sub(r"[\W_]+", "", "".join(c for c in plain if not unicodedata.combining(c)))
