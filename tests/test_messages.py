@@ -22,7 +22,6 @@ from plumbline.eval_workers.chat.client import checked_url, find_key
 from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
-from plumbline.eval_workers.fairpair.perturbation import terms
 from plumbline.eval_workers.fairpair.perturbation.perturbers import (
     load_wording as perturbation_wording,
 )
@@ -156,7 +155,6 @@ revise = ["{word} {pronoun} {sentence}", "again {sentence}: {word}, {pronoun}, {
 convert = "{sentence} to {pronoun}"
 judge = "{{likely}} or not? {sentence}"
 """
-TERMS = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
 
 
 # fmt: off
@@ -260,10 +258,6 @@ CALLS = [
     Called("no wording of prompts", lambda: prompt_wording(Path("none.toml")), "none.toml: ..."),
     of_file(perturbation_wording, "own.toml", 'perturb = "{text} {name}"',
         "own.toml: perturb: ..."),
-    of_file(terms.load, "own.toml", TERMS + 'noun = [["a", "b"]]', "own.toml: ..."),
-    of_file(terms.load, "own.toml", TERMS + 'nouns = [["a", "b", "c"]]', "own.toml: ..."),
-    of_file(terms.load, "own.toml", TERMS + 'nouns = [["a", "b"], ["c", "a"]]',
-        "own.toml: nouns: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', ''), "own.toml: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', 'axis = 3'), "own.toml: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, 'names =', 'naems ='), "own.toml: ..."),
